@@ -12,16 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from seqflow.providers.arrow_expressions import OPERATORS
 from seqflow.providers.arrow_values import comparable_type
 
-COMPARISONS = {
-    "==": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
+COMPARISONS = {sign: getattr(pc, function) for function, sign in OPERATORS.items()}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _WHOLE = pa.decimal128(20)
 """Has a place for all integers of 64 bits."""

@@ -51,36 +51,34 @@ def exact_limit(operator: str, constant: Constant, kind: pa.DataType) -> tuple[s
 
     Integers and decimals are compared exactly, floats with the nearest float of their type.
     """
-    number = constant.value if constant.exact is None else constant.exact
     if types.is_floating(kind):
-        operator, limit = _float_limit(operator, number, kind)
+        operator, limit = _float_limit(operator, constant.exact, kind)
         return operator, pa.scalar(limit, comparable_type(kind))
     scale = kind.scale if types.is_decimal(kind) else 0
-    operator, whole = _whole_limit(operator, _shifted(number, scale), *_limits(kind))
+    operator, whole = _whole_limit(operator, _shifted(constant.exact, scale), *_limits(kind))
     return operator, pa.scalar(_shifted(Decimal(whole), -scale) if types.is_decimal(kind) else whole, kind)
 
 
-def _shifted(number: Any, places: int) -> Any:
-    """A number times a power of ten, exactly: multiplying decimals would round them. Infinity and NaN themselves."""
-    if not isinstance(number, Decimal):
-        return number
+def _shifted(number: Decimal, places: int) -> Decimal:
+    """A number times a power of ten, exactly: multiplying decimals would round them."""
     sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    return Decimal((sign, digits, exponent + places))
+    return Decimal((sign, digits, exponent + places)) if isinstance(exponent, int) else number
 
 
-def _whole_limit(operator: str, number: Any, low: int, high: int) -> tuple[str, int]:
+def _whole_limit(operator: str, number: Decimal, low: int, high: int) -> tuple[str, int]:
     """An operator and an integer that compare all integers from `low` to `high` as a number does, exactly."""
+    if number.is_nan():
+        return ("<=", high) if operator == "!=" else (">", high)
     if number > high:
         return ("<=", high) if operator in ("<", "<=", "!=") else (">", high)
     if number < low:
         return (">=", low) if operator in (">", ">=", "!=") else ("<", low)
-    if number != number or (operator in ("==", "!=") and number != math.floor(number)):
-        return ("<=", high) if operator == "!=" else (">", high)
     floor = math.floor(number)
-    if floor != number:
-        operator = {"<": "<=", ">=": ">"}.get(operator, operator)
-    return operator, floor
+    if floor == number:
+        return operator, floor
+    if operator in ("==", "!="):
+        return ("<=", high) if operator == "!=" else (">", high)
+    return {"<": "<=", ">=": ">"}.get(operator, operator), floor
 
 
 def _limits(kind: pa.DataType) -> tuple[int, int]:
@@ -91,11 +89,11 @@ def _limits(kind: pa.DataType) -> tuple[int, int]:
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if types.is_signed_integer(kind) else (0, 2**bits - 1)
 
 
-def _float_limit(operator: str, number: Any, kind: pa.DataType) -> tuple[str, float]:
+def _float_limit(operator: str, number: Decimal, kind: pa.DataType) -> tuple[str, float]:
     """The nearest float; of a number beyond all floats infinity, with an operator for which that is larger still."""
     with np.errstate(over="ignore"):
         nearest = float(np.dtype(kind.to_pandas_dtype()).type(float(number)))
-    if math.isfinite(nearest) or not isinstance(number, Decimal):
+    if math.isfinite(nearest) or not number.is_finite():
         return operator, nearest
     if operator in ("==", "!="):
         return ("<", -math.inf) if operator == "==" else ("!=", math.nan)

@@ -16,7 +16,6 @@ from seqflow.cli.job_options import (
     Kind,
     Overwrite,
     Workers,
-    check_new,
     engine_settings,
     is_job,
     overrides_of,
@@ -65,11 +64,11 @@ def build_vocabulary(
 
     With --workers so many processes count, with --engine ray tasks of a Ray cluster.
     """
+    from seqflow.output.durable_files import writing
     from seqflow.vocabulary import Vocabulary
     from seqflow.vocabulary.counting import most_frequent
 
-    _check_output(output)
-    check_new(output, overwrite)
+    _check_output(output, overwrite)
     settings = engine_settings(engine, workers, address)
     with progress_line(show=not json):
         if is_job([source], kind, None, input, set_):
@@ -78,7 +77,8 @@ def build_vocabulary(
             counts = _count_of_files(source, column, output, kind, settings)
     kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
-    output.parent.mkdir(parents=True, exist_ok=True)
+    with writing(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.save(output)
     report = _report(counts, vocabulary.size - 1)
     if json:
@@ -131,9 +131,10 @@ def _count_of_files(
     return scans.count_column(provider, column, settings)
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, overwrite: bool) -> None:
     """JobError unless the file is named like a vocabulary, and is one where there is one."""
     from seqflow.errors import JobError, ProviderError
+    from seqflow.output.overwriting import check_unused
     from seqflow.vocabulary import Vocabulary
 
     if output.suffix != ".arrow":
@@ -145,6 +146,7 @@ def _check_output(output: Path) -> None:
             raise JobError(
                 f"output: {str(output)!r} exists and is no vocabulary\n  choose a new name"
             ) from None
+    check_unused(output, overwrite)
 
 
 def _report(counts: pa.Table, kept: int) -> dict[str, int]:

@@ -52,16 +52,6 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file t
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def check_new(output: Path, overwrite: bool) -> None:
-    """JobError where a command would replace a file, and was not told to."""
-    from seqflow.errors import JobError
-
-    if output.exists() and not overwrite:
-        raise JobError(
-            f"output: {str(output)!r} exists already\n  --overwrite replaces it; or choose a new name"
-        )
-
-
 def engine_settings(engine: str | None, workers: int | None, address: str | None) -> EngineSettings:
     """The engine of these options; JobError for one that there is not."""
     from seqflow.engine import EngineSettings

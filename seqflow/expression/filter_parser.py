@@ -191,10 +191,9 @@ class _Parser:
         if isinstance(found, Constant):
             if isinstance(found.value, bool | str):
                 refuse(self.text, token.start, f"found {token.text!r} before {found.token.text}")
-            exact = found.exact
             if token.text == "+":
-                return Constant(token, found.value, exact)
-            return Constant(token, -found.value, None if exact is None else exact.copy_negate())
+                return Constant(token, found.value, found.exact)
+            return Constant(token, -found.value, found.exact.copy_negate())  # `-` would round it
         return found if token.text == "+" else Operation(token, "-", (found,))
 
     def atom(self) -> Filter:
@@ -209,9 +208,10 @@ class _Parser:
             return Column(token, ".".join(path), path)
         if token.kind == "name" and self.token.text == "(" and token.text not in _WORDS:
             return self.call(token)
-        if token.text in ("True", "False", "inf", "nan"):
-            value = token.text == "True" if token.text in ("True", "False") else float(token.text)
-            return Constant(token, value)
+        if token.text in ("True", "False"):
+            return Constant(token, token.text == "True")
+        if token.text in ("inf", "nan"):
+            return Constant(token, float(token.text), Decimal(token.text))
         if token.kind == "name" and token.text not in _WORDS:
             return Column(token, token.text)
         if token.text == "(":

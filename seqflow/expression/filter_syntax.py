@@ -31,8 +31,8 @@ class Constant:
 
     token: Token
     value: Scalar
-    exact: Decimal | None = None
-    """A number as it is written, which its `value` may only be near to; None for infinity and NaN, too."""
+    exact: Decimal = Decimal(0)
+    """A number as it is written, which its `value` may only be near to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ COLUMNS = {
     "huge": decimals(pa.decimal256(76, 0), "-" + "9" * 76, "-1", "0", "1", "9" * 76),
     "tiny": decimals(pa.decimal256(76, 76), "-0." + "9" * 76, "0", "0.1", "0." + "9" * 76),
     "coded": whole(pa.int16())._replace(kind=pa.dictionary(pa.int8(), pa.int16())),
-    "flag": Column(pa.bool_(), "bools", [False, True], [False, True], ["True", "False"]),
+    "flag": Column(pa.bool_(), "bools", [False, True], [False, True], ["False", "True"]),
     "text": texts(pa.string()), "large": texts(pa.large_string()), "view": texts(pa.string_view()),
     "raw": texts(pa.binary()), "fixed": texts(pa.binary(2), ["ab", "b\0", "\0\0", "ä"]),
     "code": texts(pa.dictionary(pa.int8(), pa.string())),

@@ -128,8 +128,6 @@ class RefusedRows:
             count += len(rows)
             if not self._handler.keeps_rows:
                 self._handler.count += len(rows)
-                bad = next(iter(rows.values()))
-                self._handler.first = self._handler.first or f"{bad.column}: {bad.reason}"
                 continue
             for rejected in self._maker.rejected([rows[row] for row in sorted(rows)], ranges):
                 self._handler.add(rejected)

@@ -105,27 +105,23 @@ class Quarantine:
         if self._lock.is_held:
             return
         with writing(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
         name = re.escape(self._path.name)
         remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
         remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
         remove_attempts_beside(self._path)
 
-    def _make_folder(self) -> None:
-        with writing(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._acquire()
-
     def attempts_folder(self, run: str) -> Path:
         """A new folder in which other processes write pieces."""
-        self._make_folder()
+        self._acquire()
         folder = attempts_beside(self._path, run)
         folder.mkdir()
         return folder
 
     def write(self, rejected: Rejected) -> None:
         if self._writer is None:
-            self._make_folder()
+            self._acquire()
             number = len(self._pieces) if self._number is None else self._number
             piece = piece_path(self._path, number)
             self._writer = FileWriter(self._path, self._form, piece)
@@ -192,11 +188,14 @@ class Quarantine:
         started = perf_counter()
         if self._writer is None or (not wait and started < self._publish_after):
             return
-        self._writer.close()
-        before = [self._path] if self._is_published else []
-        concatenate([*before, self._writer.temporary], self._path, self._form)
-        self._writer.discard()
-        self._writer, self._is_published = None, True
+        writer, self._writer = self._writer, None
+        try:
+            writer.close()
+            before = [self._path] if self._is_published else []
+            concatenate([*before, writer.temporary], self._path, self._form)
+        finally:
+            writer.discard()
+        self._is_published = True
         self._publish_after = perf_counter() + 10 * (perf_counter() - started)
 
     def close(self, *, finished: bool) -> None:
