@@ -310,6 +310,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", '`tail="pad"` or `"repeat"`, or smaller batches', lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
         Kind("totals: … names …, which the records have not", "a total of a tensor that batches don't have", "the second line says what they have", lambda: batches(TABLE, batch=2, totals={"t": "labels != 0"})),
     ],
+    WriteError: [
+        Kind("cannot write …: …", "the disk is full, or the folder is missing or takes no files", "room, or another path; nothing of the file is left", lambda: sf.Vocabulary(["a"]).save("no/such.arrow")),
+    ],
     JobError: [
         Kind("there is no job file …", "no such file", "`seqflow init PATHS` writes one", lambda: Job.read("nothing.toml")),
         Kind("…: not TOML: …", "the file is not TOML", "the line and column are said", lambda: job("[batch")),

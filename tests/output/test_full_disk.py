@@ -46,7 +46,9 @@ print(json.dumps([found, sorted(os.listdir())]))
 def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     pq.write_table(pa.table({"t": [[row] * 3 for row in range(4000)]}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"n": [*range(2000), *[None] * 2000]}), tmp_path / "nulls.parquet")
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     errors, left = json.loads(done.stdout)
     for name, (classes, message, errno) in errors.items():
         assert classes[0] == "WriteError", (name, message)
@@ -55,5 +57,5 @@ def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> N
         assert name in message
         assert ("File too large" in message) != ("no/such" in message)
         assert errno is not None
-    assert len(errors) == 7
-    assert left == ["log", "nulls.parquet", "page.html", "t.parquet"]
+    assert len(errors) == 7  # a job keeps what it has finished
+    assert [name for name in left if name != "out"] == ["log", "nulls.parquet", "page.html", "t.parquet"]

@@ -390,7 +390,7 @@ def test_bad_rows_are_in_their_file_as_windows_end(lines):
     batches = iter(sf.Loader(lines / "*.jsonl", **options))
     next(batches)
     assert pa.ipc.open_file(bad).read_all()["bad"].to_pylist()[0]["line"] == b"{broken"
-    assert len(list(batches)) == 10
+    assert [row for batch in batches for row in batch["id"].tolist()][-3:] == [5, 6, 7]
     assert pa.ipc.open_file(bad).read_all().num_rows == 2
 
 
@@ -400,8 +400,14 @@ def test_a_source_whose_rows_are_all_left_out_is_an_error_with_the_first_reason(
     (tmp_path / f"good.{kind}").write_text("id\n1\n" if kind == "csv" else '{"id": 1}\n')
     options = {"schema": {"id": "int64"}, "bad_rows": "skip"}
     bad, good = (sf.Loader(tmp_path / f"{name}.{kind}", **options) for name in ("bad", "good"))
-    for loader in (bad, sf.Mix({good: 0.5, bad: 0.5}, seed=1), sf.Mix({good: 0.5, bad: 0.5}, seed=1, stop="all")):
-        with pytest.raises(sf.ProviderError, match=rf"all 20 rows of a source, .*: .*bad.{kind}, line [12], column 1"):
+    for loader in (
+        bad,
+        sf.Mix({good: 0.5, bad: 0.5}, seed=1),
+        sf.Mix({good: 0.5, bad: 0.5}, seed=1, stop="all"),
+    ):
+        with pytest.raises(
+            sf.ProviderError, match=rf"all 20 rows of a source, .*: .*bad.{kind}, line [12], column 1"
+        ):
             list(loader)
     both = sf.Loader([tmp_path / f"{name}.{kind}" for name in ("bad", "good")], **options)
     assert [batch["id"].tolist() for batch in both] == [[1]]
