@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-
 PROGRAM = r"""
 import json, os, resource, signal
 from pathlib import Path
