@@ -36,7 +36,6 @@ from seqflow.providers.filter_literals import (
     advice,
     comparison_class,
     exact_limit,
-    is_number,
     plain_literal,
     value_type,
     written_form,
@@ -153,10 +152,10 @@ class _Binder:
                 )
         operands = [value.expression for value in values]
         if tree.name == "/":
-            return Value(pc.divide(*(one.cast(pa.float64()) for one in operands)), pa.float64())
+            return Value(pc.divide(*(one.cast(pa.float64(), safe=False) for one in operands)), pa.float64())
         is_float = any(types.is_floating(value.type) for value in values)
         kind = pa.float64() if is_float else pa.int64()
-        operands = [one.cast(kind) for one in operands]
+        operands = [one.cast(kind, safe=not is_float) for one in operands]  # integers are rounded to floats
         if tree.name == "abs":
             return Value(pc.abs_checked(*operands), kind)
         if len(operands) == 1:
@@ -193,7 +192,7 @@ class _Binder:
         self, operator: str, kind: pa.DataType, left: Filter, right: Constant
     ) -> tuple[str, pa.Scalar]:
         """An operator and a scalar that compare all values of a type as the literal does."""
-        if comparison_class(kind) == "numbers" and is_number(right.value):
+        if comparison_class(kind) == "numbers" and type(right.value) in (int, float):
             return exact_limit(operator, right, kind)
         return operator, self.literal(kind, left, right)
 

@@ -42,9 +42,8 @@ def compared(operator: str, one: Value, other: Value) -> Any:
         return compared(MIRRORED[operator], other, one)
     compare = COMPARISONS[operator]
     coarse, kind, fine, of = one.expression, one.type, other.expression, other.type
-    if types.is_floating(kind) and types.is_decimal(
-        of
-    ):  # by way of text, as Arrow's own cast is off by some bits
+    if types.is_floating(kind) and types.is_decimal(of):
+        # by way of text: Arrow's own cast of decimals to floats is off by some bits
         return compare(coarse, fine.cast(pa.string()).cast(kind).cast(comparable_type(kind)))
     if types.is_floating(kind) and types.is_integer(of):
         grid, of = pa.float64(), _WHOLE

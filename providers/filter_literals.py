@@ -16,11 +16,6 @@ from seqflow.providers.arrow_values import comparable_type
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
 
-def is_number(constant: Scalar) -> bool:
-    """Whether a literal is a number, which True and False are not."""
-    return type(constant) in (int, float)
-
-
 def plain_literal(constant: Scalar) -> tuple[Any, pa.DataType]:
     """A literal by itself, as an expression, and its type; an integer beyond int64 is a float."""
     is_large = isinstance(constant, int) and not -(2**63) <= constant < 2**63
