@@ -103,10 +103,12 @@ class EpochBatches:
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
         finished = False
         try:
-            for batch in self._iterate(handlers, stats):
-                for handler in handlers:
-                    handler.publish()
-                yield batch
+            with closing(self._iterate(handlers, stats)) as batches:
+                for batch in batches:
+                    for handler in handlers:
+                        handler.publish()
+                    yield batch
+                    del batch  # the consumer may drop it before the next one is made
             finished = True
             for handler in handlers if is_whole else ():
                 handler.check(stats)

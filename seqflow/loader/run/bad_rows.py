@@ -22,9 +22,10 @@ class BadRows:
     """The policy for rows that cannot be used.
 
     "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
-    counts it; "quarantine" also writes it, with those five, to the file `path`, in Parquet or Arrow format as its
-    suffix says. Each of several ranks writes a file of its own, such as `bad.rank3.parquet` for `bad.parquet`, with
-    the bad rows of the windows that it read; so does each source of a Mix (`bad.source0.parquet`).
+    counts it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`,
+    in Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
+    `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; so does each source of a Mix
+    (`bad.source0.parquet`).
     """
 
     policy: Policy = "raise"
