@@ -109,7 +109,6 @@ class JobRun:
             progress(stats, loader.num_rows)
         make = self._make_elsewhere if self._job.engine.has_workers else self._make_here
         start = make(stats, progress)
-        self._bad_rows.check(stats)
         if not stats.batches and (empty := loader.empty_batch()) is not None:
             self._output.write(empty)
         self.counts = counts_of(stats)

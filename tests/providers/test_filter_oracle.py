@@ -38,14 +38,16 @@ class Column(NamedTuple):
     literals: Sequence[str]
 
 
-def whole(kind: pa.DataType) -> Column:
+def whole(kind: pa.DataType, coded: pa.DataType | None = None) -> Column:
     bits = kind.bit_width
     low, high = (
         (0, 2**bits - 1) if pa.types.is_unsigned_integer(kind) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     )
     near = (low, -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, high)
     found = sorted({number for number in near if low <= number <= high})
-    return Column(kind, "numbers", found, [Fraction(one) for one in found], [str(one) for one in found])
+    return Column(
+        coded or kind, "numbers", found, [Fraction(one) for one in found], [str(one) for one in found]
+    )
 
 
 def floating(kind: pa.DataType, *more: float) -> Column:
@@ -89,7 +91,7 @@ COLUMNS = {
     "d256": decimals(pa.decimal256(76, 40), "-1", "0", "0." + "0" * 39 + "1", "0.1", "1.1", "9" * 36 + "." + "9" * 40),
     "huge": decimals(pa.decimal256(76, 0), "-" + "9" * 76, "-1", "0", "1", "9" * 76),
     "tiny": decimals(pa.decimal256(76, 76), "-0." + "9" * 76, "0", "0.1", "0." + "9" * 76),
-    "coded": whole(pa.int16())._replace(kind=pa.dictionary(pa.int8(), pa.int16())),
+    "coded": whole(pa.int16(), pa.dictionary(pa.int8(), pa.int16())),
     "flag": Column(pa.bool_(), "bools", [False, True], [False, True], ["False", "True"]),
     "text": texts(pa.string()), "large": texts(pa.large_string()), "view": texts(pa.string_view()),
     "raw": texts(pa.binary()), "fixed": texts(pa.binary(2), ["ab", "b\0", "\0\0", "ä"]),
