@@ -274,7 +274,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
-        Kind("bad_rows: 'skip' leaves out all … rows of a source, expected some left; the first: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", schema={"m": "int64"}, bad_rows="skip")),
+        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", schema={"m": "int64"}, bad_rows="skip")),
     ],
     MissingSourceError: [
         Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),

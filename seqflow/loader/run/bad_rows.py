@@ -142,9 +142,8 @@ class BadRowHandler:
     def check(self, stats: Stats) -> None:
         """ProviderError where every row of a source was left out, and nothing but a count would tell."""
         if stats.bad_rows and not (stats.batches or stats.prepared or self.keeps_rows):
-            first = f"; the first: {self.first}" if self.first else ""
             raise ProviderError(
-                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, expected some left{first}\n"
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
                 "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
             )
 
