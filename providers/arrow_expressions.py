@@ -80,7 +80,7 @@ def canonical(node: Node) -> str:
     return "".join(pieces)
 
 
-_OPERATORS = {
+OPERATORS = {
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
     "and_kleene": "and", "or_kleene": "or",
 }  # fmt: skip
@@ -93,8 +93,8 @@ def _written(call: Call) -> list[Node | str]:
         name: value for name, value in call.options.items() if name not in _USUAL or value.as_py() != 0
     }
     match call:
-        case Call(function, (left, right)) if function in _OPERATORS and not options:
-            return ["(", left, f" {_OPERATORS[function]} ", right, ")"]
+        case Call(function, (left, right)) if function in OPERATORS and not options:
+            return ["(", left, f" {OPERATORS[function]} ", right, ")"]
         case Call("invert", (inner,)):
             return ["(not ", inner, ")"]
         case Call(function, (inner,)) if function in _ENDINGS and not options:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.record.arrow_types import storage_type
+from seqflow.record.arrow_types import TEXTS, is_any, storage_type
 from seqflow.record.buffers import chunks_of
 from seqflow.record.run_ends import decoded, decoded_type
 
@@ -21,24 +21,37 @@ def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
     return Declaration.from_sequence([read, project]).to_table(use_threads=False).column(0)
 
 
-def comparable_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns in types that Arrow's functions take."""
-    return pa.schema([field.with_type(_comparable_type(field.type)) for field in schema])
+def comparable_schema(schema: pa.Schema, *, halves: bool = False) -> pa.Schema:
+    """The columns in types that Arrow's functions take; with `halves` float16 keeps its name."""
+    return pa.schema([field.with_type(comparable_type(field.type, halves=halves)) for field in schema])
 
 
 def comparable(table: pa.Table) -> pa.Table:
-    """The columns in types that Arrow's functions take: no extensions, run ends, views, maps or float16."""
-    kinds = [_comparable_type(kind) for kind in table.schema.types]
+    """The columns in types that Arrow's functions take, also inside structs.
+
+    There are no extensions, run ends, views, maps, float16, narrow decimals, texts of a fixed size, or
+    dictionaries of other values than texts.
+    """
+    kinds = [comparable_type(kind) for kind in table.schema.types]
     if kinds == table.schema.types:
         return table
     columns = [_converted(column, kind) for column, kind in zip(table.columns, kinds, strict=True)]
     return pa.Table.from_arrays(columns, names=table.schema.names)
 
 
-def _comparable_type(kind: pa.DataType) -> pa.DataType:
+def comparable_type(kind: pa.DataType, *, halves: bool = False) -> pa.DataType:
+    """The type in which Arrow's functions take values of a type."""
     kind = decoded_type(storage_type(kind), views=True)
-    if types.is_float16(kind):
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(comparable_type(field.type, halves=halves)) for field in kind])
+    if types.is_dictionary(kind) and not is_any(kind.value_type, TEXTS):
+        return comparable_type(kind.value_type, halves=halves)
+    if types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if types.is_float16(kind) and not halves:
         return pa.float32()
+    if types.is_decimal32(kind) or types.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
     return pa.list_(kind.field(0)) if types.is_map(kind) else kind
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -31,40 +30,20 @@ from seqflow.expression.filter_syntax import (
     Operation,
     columns_of,
 )
+from seqflow.providers.arrow_values import comparable_schema, comparable_type
+from seqflow.providers.filter_columns import COMPARISONS, MIRRORED, Value, compared
 from seqflow.providers.filter_literals import (
     advice,
     comparison_class,
-    float_literal,
-    integer_limit,
-    is_number,
-    list_type,
+    exact_limit,
     plain_literal,
     value_type,
     written_form,
 )
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
-_FUNCTIONS = {
-    "==": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _DATES = (types.is_date, types.is_timestamp)
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An expression and its type; of dictionaries that of their values."""
-
-    expression: Any
-    type: pa.DataType
-    is_coded: bool = False
-    """Whether the values are those of a dictionary."""
 
 
 def bind_filter(text: str, tree: Filter, schema: pa.Schema) -> Any:
@@ -75,13 +54,15 @@ def bind_filter(text: str, tree: Filter, schema: pa.Schema) -> Any:
     """
     if next(columns_of(tree), None) is None:
         refuse(text, 0, "the filter names no column")
-    return _Binder(text, schema).condition(tree, negated=False)
+    return _Binder(text, comparable_schema(schema, halves=True)).condition(tree, negated=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Binder:
     text: str
     schema: pa.Schema
+    tells_null: bool = False
+    """Whether null must be told from false: a row is left out for both, but not where `== False` is asked."""
 
     def fail(self, tree: Filter, message: str, advice: str = "") -> NoReturn:
         refuse(self.text, tree.token.start, message, advice)
@@ -122,12 +103,11 @@ class _Binder:
                 return self.arithmetic(tree)
             case Constant(value=constant):
                 return Value(*plain_literal(constant))
-        return Value(self.condition(tree, negated=False), pa.bool_())
+        return Value(replace(self, tells_null=True).condition(tree, negated=False), pa.bool_())
 
     def column(self, tree: Column) -> Value:
-        name, parts = tree.name, tree.name.split(".")
-        if name in self.schema.names or tree.quoted:
-            parts = [name]
+        name = tree.name
+        parts = tree.path or ([name] if name in self.schema.names else name.split("."))
         if parts[0] not in self.schema.names:
             known = self.schema.names
             raise UnknownColumnError(
@@ -172,10 +152,10 @@ class _Binder:
                 )
         operands = [value.expression for value in values]
         if tree.name == "/":
-            return Value(pc.divide(*(one.cast(pa.float64()) for one in operands)), pa.float64())
+            return Value(pc.divide(*(one.cast(pa.float64(), safe=False) for one in operands)), pa.float64())
         is_float = any(types.is_floating(value.type) for value in values)
         kind = pa.float64() if is_float else pa.int64()
-        operands = [one.cast(kind) for one in operands]
+        operands = [one.cast(kind, safe=not is_float) for one in operands]  # integers are rounded to floats
         if tree.name == "abs":
             return Value(pc.abs_checked(*operands), kind)
         if len(operands) == 1:
@@ -185,18 +165,19 @@ class _Binder:
     def comparison(self, tree: Comparison) -> Any:
         operator, left, right = tree.token.text, tree.left, tree.right
         if isinstance(left, Constant):
-            operator, left, right = _MIRRORED[operator], right, left
+            operator, left, right = MIRRORED[operator], right, left
         if isinstance(left, Constant):
             self.fail(left, "this compares two literals, expected a column on one side")
         value = self.value(left)
         self.comparable(left, value.type)
         if isinstance(right, Constant):
-            return self.with_literal(value, operator, left, right)
+            operator, scalar = self.with_literal(operator, value.type, left, right)
+            return COMPARISONS[operator](value.expression, scalar)
         other = self.value(right)
         self.comparable(right, other.type)
         if comparison_class(value.type) != comparison_class(other.type):
             self.mismatch(tree, left, value.type, f"{self.shown(right)}, which is {other.type}")
-        return _FUNCTIONS[operator](value.expression, other.expression)
+        return compared(operator, value, other)
 
     def comparable(self, tree: Filter, kind: pa.DataType) -> None:
         if comparison_class(kind) is None:
@@ -207,19 +188,17 @@ class _Binder:
     def mismatch(self, place: Filter, left: Filter, kind: pa.DataType, other: str) -> NoReturn:
         self.fail(place, f"{self.shown(left)} is {kind} and does not compare with {other}")
 
-    def with_literal(self, value: Value, operator: str, left: Filter, right: Constant) -> Any:
-        if types.is_integer(value.type) and is_number(right.value):
-            operator, limit = integer_limit(operator, right.value, value.type)
-            return _FUNCTIONS[operator](value.expression, pa.scalar(limit, value.type))
-        return _FUNCTIONS[operator](value.expression, self.literal(value.type, left, right))
+    def with_literal(
+        self, operator: str, kind: pa.DataType, left: Filter, right: Constant
+    ) -> tuple[str, pa.Scalar]:
+        """An operator and a scalar that compare all values of a type as the literal does."""
+        if comparison_class(kind) == "numbers" and type(right.value) in (int, float):
+            return exact_limit(operator, right, kind)
+        return operator, self.literal(kind, left, right)
 
     def literal(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
-        """A literal as a scalar of the type that it is compared with: exact, or the nearest float."""
+        """A literal that is not a number as a scalar of the type that it is compared with."""
         constant = right.value
-        if types.is_floating(kind) and is_number(constant):
-            return float_literal(constant, kind)
-        if types.is_decimal(kind) and is_number(constant) and math.isfinite(constant):
-            return pa.scalar(Decimal(repr(constant)))
         if types.is_boolean(kind) and isinstance(constant, bool):
             return pa.scalar(constant)
         if isinstance(constant, str) and comparison_class(kind) == "texts":
@@ -247,18 +226,21 @@ class _Binder:
     def membership(self, tree: Membership, negated: bool) -> Any:
         value = self.value(tree.value)
         self.comparable(tree.value, value.type)
-        scalars = [self.member(value.type, tree.value, one) for one in tree.members]
-        kind = list_type(value.type)
-        members = pa.array([scalar.as_py() for scalar in scalars if scalar is not None], kind)
-        found = value.expression.isin(members)
-        return pc.and_kleene(pc.is_valid(value.expression), pc.invert(found)) if negated else found
-
-    def member(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar | None:
-        """A member of a list; None for a number that no value of an integer column equals."""
-        if types.is_integer(kind) and is_number(right.value):
-            operator, limit = integer_limit("==", right.value, kind)
-            return pa.scalar(limit, kind) if operator == "==" else None
-        return self.literal(kind, left, right)
+        expression = value.expression
+        found = [self.with_literal("==", value.type, tree.value, one) for one in tree.members]
+        members = [scalar for operator, scalar in found if operator == "=="]  # no value equals the others
+        has_nan = False
+        if types.is_floating(value.type):  # is_in finds NaN of the same bits, and tells 0.0 from -0.0
+            has_nan = any(math.isnan(one.as_py()) for one in members)
+            members += [pa.scalar(-one.as_py(), one.type) for one in members if one.as_py() == 0]
+        kind = comparable_type(value.type)
+        is_in = expression.isin(pa.array([one.cast(kind) for one in members], kind))
+        if has_nan:
+            is_in = pc.or_kleene(is_in, pc.is_nan(expression))
+        is_in = _inverted(is_in, negated)
+        if self.tells_null:
+            return pc.if_else(pc.is_valid(expression), is_in, pc.scalar(pa.scalar(None, pa.bool_())))
+        return pc.and_kleene(pc.is_valid(expression), is_in) if negated else is_in
 
     def shown(self, tree: Filter) -> str:
         return tree.name if isinstance(tree, Column) else repr(tree.token.text)

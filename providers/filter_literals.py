@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeGuard
+from decimal import Decimal
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from seqflow.expression.filter_syntax import LENGTHS, Scalar
+from seqflow.expression.filter_syntax import LENGTHS, Constant, Scalar
+from seqflow.providers.arrow_values import comparable_type
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
-
-
-def is_number(constant: Scalar) -> TypeGuard[int | float]:
-    """Whether a literal is a number, which True and False are not."""
-    return type(constant) in (int, float)
 
 
 def plain_literal(constant: Scalar) -> tuple[Any, pa.DataType]:
@@ -43,41 +41,60 @@ def comparison_class(kind: pa.DataType) -> str | None:
     return str(kind) if types.is_temporal(kind) else None
 
 
-def list_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type of the list that values are looked for in."""
-    return None if types.is_decimal(kind) else kind
+def exact_limit(operator: str, constant: Constant, kind: pa.DataType) -> tuple[str, pa.Scalar]:
+    """An operator and a value of a type of numbers that compare all values of the type as the literal does.
+
+    Integers and decimals are compared exactly, floats with the nearest float of their type.
+    """
+    if types.is_floating(kind):
+        operator, limit = _float_limit(operator, constant.exact, kind)
+        return operator, pa.scalar(limit, comparable_type(kind))
+    scale = kind.scale if types.is_decimal(kind) else 0
+    operator, whole = _whole_limit(operator, _shifted(constant.exact, scale), *_limits(kind))
+    return operator, pa.scalar(_shifted(Decimal(whole), -scale) if types.is_decimal(kind) else whole, kind)
 
 
-def integer_limit(operator: str, constant: float, kind: pa.DataType) -> tuple[str, int]:
-    """An operator and an integer of the type that compare all its integers as the number does, exactly."""
-    low, high = _limits(kind)
-    is_whole = math.isfinite(constant) and constant == math.floor(constant)
-    if constant != constant or (operator in ("==", "!=") and not is_whole):
-        return (">", high) if operator != "!=" else ("<=", high)
-    if constant > high:
+def _shifted(number: Decimal, places: int) -> Decimal:
+    """A number times a power of ten, exactly: multiplying decimals would round them."""
+    sign, digits, exponent = number.as_tuple()
+    return Decimal((sign, digits, exponent + places)) if isinstance(exponent, int) else number
+
+
+def _whole_limit(operator: str, number: Decimal, low: int, high: int) -> tuple[str, int]:
+    """An operator and an integer that compare all integers from `low` to `high` as a number does, exactly."""
+    if number.is_nan():
+        return ("<=", high) if operator == "!=" else (">", high)
+    if number > high:
         return ("<=", high) if operator in ("<", "<=", "!=") else (">", high)
-    if constant < low:
+    if number < low:
         return (">=", low) if operator in (">", ">=", "!=") else ("<", low)
-    floor = math.floor(constant)
-    if floor != constant:
-        operator = {"<": "<=", ">=": ">"}.get(operator, operator)
-    return operator, floor
+    floor = math.floor(number)
+    if floor == number:
+        return operator, floor
+    if operator in ("==", "!="):
+        return ("<=", high) if operator == "!=" else (">", high)
+    return {"<": "<=", ">=": ">"}.get(operator, operator), floor
 
 
 def _limits(kind: pa.DataType) -> tuple[int, int]:
+    """The smallest and the largest integer of a type; of decimals without their point."""
+    if types.is_decimal(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
     bits = kind.bit_width
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if types.is_signed_integer(kind) else (0, 2**bits - 1)
 
 
-def float_literal(constant: float, kind: pa.DataType) -> pa.Scalar:
-    """A number as a float of the column's type, as literals of expressions are; a double where that has no room."""
-    try:
-        number = float(constant)
-    except OverflowError:
-        number = math.copysign(math.inf, constant)
-    found = pa.scalar(number, pa.float64())
-    narrow = found.cast(pa.float32() if types.is_float16(kind) else kind, safe=False)
-    return found if math.isinf(narrow.as_py()) and not math.isinf(number) else narrow
+def _float_limit(operator: str, number: Decimal, kind: pa.DataType) -> tuple[str, float]:
+    """The nearest float; of a number beyond all floats infinity, with an operator for which that is larger still."""
+    with np.errstate(over="ignore"):
+        nearest = float(np.dtype(kind.to_pandas_dtype()).type(float(number)))
+    if math.isfinite(nearest) or not number.is_finite():
+        return operator, nearest
+    if operator in ("==", "!="):
+        return ("<", -math.inf) if operator == "==" else ("!=", math.nan)
+    if nearest > 0:
+        return ("<" if operator in ("<", "<=") else ">="), nearest
+    return (">" if operator in (">", ">=") else "<="), nearest
 
 
 def advice(name: str, kind: pa.DataType) -> str:

@@ -88,7 +88,8 @@ class LineSource:
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
             if bad_rows is None:
                 raise ProviderError(f"{place}: {reason}")
-            bad_rows.append(BadRow(row, column, f"{place}: {reason}"))
+            line_stop = newlines[line] if line < len(newlines) else len(content)
+            bad_rows.append(BadRow(row, column, f"{place}: {reason}", content[line_start:line_stop]))
         return self.selection.to(schema).apply(batch)
 
 

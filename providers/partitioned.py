@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.providers.arrow_expressions import structure
-from seqflow.providers.arrow_values import comparable_schema
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, Provider
@@ -242,9 +241,8 @@ def _may_fulfil(
     condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
 ) -> Sequence[bool]:
     """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
-    schema = comparable_schema(pa.schema([*own, *folders]))
     try:
-        tree = structure(condition.bind(schema))
+        tree = structure(condition.bind(pa.schema([*own, *folders])))
     except UnknownColumnError:  # which is an error when the files are open
         return [True] * len(found)
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {

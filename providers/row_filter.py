@@ -41,8 +41,11 @@ class Condition:
     def columns(self) -> list[str] | None:
         """The columns that it reads, by the source's names; None where that cannot be told."""
         if self.tree is not None:
-            names = dict.fromkeys((one.name, one.quoted) for one in columns_of(self.tree))
-            return [name if quoted else name.removesuffix(f".{LENGTHS}") for name, quoted in names]
+            names = (
+                one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}")
+                for one in columns_of(self.tree)
+            )
+            return list(dict.fromkeys(names))
         found = structure(self.expression)
         return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
 
@@ -153,7 +156,7 @@ class RowFilter:
         """bool[rows]: whether each row of a table is kept; never null."""
         try:
             found = self.evaluate(self.expression, table)
-        except pa.ArrowInvalid as error:  # a number that is too large, text that is no number
+        except pa.ArrowException as error:  # a number that is too large, text that is not a number
             raise ProviderError(f"where: {self.text} can't be evaluated: {error}") from error
         if not found.null_count:
             return found
@@ -178,7 +181,7 @@ def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -
     inverse = _inverse(full, rename) if isinstance(rename, Mapping) else {}
     source = rename_schema(full, inverse)
     shown = comparable_schema(source)
-    expression = condition.bind(shown)
+    expression = condition.bind(source)
     _check_condition(condition, expression, shown)
     tree = structure(expression)
     names = source.names if tree is None else list(dict.fromkeys(path[0] for path in fields_of(tree)))

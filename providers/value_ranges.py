@@ -103,9 +103,9 @@ class Ranges:
                 return _inverted(self._null_test(path))
             case Call("is_in", (Field(path),), options):
                 return self._membership(path, options)
-            case Call(function, (Field(path), Literal(value))) if function in _COMPARISONS:
+            case Call(function, (Field(path), Literal(value))) if function in _MIRRORED:
                 return self._comparison(path, function, value)
-            case Call(function, (Literal(value), Field(path))) if function in _COMPARISONS:
+            case Call(function, (Literal(value), Field(path))) if function in _MIRRORED:
                 return self._comparison(path, _MIRRORED[function], value)
             case Field(path):
                 return self._comparison(path, "equal", pa.scalar(True))
@@ -154,7 +154,6 @@ class Ranges:
 
 
 _CONNECTIVES = ("and_kleene", "or_kleene", "invert")
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _MIRRORED = {
     "equal": "equal", "not_equal": "not_equal",
     "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",

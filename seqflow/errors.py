@@ -110,6 +110,10 @@ class UnknownColumnError(ProviderError, KeyError):
     """A column the source does not have."""
 
 
+class WriteError(SeqflowError, OSError):
+    """A file that cannot be written: the disk is full, or its folder takes no files."""
+
+
 class JobError(SeqflowError, ValueError):
     """A job file, or an override of it, that cannot be understood."""
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 import seqflow as sf
 from seqflow import errors, ops
+from seqflow.cli.build_vocabulary import build_vocabulary
 from seqflow.errors import (
     BatchPlanError,
     ExpressionError,
@@ -36,6 +37,7 @@ from seqflow.errors import (
     ShapeError,
     UnknownColumnError,
     UnknownOpError,
+    WriteError,
 )
 from seqflow.job import Job, run
 from seqflow.signature import Described, OwnRows
@@ -272,6 +274,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
+        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", schema={"m": "int64"}, bad_rows="skip")),
     ],
     MissingSourceError: [
         Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),
@@ -308,6 +311,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", '`tail="pad"` or `"repeat"`, or smaller batches', lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
         Kind("totals: … names …, which the records have not", "a total of a tensor that batches don't have", "the second line says what they have", lambda: batches(TABLE, batch=2, totals={"t": "labels != 0"})),
     ],
+    WriteError: [
+        Kind("cannot write …: …", "the disk is full, or the folder is missing or takes no files", "room, or another path; nothing of the file is left", lambda: sf.Vocabulary(["a"]).save("no/such.arrow")),
+    ],
     JobError: [
         Kind("there is no job file …", "no such file", "`seqflow init PATHS` writes one", lambda: Job.read("nothing.toml")),
         Kind("…: not TOML: …", "the file is not TOML", "the line and column are said", lambda: job("[batch")),
@@ -319,6 +325,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("imports: there is no module …, neither in … nor installed", "the module of your ops is not found", "beside the job, or installed", lambda: run(Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "rows.parquet"}}))),
         Kind('output: there is no path to write to; give one, or kind = "none" to write nothing', "no `[output]`", "`--output PATH`, or `kind`", lambda: run(job(""))),
         Kind("output: the batches have no column …", "`output.columns` names none", "the second line says what they have", lambda: run(job('[output]\npath = "out"\ncolumns = ["m"]'))),
+        Kind("output: … exists", "a command would replace a file", "`--overwrite`, or another output", lambda: build_vocabulary("rows.parquet", "n", Path("v.arrow")) or build_vocabulary("rows.parquet", "n", Path("v.arrow"))),
         Kind("output: the path … ends in …, expected …", "a suffix that nothing writes", ".parquet, .arrow, or a folder", lambda: run(job('[output]\npath = "out.csv"'))),
         Kind("output.path: … is or holds …, a file that the job reads", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
         Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](jobs.md)", lambda: job('[batch]\nkind = "packed"')),

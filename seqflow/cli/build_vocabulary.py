@@ -14,6 +14,7 @@ from seqflow.cli.job_options import (
     JobInput,
     JobSettings,
     Kind,
+    Overwrite,
     Workers,
     engine_settings,
     is_job,
@@ -54,6 +55,7 @@ def build_vocabulary(
     engine: Engine = None,
     workers: Workers = None,
     address: Address = None,
+    overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
     """Write ids for the most frequent keys of a column.
@@ -62,10 +64,11 @@ def build_vocabulary(
 
     With --workers so many processes count, with --engine ray tasks of a Ray cluster.
     """
+    from seqflow.output.durable_files import writing
     from seqflow.vocabulary import Vocabulary
     from seqflow.vocabulary.counting import most_frequent
 
-    _check_output(output)
+    _check_output(output, overwrite)
     settings = engine_settings(engine, workers, address)
     with progress_line(show=not json):
         if is_job([source], kind, None, input, set_):
@@ -74,7 +77,8 @@ def build_vocabulary(
             counts = _count_of_files(source, column, output, kind, settings)
     kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
-    output.parent.mkdir(parents=True, exist_ok=True)
+    with writing(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.save(output)
     report = _report(counts, vocabulary.size - 1)
     if json:
@@ -127,9 +131,10 @@ def _count_of_files(
     return scans.count_column(provider, column, settings)
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, overwrite: bool) -> None:
     """JobError unless the file is named like a vocabulary, and is one where there is one."""
     from seqflow.errors import JobError, ProviderError
+    from seqflow.output.overwriting import check_unused
     from seqflow.vocabulary import Vocabulary
 
     if output.suffix != ".arrow":
@@ -141,6 +146,7 @@ def _check_output(output: Path) -> None:
             raise JobError(
                 f"output: {str(output)!r} exists and is no vocabulary\n  choose a new name"
             ) from None
+    check_unused(output, overwrite)
 
 
 def _report(counts: pa.Table, kept: int) -> dict[str, int]:

@@ -31,12 +31,12 @@ def init(
     """
     from seqflow.errors import JobError
     from seqflow.job.starting import starting_job
+    from seqflow.output.durable_files import writing
 
     import_kind(kind)
     text = starting_job(paths, output, kind)
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise JobError(f"init: {output} exists already; give another --output") from None
+    if output.exists():
+        raise JobError(f"init: {output} exists already; give another --output")
+    with writing(output):
+        output.write_text(text, encoding="utf-8")
     say(f"{output}: now `seqflow check {output}`, then `seqflow run {output}`")

@@ -48,6 +48,7 @@ Workers = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="Ray's cluster: host:port, auto (the one here), or local (start one).")
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 

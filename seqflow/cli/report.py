@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import JobInput, JobSettings, Kind, Where, import_kind, overrides_of
+from seqflow.cli.job_options import JobInput, JobSettings, Kind, Overwrite, Where, import_kind, overrides_of
 from seqflow.cli.printing import say
 from seqflow.cli.progress_line import progress_line
 
@@ -29,6 +29,7 @@ def report(
     where: Where = None,
     input: JobInput = None,
     set_: JobSettings = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write one HTML page about a source or a job.
 
@@ -36,16 +37,20 @@ def report(
     """
     from seqflow.errors import JobError
     from seqflow.job import Job
+    from seqflow.output.durable_files import writing
+    from seqflow.output.overwriting import check_unused
     from seqflow.report.report import report_of_job, report_of_path
 
     if output.exists() and Path(path).exists() and output.samefile(path):
         raise JobError(f"--output is {output}, which is what is read")
+    check_unused(output, overwrite)
     with progress_line():
         if path.endswith(".toml") and Path(path).is_file():
             text = report_of_job(Job.read(Path(path), overrides_of(set_, input)), path, batch, capacity)
         else:
             import_kind(kind)
             text = report_of_path(path, kind=kind, where=where, batch=batch, capacity=capacity)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8")
+    with writing(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
     say(f"{output}: {len(text):,} characters; open it in a browser")

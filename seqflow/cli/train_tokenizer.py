@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seqflow.cli.job_options import AsJson
+from seqflow.cli.job_options import AsJson, Overwrite
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 from seqflow.progress import Stage, stage
@@ -56,6 +56,7 @@ def train_tokenizer(
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
     ] = None,
+    overwrite: Overwrite = False,
     json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no report.")] = False,
 ) -> None:
@@ -73,7 +74,7 @@ def train_tokenizer(
     source = providers.open(paths, **options)
     if source.kind == "text":
         source = providers.open(paths, encoding="utf-8", errors=errors, **options)
-    _check_target(output, source)
+    _check_target(output, source, overwrite)
     texts = Texts(source, _column(source, column), errors, Stage("blocks", source.num_blocks, "reading"))
     start = perf_counter()
     with progress_line(show=not json and not quiet), stage(texts.stage):
@@ -169,10 +170,10 @@ def _check_size(vocab_size: int, specials: Sequence[str]) -> None:
         raise JobError("--special is empty, expected the name of a token")
 
 
-def _check_target(output: Path, source: Provider) -> None:
+def _check_target(output: Path, source: Provider, overwrite: bool) -> None:
     """JobError where the tokenizer could not be written, or would be written over a file that is read."""
     from seqflow.errors import JobError
-    from seqflow.output.overwriting import check_new_file
+    from seqflow.output.overwriting import check_new_file, check_unused
 
     if output.is_dir() or not output.parent.is_dir():
         found = "is a folder" if output.is_dir() else "lies in no folder that exists"
@@ -180,6 +181,7 @@ def _check_target(output: Path, source: Provider) -> None:
     if not os.access(output.parent, os.W_OK):
         raise JobError(f"--output: cannot write to the folder {str(output.parent)!r}")
     check_new_file("--output", output, source)
+    check_unused(output, overwrite)
 
 
 def _vocabulary_size(learned: bytes) -> int:

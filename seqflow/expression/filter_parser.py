@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NoReturn
 
 from seqflow.errors import ExpressionError, FilterError
@@ -28,6 +29,9 @@ MAX_DEPTH = 50
 """Levels of brackets, `not`, signs and arithmetic inside each other."""
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _WORDS = ("and", "or", "not", "in", "is", "None", "True", "False", "inf", "nan")
+_PART = re.compile(r"`[^`]+`|[^`.]+")
+"""A part of the name of a column."""
+_MOST_DIGITS = 6
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
@@ -187,23 +191,27 @@ class _Parser:
         if isinstance(found, Constant):
             if isinstance(found.value, bool | str):
                 refuse(self.text, token.start, f"found {token.text!r} before {found.token.text}")
-            return Constant(token, -found.value if token.text == "-" else found.value)
+            if token.text == "+":
+                return Constant(token, found.value, found.exact)
+            return Constant(token, -found.value, found.exact.copy_negate())  # `-` would round it
         return found if token.text == "+" else Operation(token, "-", (found,))
 
     def atom(self) -> Filter:
         token = self.token
         self.at += 1
         if token.kind == "number":
-            return Constant(token, self.number(token))
+            return self.number(token)
         if token.kind == "string":
             return Constant(token, self.unescaped(token))
         if token.kind == "column":
-            return Column(token, token.text[1:-1], quoted=True)
+            path = tuple(part.strip("`") for part in _PART.findall(token.text))
+            return Column(token, ".".join(path), path)
         if token.kind == "name" and self.token.text == "(" and token.text not in _WORDS:
             return self.call(token)
-        if token.text in ("True", "False", "inf", "nan"):
-            value = token.text == "True" if token.text in ("True", "False") else float(token.text)
-            return Constant(token, value)
+        if token.text in ("True", "False"):
+            return Constant(token, token.text == "True")
+        if token.text in ("inf", "nan"):
+            return Constant(token, float(token.text), Decimal(token.text))
         if token.kind == "name" and token.text not in _WORDS:
             return Column(token, token.text)
         if token.text == "(":
@@ -234,8 +242,11 @@ class _Parser:
             refuse(self.text, opening.start, "this bracket is never closed, expected ')' before the end")
         self.expected("'and', 'or', an operator or ')'")
 
-    def number(self, token: Token) -> int | float:
-        return int(token.text) if token.text.isdigit() and len(token.text) <= 300 else float(token.text)
+    def number(self, token: Token) -> Constant:
+        if len(token.text.lower().partition("e")[2].lstrip("+-")) > _MOST_DIGITS:
+            refuse(self.text, token.start, f"the exponent of a number has at most {_MOST_DIGITS} digits")
+        is_whole = token.text.isdigit() and len(token.text) <= 300
+        return Constant(token, int(token.text) if is_whole else float(token.text), Decimal(token.text))
 
     def unescaped(self, token: Token) -> str:
         """The text that a literal stands for."""

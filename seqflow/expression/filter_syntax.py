@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from seqflow.expression.lexer import Token
 
@@ -14,11 +15,14 @@ LENGTHS = "lengths"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, or a field of one (`doc.lang`); `quoted` names are in backticks, and are columns as a whole."""
+    """A column, or a field of one (`doc.lang`).
+
+    Parts in backticks may have any characters; a name with such parts has the path that it is written with.
+    """
 
     token: Token
     name: str
-    quoted: bool = False
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Constant:
 
     token: Token
     value: Scalar
+    exact: Decimal = Decimal(0)
+    """A number as it is written, which its `value` may only be near to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ class Token(NamedTuple):
     kind: str
     """`number`, `operand` (`@0`), `name`, `mark` (an operator, bracket or comma), `string` or `end`.
 
-    In filters also `column`, a name in backticks.
+    In filters also `column`, a name with parts in backticks.
     """
     text: str
     start: int
@@ -23,9 +23,9 @@ _TOKEN = re.compile(
     r"""(?P<blank>\s+)
     |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     |(?P<operand>@[0-9]+)
+    |(?P<column>(?:[^\W\d]\w*\.)*`[^`\n]+`(?:\.(?:[^\W\d]\w*|`[^`\n]+`))*)
     |(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<column>`[^`\n]+`)
     |(?P<mark>\*\*|//|<<|>>|[<>=!]=|[-+*/%&|^~<>(),])
     |(?P<other>.)
     """,

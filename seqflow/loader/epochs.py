@@ -98,15 +98,23 @@ class EpochBatches:
         return self.deal.ranks.rounds(total)
 
     def __iter__(self) -> Generator[Record, None, None]:
-        """The batches of the coming epoch; what rows were bad is written to its file at the end."""
-        handlers = self.pipeline.handlers()
+        """The batches of the coming epoch; bad rows are in their file as windows end, also where it is left early."""
+        handlers, stats = self.pipeline.handlers(), Stats()
+        is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
         finished = False
         try:
-            yield from self._iterate(handlers, Stats())
+            with closing(self._iterate(handlers, stats)) as batches:
+                for batch in batches:
+                    for handler in handlers:
+                        handler.publish()
+                    yield batch
+                    del batch  # the consumer may drop it before the next one is made
             finished = True
+            for handler in handlers if is_whole else ():
+                handler.check(stats)
         finally:
             for handler in handlers:
-                handler.close(keep=finished)
+                handler.close(finished=finished)
 
     def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:

@@ -60,20 +60,27 @@ def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[
         committed[0].replace(path)
     elif committed[0].exists():
         check_sizes(pieces, committed)
-        writer = FileWriter(path, form)
-        try:
-            for group, table in enumerate(_groups(committed, form)):
-                writer.write(table, group)
-            writer.close()
-            note(writer.output_file(path))
-            writer.rename(path)
-        finally:
-            writer.discard()
+        concatenate(committed, path, form, note)
     # The first piece alone is the mark that joining is not done: it goes only when the joined file is on the disk.
     for some in (committed[:1], committed[1:]):
         sync_folder(path.parent)
         for piece in some:
             piece.unlink(missing_ok=True)
+
+
+def concatenate(
+    files: Sequence[Path], path: Path, form: Format, note: Callable[[OutputFile], None] = lambda file: None
+) -> None:
+    """Write the row groups of some files to a new one, which may replace one of them."""
+    writer = FileWriter(path, form)
+    try:
+        for group, table in enumerate(_groups(files, form)):
+            writer.write(table, group)
+        writer.close()
+        note(writer.output_file(path))
+        writer.rename(path)
+    finally:
+        writer.discard()
 
 
 def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:

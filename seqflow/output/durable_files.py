@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from seqflow.errors import WriteError
 from seqflow.output import unfinished
 
 BUFFER_BYTES = 1 << 20
@@ -77,11 +80,12 @@ def sync_folder(path: Path) -> None:
 
 
 def _sync(path: Path, flags: int) -> None:
-    opened = os.open(path, flags | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    with writing(path):
+        opened = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def temporary_path(path: Path) -> Path:
@@ -94,26 +98,23 @@ def write_bytes(path: Path, content: bytes) -> None:
     temporary = temporary_path(path)
     unfinished.add(temporary)
     try:
-        write_new(temporary, content)
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise naming(error, path) from error
+        with writing(path):
+            write_new(temporary, content)
+            temporary.replace(path)
+            sync_folder(path.parent)
     finally:
+        temporary.unlink(missing_ok=True)
         unfinished.discard(temporary)
 
 
 def append_bytes(path: Path, content: bytes) -> None:
     """Append to a file and synchronise it to the disk: after a crash it may end with a part of the content."""
-    try:
+    with writing(path):
         opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(opened, "ab") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        raise naming(error, path) from error
 
 
 def remove_temporaries(folder: Path, name: str) -> None:
@@ -128,7 +129,14 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def naming(error: OSError, path: Path) -> OSError:
-    """An error of the same type whose message names the file."""
-    message = f"cannot write {str(path)!r}: {error.strerror or error}"
-    return type(error)(error.errno, message) if error.errno is not None else type(error)(message)
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise WriteError, which names the file, where the system cannot write it, or make its folder."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        found = WriteError(f"cannot write {str(path)!r}: {error.strerror or error}")
+        found.errno = error.errno
+        raise found from error

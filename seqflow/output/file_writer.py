@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
-from seqflow.output.durable_files import NewFile, naming, sync_file, temporary_path
+from seqflow.output.durable_files import NewFile, sync_file, temporary_path, writing
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
 from seqflow.record.run_ends import without_views_in_structs
@@ -81,10 +81,10 @@ class FileWriter:
         self._writer: Any = None
 
     def write(self, table: pa.Table, group: int) -> None:
-        """Append row group number `group`. OSError, with the file's name, where it cannot be written."""
+        """Append row group number `group`. WriteError where it cannot be written."""
         if self._form.kind == "parquet":
             table = without_views_in_structs(table)
-        try:
+        with writing(self.path):
             if self._writer is None:
                 unfinished.add(self.temporary)
                 self._file = NewFile(self.temporary)
@@ -92,8 +92,6 @@ class FileWriter:
             if not table.num_rows:
                 return  # a file of its schema alone
             self._writer.write_table(table, self._group_rows(table))
-        except OSError as error:
-            raise naming(error, self.path) from error
         self.num_rows += table.num_rows
         self.groups.append(group)
         self.arrow_bytes += table.nbytes
@@ -105,14 +103,12 @@ class FileWriter:
 
     def close(self) -> None:
         """Finish the file. May be called again."""
-        try:
+        with writing(self.path):
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
             if self._file is not None:
                 self._file.close()
-        except OSError as error:
-            raise naming(error, self.path) from error
 
     def output_file(self, path: Path, batches: Batches | None = None) -> OutputFile:
         """Describe the finished file under its final path, with the batches it was made of."""
@@ -125,11 +121,9 @@ class FileWriter:
 
         The new name survives a crash once the caller has synchronised the folder.
         """
-        try:
+        with writing(self.path):
             sync_file(self.temporary)
             self.temporary.replace(name)
-        except OSError as error:
-            raise naming(error, self.path) from error
         unfinished.discard(self.temporary)
 
     def discard(self) -> None:

@@ -19,6 +19,12 @@ class FileSource(Protocol):
     def finds(self, path: Path, /) -> bool: ...
 
 
+def check_unused(path: Path, overwrite: bool) -> None:
+    """JobError where a command would replace a file, and was not told to."""
+    if path.is_file() and not overwrite:
+        raise JobError(f"output: {str(path)!r} exists\n  --overwrite replaces it; or choose another output")
+
+
 def check_new_file(setting: str, path: Path, source: FileSource) -> None:
     """JobError where a new file would overwrite one of the source, or be found by it the next time."""
     if (found := overwritten(path, source.files)) is not None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow.errors import OpError, ProviderError
-from seqflow.output.durable_files import NewFile, temporary_path
+from seqflow.output.durable_files import NewFile, temporary_path, writing
 from seqflow.record.validation import reading, validated
 from seqflow.vocabulary.keys import STRINGS, as_keys
 
@@ -26,12 +26,12 @@ def write_keys(path: Path, keys: pa.Array, max_size: int | None, frozen: bool) -
     table = pa.table(columns).replace_schema_metadata(settings)
     temporary = temporary_path(path)
     try:
-        with closing(NewFile(temporary)) as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
-        os.replace(temporary, path)
-    except OSError as error:
+        with writing(path):
+            with closing(NewFile(temporary)) as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+            os.replace(temporary, path)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise type(error)(error.errno, f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
 
 def _readable(keys: pa.Array) -> pa.Array:

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 def train(folder: Path, *arguments: object) -> tuple[int, str]:
     """The exit code and what was said, of a command that writes tok.json."""
-    done = seqflow("train-tokenizer", *arguments, "--output", "tok.json", folder=folder)
+    done = seqflow("train-tokenizer", *arguments, "--output", "tok.json", "--overwrite", folder=folder)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -109,7 +109,7 @@ def test_bytes_that_are_not_utf8_may_be_replaced(folder: Path) -> None:
 def test_columns_that_are_not_read_may_be_of_any_type(tmp_path: Path) -> None:
     table = {"text": ["ab ab ab", "cd"], "d": pa.array([Decimal("1.5")] * 2), "e": pa.nulls(2)}
     pq.write_table(pa.table(table), tmp_path / "t.parquet")
-    learn = ("train-tokenizer", "t.parquet", "--vocab-size", "260", "--output", "t.json")
+    learn = ("train-tokenizer", "t.parquet", "--vocab-size", "260", "--output", "t.json", "--overwrite")
     for column in ((), ("--column", "text")):
         assert seqflow(*learn, *column, folder=tmp_path).returncode == 0
     assert "there are text" in seqflow(*learn, "--column", "d", folder=tmp_path).stderr

@@ -56,6 +56,7 @@ READ = {
     "x is None and y is not None": "((x is None) and (y is not None))",
     "lengths(a) > 3 and b.lengths < 4": "((lengths(a) > 3) and (b.lengths < 4))",
     "`user id` == 1": "(user id == 1)",
+    "`a.b`.lengths < 4 or doc.`x.y` is None": "((a.b.lengths < 4) or (doc.x.y is None))",
     "ok and not (ok == True)": "(ok and not (ok == True))",
     r"""a == 'it\'s "\\" \u00e9\n'""": r"""(a == 'it\'s "\\" é\n')""",
     "a\n  == 1": "(a == 1)",
@@ -93,6 +94,7 @@ REFUSED = {
     "a[0] == 1": (1, "found '[', expected 'and', 'or', an operator or the end"),
     "a ** 2 > 1": (2, "found '**', expected another operator"),
     "and a": (0, "found 'and', expected a column"),
+    "a > 1e1234567": (4, "the exponent of a number has at most 6 digits"),
     "`a > 1": (0, "a column's name in backticks ends with a backtick"),
     "(" * (MAX_DEPTH + 1) + "a" + ")" * (MAX_DEPTH + 1): (MAX_DEPTH, "nested in more than 50 levels"),
     "not " * 60 + "a": (4 * MAX_DEPTH, "nested in more than 50 levels"),
@@ -107,6 +109,21 @@ def test_a_malformed_filter_is_refused_at_its_place(text: str) -> None:
         parse_filter(text)
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"where, column {position + 1}: ")
+
+
+def test_parts_in_backticks_have_any_characters() -> None:
+    for text, path in {
+        "`a.b`.lengths > 1": ("a.b", "lengths"),
+        "doc.`x.y`.`z` > 1": ("doc", "x.y", "z"),
+        "doc.x > 1": (),
+    }.items():
+        assert [one.path for one in columns_of(parse_filter(text))] == [path]
+
+
+def test_numbers_are_kept_as_they_are_written() -> None:
+    tree = parse_filter("a in [-12345678901234567.89, 1e400, +0.1, -inf]")
+    assert isinstance(tree, Membership)
+    assert [str(one.exact) for one in tree.members] == ["-12345678901234567.89", "1E+400", "0.1", "-Infinity"]
 
 
 def test_the_error_is_one_of_options_and_of_expressions() -> None:

@@ -104,8 +104,8 @@ def test_one_quarantine_file_belongs_to_one_run(tmp_path: Path) -> None:
     first = Quarantine(tmp_path / "bad.parquet")
     with pytest.raises(JobError, match=rf"process {os.getpid()} on .* is writing"):
         Quarantine(tmp_path / "bad.parquet")
-    first.close(keep=False)
-    Quarantine(tmp_path / "bad.parquet").close(keep=False)
+    first.leave()
+    Quarantine(tmp_path / "bad.parquet").leave()
     assert names(tmp_path) == []
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from seqflow.errors import OpError
+from seqflow.errors import OpError, ProviderError
 from seqflow.loader.run.quarantine import Quarantine
 from seqflow.loader.run.rejected import Rejected
+from seqflow.loader.run.stats import Stats
 from seqflow.output.file_writer import KIND_OF_SUFFIX
 from seqflow.output.output_file import Batches, OutputFile
 
@@ -21,9 +22,10 @@ class BadRows:
     """The policy for rows that cannot be used.
 
     "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
-    counts it; "quarantine" also writes it, with those five, to the file `path`, in Parquet or Arrow format as its
-    suffix says. Each of several ranks writes a file of its own, such as `bad.rank3.parquet` for `bad.parquet`, with
-    the bad rows of the windows that it read; so does each source of a Mix (`bad.source0.parquet`).
+    counts it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`,
+    in Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
+    `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; so does each source of a Mix
+    (`bad.source0.parquet`).
     """
 
     policy: Policy = "raise"
@@ -73,6 +75,8 @@ class BadRowHandler:
         pieces: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.count = count
+        self.first = ""
+        """What is wrong with the first bad row."""
         path = None if policy.path is None else Path(policy.path).expanduser()
         self._file = None if path is None else Quarantine(path, files, pieces)
         self._piece: RejectedWriter | None = None
@@ -86,6 +90,7 @@ class BadRowHandler:
 
     def add(self, rejected: Rejected) -> None:
         self.count += rejected.count
+        self.first = self.first or str(rejected.error()).partition("\n")[0]
         if (file := self._file or self._piece) is not None:
             file.write(rejected)
 
@@ -134,10 +139,23 @@ class BadRowHandler:
         if self._file is not None:
             self._file.install(note)
 
-    def close(self, *, keep: bool) -> None:
-        """End the run: the quarantine file gets its final name, or is removed where the run failed."""
+    def check(self, stats: Stats) -> None:
+        """ProviderError where every row of a source was left out, and nothing but a count would tell."""
+        if stats.bad_rows and not (stats.batches or stats.prepared or self.keeps_rows):
+            raise ProviderError(
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
+                "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
+            )
+
+    def publish(self) -> None:
+        """Add the bad rows of windows that have ended to the quarantine file."""
         if self._file is not None:
-            self._file.close(keep=keep)
+            self._file.publish()
+
+    def close(self, *, finished: bool) -> None:
+        """End an epoch, which is finished or left early: what was seen is in the quarantine file."""
+        if self._file is not None:
+            self._file.close(finished=finished)
 
     def leave(self) -> None:
         """End the run with what was committed; another may go on."""

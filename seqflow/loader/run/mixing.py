@@ -389,6 +389,8 @@ class _Member:
             inside = batch - sum(self.passes)
             if iteration.has(inside):
                 return True
+            if inside == 0:  # a source without rows ends the mix
+                self._handler.check(self.stats)
             if self._of.mix.stop == "first" or inside == 0:
                 return False
             self.passes.append(iteration.num_batches())

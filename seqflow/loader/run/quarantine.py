@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from seqflow import providers
@@ -13,8 +14,15 @@ from seqflow.errors import JobError, ProviderError
 from seqflow.json_form import has_form
 from seqflow.loader.run.rejected import REASON_FIELDS, Rejected
 from seqflow.output.attempt_folders import attempts_beside, remove_attempts_beside
-from seqflow.output.committed_files import committed_path, join, locate, piece_path, remove_committed
-from seqflow.output.durable_files import remove_temporaries, sync_folder
+from seqflow.output.committed_files import (
+    committed_path,
+    concatenate,
+    join,
+    locate,
+    piece_path,
+    remove_committed,
+)
+from seqflow.output.durable_files import remove_temporaries, sync_folder, writing
 from seqflow.output.file_writer import KIND_OF_SUFFIX, FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
@@ -53,12 +61,15 @@ class QuarantinePiece:
 class Quarantine:
     """A Parquet or Arrow file of bad rows: their own columns, and a struct column `bad` that says why.
 
-    The fields of `bad` are `file`, `block`, `row`, `column` and `reason`. The column is called `bad_` where the rows
+    The fields of `bad` are `file`, `block`, `row`, `column`, `reason` and `line`: the bytes of a line that
+    could not be read as a row. The column is called `bad_` where the rows
     have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
     something else has its name, or it is one of `files`, from which the rows come. No other run may write
     it meanwhile.
 
-    It is written in pieces: `commit` finishes one under a hidden name, `install` joins them, and may be repeated by
+    A loader adds to the file as its windows end, by `publish`; what was seen stays when an epoch is left early.
+
+    A job writes it in pieces: `commit` finishes one under a hidden name, `install` joins them, and may be repeated by
     another process that knows their names.
     """
 
@@ -84,6 +95,7 @@ class Quarantine:
         self._number: int | None = None
         """The place of the piece that is written again."""
         self._writer: FileWriter | None = None
+        self._is_published, self._publish_after = False, 0.0
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
         if path.parent.is_dir():
             self._acquire()
@@ -92,7 +104,9 @@ class Quarantine:
         """Lock the file, and remove what killed runs have left of it."""
         if self._lock.is_held:
             return
-        self._lock.acquire()
+        with writing(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
         name = re.escape(self._path.name)
         remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
         remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
@@ -100,7 +114,6 @@ class Quarantine:
 
     def attempts_folder(self, run: str) -> Path:
         """A new folder in which other processes write pieces."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._acquire()
         folder = attempts_beside(self._path, run)
         folder.mkdir()
@@ -108,7 +121,6 @@ class Quarantine:
 
     def write(self, rejected: Rejected) -> None:
         if self._writer is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._acquire()
             number = len(self._pieces) if self._number is None else self._number
             piece = piece_path(self._path, number)
@@ -171,11 +183,27 @@ class Quarantine:
             self._writer.discard()
         self._lock.release()
 
-    def close(self, *, keep: bool) -> None:
+    def publish(self, *, wait: bool = False) -> None:
+        """Add what was written to the file: now with `wait`, else where it takes less than a tenth of the time."""
+        started = perf_counter()
+        if self._writer is None or (not wait and started < self._publish_after):
+            return
+        writer, self._writer = self._writer, None
         try:
-            if keep:
-                self.commit()
-                self.install()
+            writer.close()
+            before = [self._path] if self._is_published else []
+            concatenate([*before, writer.temporary], self._path, self._form)
+        finally:
+            writer.discard()
+        self._is_published = True
+        self._publish_after = perf_counter() + 10 * (perf_counter() - started)
+
+    def close(self, *, finished: bool) -> None:
+        """End a run without pieces: one that is finished leaves no file of an earlier run, one that was left may."""
+        try:
+            self.publish(wait=True)
+            if finished and not self._is_published:
+                self._path.unlink(missing_ok=True)
         finally:
             self.leave()
 
@@ -188,7 +216,8 @@ def _is_quarantine(path: Path) -> bool:
     except ProviderError:
         return False
     return any(
-        field.name.rstrip("_") == "bad" and tuple(part.name for part in field.type) == REASON_FIELDS
+        field.name.rstrip("_") == "bad"
+        and tuple(part.name for part in field.type)[: len(REASON_FIELDS)] == REASON_FIELDS
         for field in schema
         if types.is_struct(field.type)
     )

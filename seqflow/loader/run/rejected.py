@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seqflow.providers import Block
 
 REASON_FIELDS = ("file", "block", "row", "column", "reason")
-"""The fields of the column that says why a row cannot be used."""
+"""The fields of the column that says why a row cannot be used; after them a quarantine file has its `line`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,9 @@ class Rejected:
                 pa.array(self.numbers, pa.int64()),
                 pa.array([row.column for row in bad], pa.string()),
                 pa.array([row.reason for row in bad], pa.string()),
+                pa.array([row.line for row in bad], pa.large_binary()),
             ],
-            names=REASON_FIELDS,
+            names=[*REASON_FIELDS, "line"],
         )
         name = "bad"
         while name in rows.schema.names:

@@ -55,10 +55,14 @@ class Stats:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
+    def prepared(self) -> int:
+        """Rows that `prepare` has made, or left as they are, and that are not bad."""
+        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
+
+    @property
     def rows_done(self) -> int:
         """Rows of the source that need no more work: the progress of an epoch, also inside a large window."""
-        prepared = self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
-        left = min(1.0, max(0, self.rows_left) / prepared) if prepared else 0.0
+        left = min(1.0, max(0, self.rows_left) / self.prepared) if self.prepared else 0.0
         return self.rows_read - round(self.rows_read * left)
 
     @property

@@ -21,6 +21,7 @@ from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.schedule.recipe import Recipe
 from seqflow.loader.schedule.state import check_same
 from seqflow.loader.schedule.windows import BlockSlice, Window
+from seqflow.output.durable_files import writing
 from seqflow.output.file_writer import FileWriter, Format
 from seqflow.record import Record, from_arrow
 from seqflow.record.validation import reading
@@ -173,12 +174,13 @@ def write_index(
     table = pa.table(columns, _schema())
     metadata = {_SETTINGS: json.dumps(key), _FILES: json.dumps(files), CHECKSUM: checksum(table)}
     table = table.replace_schema_metadata(metadata)
-    path.parent.mkdir(parents=True, exist_ok=True)
     writer = FileWriter(path, Format("arrow"))
     try:
-        writer.write(table, 0)
-        writer.close()
-        writer.temporary.replace(path)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            writer.write(table, 0)
+            writer.close()
+            writer.temporary.replace(path)
     finally:
         writer.discard()
 

@@ -26,6 +26,8 @@ class BadRow(NamedTuple):
     row: int
     column: str
     reason: str
+    line: bytes | None = None
+    """The line that was read in its place, of files of lines."""
 
 
 def from_arrow(
@@ -77,8 +79,8 @@ def from_arrow(
     check_names(table.schema)
     record, bad_rows = convert(table, fill=fill, valid=valid)
     if bad_rows:
-        row, name, reason = bad_rows[0]
-        raise ProviderError(f"column {name!r}, row {row}: {reason}\n{_ADVICE}")
+        bad = bad_rows[0]
+        raise ProviderError(f"column {bad.column!r}, row {bad.row}: {bad.reason}\n{_ADVICE}")
     return record
 
 

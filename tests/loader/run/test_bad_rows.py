@@ -1,6 +1,7 @@
 """Rows that cannot be used: raise, skip, quarantine."""
 
 import re
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -195,6 +196,7 @@ def test_a_refused_row_goes_to_quarantine_with_its_place_and_the_statement(ids, 
         {
             "file": str(ids), "block": 1, "row": 2, "column": "y = gather(table, tokens.values)",
             "reason": "gather: indices[0] = 99 is outside [0, 10) (data[R, *d], index(R) indices[N, *i])",
+            "line": None,
         },
         [99] * 4,
     )  # fmt: skip
@@ -340,3 +342,71 @@ def test_rows_that_net_refuses_are_found_again_in_the_slices_of_a_block(tmp_path
     assert good.tolist() == [number for number in range(500) if number % 50 != 49]
     bad = feather.read_table(tmp_path / "bad.arrow").to_pylist()
     assert [one["number"] for one in bad] == [one["bad"]["row"] for one in bad] == list(range(49, 500, 50))
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """Three files, each a window: one line of the first and the second is not JSON."""
+    for name, bad in (("a", 3), ("b", 1), ("c", None)):
+        found = ["{broken" if row == bad else f'{{"id": {row}}}' for row in range(8)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(found) + "\n")
+    return tmp_path
+
+
+def lines_in(path):
+    return [row["bad"]["line"] for row in pq.read_table(path).to_pylist()] if path.exists() else []
+
+
+def left_by_break(batches):
+    for _ in batches:
+        break
+
+
+def left_by_an_error(batches):
+    for _ in batches:
+        raise KeyError
+
+
+@pytest.mark.parametrize("leave", [left_by_break, left_by_an_error, lambda batches: next(batches)])
+def test_bad_rows_that_were_seen_are_kept_however_an_epoch_is_left(lines, leave):
+    bad = lines / "bad.parquet"
+    loader = sf.Loader(
+        lines / "*.jsonl", schema={"id": "int64"}, batch=2, window=1, bad_rows=sf.BadRows("quarantine", bad)
+    )
+    batches = iter(loader)
+    with suppress(KeyError):
+        leave(batches)
+    batches.close()
+    assert lines_in(bad) == [b"{broken"] * loader.stats().bad_rows == [b"{broken"]
+    assert sorted(path.name for path in lines.iterdir() if path.name.startswith(".")) == []
+    list(sf.Loader(lines / "c.jsonl", bad_rows=sf.BadRows("quarantine", bad)))
+    assert not bad.exists()
+
+
+def test_bad_rows_are_in_their_file_as_windows_end(lines):
+    bad = lines / "bad.arrow"
+    options = {"schema": {"id": "int64"}, "batch": 2, "window": 1, "bad_rows": sf.BadRows("quarantine", bad)}
+    batches = iter(sf.Loader(lines / "*.jsonl", **options))
+    next(batches)
+    assert pa.ipc.open_file(bad).read_all()["bad"].to_pylist()[0]["line"] == b"{broken"
+    assert [row for batch in batches for row in batch["id"].tolist()][-3:] == [5, 6, 7]
+    assert pa.ipc.open_file(bad).read_all().num_rows == 2
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+def test_a_source_whose_rows_are_all_left_out_is_an_error_with_the_first_reason(tmp_path, kind):
+    (tmp_path / f"bad.{kind}").write_text("id\n" * (kind == "csv") + "x\n" * 20)
+    (tmp_path / f"good.{kind}").write_text("id\n1\n" if kind == "csv" else '{"id": 1}\n')
+    options = {"schema": {"id": "int64"}, "bad_rows": "skip"}
+    bad, good = (sf.Loader(tmp_path / f"{name}.{kind}", **options) for name in ("bad", "good"))
+    for loader in (
+        bad,
+        sf.Mix({good: 0.5, bad: 0.5}, seed=1),
+        sf.Mix({good: 0.5, bad: 0.5}, seed=1, stop="all"),
+    ):
+        with pytest.raises(
+            sf.ProviderError, match=rf"all 20 rows of a source, .*: .*bad.{kind}, line [12], column 1"
+        ):
+            list(loader)
+    both = sf.Loader([tmp_path / f"{name}.{kind}" for name in ("bad", "good")], **options)
+    assert [batch["id"].tolist() for batch in both] == [[1]]
