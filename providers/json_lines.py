@@ -16,7 +16,7 @@ from seqflow.providers.line_faults import Malformed
 from seqflow.providers.lines import open_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
-from seqflow.providers.typed_lines import BOM, Lines, check_types, not_utf8, parse_lines
+from seqflow.providers.typed_lines import Lines, check_types, not_utf8, parse_lines
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.record import Tensor
@@ -74,11 +74,11 @@ class JsonLines:
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
 
-    def skip(self, content: bytes) -> int:
-        return len(BOM) if content.startswith(BOM) else 0
-
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         return parse_lines(self, data)
+
+    def is_plain(self, data: Tensor) -> bool:
+        return False  # how deep a line is nested has to be counted
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str]]:
         """Lines that pyarrow crashes on, lets through, or reads over the end of."""

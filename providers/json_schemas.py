@@ -9,10 +9,11 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.providers.lines import first_sample
-from seqflow.providers.typed_lines import BOM, inferred_from
+from seqflow.providers.typed_lines import inferred_from
 
 _DECLARE = "declare the types with schema={…}"
 _DEEPEST = 64
+_BLANKS = b" \t\r"
 
 
 def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
@@ -21,10 +22,10 @@ def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs.
     ProviderError for a malformed line, one that differs from another, and values that are null or empty in all lines.
     """
-    path, lines = first_sample(paths)
+    path, lines = first_sample(paths, lambda line: line.strip(_BLANKS))
     kind, count = pa.null(), 0
     for number, line in enumerate(lines, start=1):
-        content = (line.removeprefix(BOM) if number == 1 else line).strip()
+        content = line.strip(_BLANKS)
         if content:
             try:
                 kind = _merged(kind, _type_of(_parsed(content), 1), "the line")

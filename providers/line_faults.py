@@ -1,9 +1,11 @@
 """Faults in lines of text: what was found where something else was expected."""
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow.record.record import Tensor
 
@@ -51,6 +53,12 @@ class Faults:
         _, first = np.unique(rows[order], return_index=True)
         for at in order[first].tolist():
             yield Fault(int(rows[at]), int(starts[at]), int(stops[at]), *self._expected[kinds[at]])
+
+
+def holds(data: bytes | Tensor | pa.Buffer, letters: bytes) -> bool:
+    """Return whether one of some letters is in the data."""
+    # a search for one letter is a memchr, without a copy of the data
+    return any(re.search(re.escape(bytes([letter])), data) for letter in letters)
 
 
 def excerpt(text: bytes) -> str:
