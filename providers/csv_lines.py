@@ -269,11 +269,14 @@ class CsvLines:
     def _suspects(self, lines: Lines) -> Tensor:
         """Lines with a quote before a value whose quotes are not by turns before a value and after it."""
         quotes = np.flatnonzero(lines.data == _QUOTE)
+        before, after = lines.data[quotes - 1], lines.data[quotes + 1]
+        opening = quotes[self._edges[before] & (before != _QUOTE)]
+        if not len(opening):
+            return opening
         line_of = np.searchsorted(lines.starts, quotes, "right") - 1
         closes = (np.arange(len(quotes)) - np.searchsorted(line_of, line_of)) % 2 == 1
-        before, after = lines.data[quotes - 1], lines.data[quotes + 1]
         odd = line_of[~self._edges[np.where(closes, after, before)]]
-        return np.intersect1d(odd, line_of[self._edges[before] & (before != _QUOTE)])
+        return np.intersect1d(odd, np.searchsorted(lines.starts, opening, "right") - 1)
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
         from pyarrow import csv as arrow_csv

@@ -1,6 +1,5 @@
 """Faults in lines of text: what was found where something else was expected."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -57,8 +56,8 @@ class Faults:
 
 def holds(data: bytes | Tensor | pa.Buffer, letters: bytes) -> bool:
     """Return whether one of some letters is in the data."""
-    # a search for one letter is a memchr, without a copy of the data
-    return any(re.search(re.escape(bytes([letter])), data) for letter in letters)
+    content = bytes(data)  # a copy and searches in bytes take a third of the time of comparing an array
+    return any(letter in content for letter in letters)
 
 
 def excerpt(text: bytes) -> str:

@@ -18,14 +18,13 @@ _FLOAT, _NAMED, _DECIMAL = (
     for part in (rf"{_DIGITS}(e[-+]?[0-9]+)?|{_NAMES}", _NAMES, rf"{_DIGITS}(e[-+]?[0-9]{{1,9}})?")
 )
 _MOST_DIGITS = 38
-"""Digits of decimal128; twice as many fit decimal256."""
+"""Digits of decimal128, beyond which Arrow's numbers wrap around."""
 
 
 def parse_values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     """Convert an array of texts to a type; ArrowInvalid or ValueError where one is not such a value.
 
-    A finite number beyond a float's range, and hexadecimal digits, are not. Arrow lets these through, and
-    decimals with large exponents wrap around.
+    A finite number beyond a float's range, and hexadecimal digits, are not: Arrow lets these through.
     """
     import pyarrow.compute as pc
 
@@ -46,8 +45,8 @@ def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     import pyarrow.compute as pc
 
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
-    if longest <= _MOST_DIGITS and not holds(texts.buffers()[2] or b"", b"eE"):
-        return texts.cast(pa.decimal256(_MOST_DIGITS, kind.scale)).cast(kind)
+    if longest + kind.scale <= _MOST_DIGITS and not holds(texts.buffers()[2] or b"", b"eE"):
+        return texts.cast(kind)
     found = []
     if pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():
         found = [text and Decimal(text) for text in texts.to_pylist()]

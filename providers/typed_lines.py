@@ -99,19 +99,20 @@ def is_utf8(content: bytes | Tensor) -> bool:
 
 def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """The rows of a block, and the malformed lines in order, whose rows are null."""
+    # In plain lines only a value that goes on in the next line can be wrong: then there are fewer rows than lines.
     is_plain = parser.is_plain(data)
     rows = _whole(parser, data) if is_plain else None
     if rows is not None and rows.num_rows == np.count_nonzero(data == _NEWLINE):
-        return rows, iter(())  # no line is blank, and none goes on in the next one
+        return rows, iter(())
     lines = Lines.of(data, parser.blanks, parser.counted)
     bad: dict[int, str | Exception] = {}
-    for wrong, reason in parser.faults(lines):
-        for at in np.flatnonzero(wrong).tolist():
-            bad.setdefault(at, reason)
-    if not bad:
-        rows = rows if is_plain else _whole(parser, data)
-        if rows is not None and rows.num_rows == len(lines.starts):
-            return rows, iter(())
+    if rows is None or rows.num_rows != len(lines.starts):
+        for wrong, reason in parser.faults(lines):
+            for at in np.flatnonzero(wrong).tolist():
+                bad.setdefault(at, reason)
+        rows = None if bad or is_plain else _whole(parser, data)
+    if rows is not None and rows.num_rows == len(lines.starts):
+        return rows, iter(())
     good = np.delete(np.arange(len(lines.starts)), list(bad))
     table = pa.Table.from_batches(_parsed(parser, lines, good, bad), parser.schema).combine_chunks()
     rows = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], parser.schema)
