@@ -106,43 +106,44 @@ def _check_lists(schema: pa.Schema, list_delimiter: str | None) -> None:
 
 def _common_header(paths: Sequence[str], delimiter: str) -> tuple[str, tuple[str, ...]]:
     """The first file that is not blank, and the names of the columns, which all such files have in one order."""
-    first, found = paths[0], ()
-    for path in paths:
-        lines = first_lines(path, lambda lines: any(map(_is_row, lines)))
-        if not any(map(_is_row, lines)):
-            continue
-        names = _header(path, lines[0].rstrip(b"\r"), delimiter)
-        if found and names != found:
+    starts = ((path, first_lines(path, _has_row)) for path in paths)
+    headers = [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]
+    first, found = headers[0][0], _header(*headers[0], delimiter)
+    for path, line in headers[1:]:
+        if (names := _header(path, line, delimiter)) != found:
             raise ProviderError(
                 f"the columns are {', '.join(found)} in {first}, but {', '.join(names)} in {path}\n"
                 "open these files one by one"
             )
-        if not found:
-            first, found = path, names
-    return (first, found) if found else (first, _header(first, b"", delimiter))
+    return first, found
 
 
 def _is_row(line: bytes) -> bool:
     return bool(line.strip(b"\r"))
 
 
+def _has_row(lines: Sequence[bytes]) -> bool:
+    return any(map(_is_row, lines))
+
+
 def _header(path: str, line: bytes, delimiter: str) -> tuple[str, ...]:
-    try:
-        names = [None if value is None else value.decode() for *_, value in _values(line, delimiter)]
-    except UnicodeDecodeError as error:
-        raise ProviderError(f"{path}, line 1: not UTF-8: {error.reason}") from None
+    line = line.rstrip(b"\r")
     if not line or line.count(b'"') % 2 or b"\r" in line:
         raise ProviderError(
             f"{path}, line 1: expected a header with the names of the columns in one line\n"
             "header=False reads files without one"
         )
-    found = tuple(name for name in names if name is not None)
-    if len(found) < len(names):
-        raise ProviderError(f"{path}, line 1: the header can't be read: {_AFTER_QUOTE}")
-    if (longest := max(map(len, found))) > _LONGEST_NAME:
-        raise ProviderError(f"{path}, line 1: the header can't be read: a name has {longest:,} letters")
+    try:
+        values = [value for *_, value in _values(line, delimiter)]
+        found = [(value or b"").decode() for value in values]
+    except UnicodeDecodeError as error:
+        raise ProviderError(f"{path}, line 1: not UTF-8: {error.reason}") from None
+    longest = max(map(len, found))
+    if values[-1] is None or longest > _LONGEST_NAME:
+        reason = _AFTER_QUOTE if values[-1] is None else f"a name has {longest:,} letters"
+        raise ProviderError(f"{path}, line 1: the header can't be read: {reason}")
     check_names(pa.schema([(name, pa.null()) for name in found]))
-    return found
+    return tuple(found)
 
 
 def _check_one_column(path: str, name: str, delimiter: str) -> None:
@@ -239,20 +240,18 @@ class CsvLines:
 
     def is_plain(self, data: Tensor) -> bool:
         returns, quotes = (np.flatnonzero(data == letter) for letter in (_RETURN, _QUOTE))
-        edges = self._edges
         return (
             is_utf8(data)
             and bool(np.isin(data[returns + 1], (_RETURN, _NEWLINE)).all())
             and len(quotes) % 2 == 0
-            and bool(edges[data[quotes[::2] - 1]].all() and edges[data[quotes[1::2] + 1]].all())
+            and bool(self._are_edges(data[quotes[::2] - 1]).all())
+            and bool(self._are_edges(data[quotes[1::2] + 1]).all())
         )
 
-    @property
-    def _edges(self) -> Tensor:
-        """bool[256]: letters before an opening and after a closing quote; of a quote written twice, the other one."""
-        edges = np.zeros(256, np.bool_)
-        edges[[_QUOTE, _RETURN, _NEWLINE, ord(self.delimiter)]] = True
-        return edges
+    def _are_edges(self, letters: Tensor) -> Tensor:
+        """Which letters may precede an opening quote or follow a closing one; a quote may be written twice."""
+        is_end = (letters == _NEWLINE) | (letters == _RETURN)
+        return (letters == ord(self.delimiter)) | (letters == _QUOTE) | is_end
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str | Exception]]:
         """Lines that pyarrow would read over the end of, as several, or as other texts."""
@@ -268,15 +267,16 @@ class CsvLines:
 
     def _suspects(self, lines: Lines) -> Tensor:
         """Lines with a quote before a value whose quotes are not by turns before a value and after it."""
-        quotes = np.flatnonzero(lines.data == _QUOTE)
-        before, after = lines.data[quotes - 1], lines.data[quotes + 1]
-        opening = quotes[self._edges[before] & (before != _QUOTE)]
+        data, starts = lines.data, lines.starts
+        opening = np.flatnonzero((data[:-1] == ord(self.delimiter)) & (data[1:] == _QUOTE)) + 1
+        opening = np.concatenate([starts[data[starts] == _QUOTE], opening])
         if not len(opening):
             return opening
-        line_of = np.searchsorted(lines.starts, quotes, "right") - 1
+        quotes = np.flatnonzero(data == _QUOTE)
+        line_of = np.searchsorted(starts, quotes, "right") - 1
         closes = (np.arange(len(quotes)) - np.searchsorted(line_of, line_of)) % 2 == 1
-        odd = line_of[~self._edges[np.where(closes, after, before)]]
-        return np.intersect1d(odd, np.searchsorted(lines.starts, opening, "right") - 1)
+        odd = line_of[~self._are_edges(data[np.where(closes, quotes + 1, quotes - 1)])]
+        return np.intersect1d(odd, np.searchsorted(starts, opening, "right") - 1)
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
         from pyarrow import csv as arrow_csv
@@ -334,7 +334,14 @@ class CsvLines:
             name = self.names[min(len(values), len(self.names)) - 1]
             return name, start, f"found {excerpt(line[start:])}, {_AFTER_QUOTE}"
         if len(values) != len(self.names):
-            return "", 0, self._miscounted(values)
+            expected = f"{len(self.names)} value{'s' * (len(self.names) != 1)}"
+            is_ended = len(values) == len(self.names) + 1 and not last
+            more = (
+                f" with the empty one after the {self.delimiter!r} at the end: leave it out"
+                if is_ended
+                else ""
+            )
+            return "", 0, f"expected {expected}, found {len(values)}{more}"
         for name, (start, stop, _) in zip(self.names, values, strict=True):
             if name not in self.schema.names or start == stop:
                 continue
@@ -345,12 +352,3 @@ class CsvLines:
             except (pa.ArrowException, ValueError):
                 return name, start, f"{name!r} is no {field.type}: {line[start:stop].decode()[:40]!r}"
         return "", 0, _PLACE.sub("", _PLACE.sub("", str(error))).partition("\n")[0]
-
-    def _miscounted(self, values: Sequence[tuple[int, int, bytes | None]]) -> str:
-        expected, found = len(self.names), len(values)
-        reason = f"expected {expected} value{'s' * (expected != 1)}, found {found}"
-        if found > expected and values[-1][2]:
-            reason += f"; a value with {self.delimiter!r} in it needs quotes around it"
-        elif found > expected:
-            reason += f"; leave out the {self.delimiter!r} at the end of the line, or name one more column"
-        return reason

@@ -155,6 +155,10 @@ def _parsed_type(kind: pa.DataType) -> pa.DataType:
     if types.is_map(kind):
         pair = [("key", _parsed_type(kind.key_type)), ("value", _parsed_type(kind.item_type))]
         return pa.list_(pa.struct(pair))
+    if types.is_float32(kind):
+        return pa.float64()
+    if types.is_decimal128(kind):
+        return pa.decimal256(38, kind.scale)  # decimals beyond 128 bits wrap around
     return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind
 
 
@@ -168,9 +172,16 @@ def _built(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_map(kind):
         return _map(array, kind)
     if not is_any(kind, LISTS):
-        return array.cast(kind)
+        numbers = array.cast(kind)
+        if types.is_float32(kind) and _num_infinite(numbers) != _num_infinite(array):
+            raise ValueError("a number is beyond float")
+        return numbers
     values = _built(array.values, kind.value_type)
     return with_values(array, pa.list_(kind.value_field), values).cast(kind)
+
+
+def _num_infinite(numbers: pa.Array) -> int:
+    return int(np.isinf(numbers.to_numpy(zero_copy_only=False)).sum())
 
 
 def _map(array: pa.Array, kind: pa.MapType) -> pa.Array:

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from seqflow.record.record import Tensor
 
+_PIECE = 1 << 16
+
 
 class Malformed(NamedTuple):
     """A line that is no row: the row in its place, the position of the fault in the block's bytes, and why."""
@@ -56,8 +58,9 @@ class Faults:
 
 def holds(data: bytes | Tensor | pa.Buffer, letters: bytes) -> bool:
     """Return whether one of some letters is in the data."""
-    content = bytes(data)  # a copy and searches in bytes take a third of the time of comparing an array
-    return any(letter in content for letter in letters)
+    # Searches in bytes take a third of the time of comparing an array; a small copy stays in the cache.
+    pieces = (bytes(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
+    return any(letter in piece for piece in pieces for letter in letters)
 
 
 def excerpt(text: bytes) -> str:

@@ -12,11 +12,9 @@ from seqflow.record.buffers import buffer_of
 from seqflow.record.record import Tensor
 
 _SIGNS = np.frombuffer(b"+-", np.uint8)
-_DIGITS, _NAMES = r"([0-9]+\.?[0-9]*|\.[0-9]+)", "nan|inf|infinity"
-_FLOAT, _NAMED, _DECIMAL = (
-    rf"(?i)^[-+]?({part})$"
-    for part in (rf"{_DIGITS}(e[-+]?[0-9]+)?|{_NAMES}", _NAMES, rf"{_DIGITS}(e[-+]?[0-9]{{1,9}})?")
-)
+_FLOAT = r"(?i)^[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?|nan|inf|infinity)$"
+_NAMED = r"(?i)^[-+]?(nan|inf|infinity)$"
+_DECIMAL = r"(?i)^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]{1,2})?$"
 _MOST_DIGITS = 38
 """Digits of decimal128, beyond which Arrow's numbers wrap around."""
 
@@ -31,12 +29,9 @@ def parse_values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_decimal128(kind):
         return _decimals(texts, kind)
     values = texts.cast(kind)
-    if types.is_floating(kind):
-        odd = texts.filter(pc.invert(pc.is_finite(values)))
-        is_wrong = len(odd) and not pc.all(pc.match_substring_regex(odd, _NAMED)).as_py()
-    else:
-        is_wrong = types.is_integer(kind) and holds(texts.buffers()[2] or b"", b"xX")
-    if is_wrong:
+    odd = texts.filter(pc.invert(pc.is_finite(values))) if types.is_floating(kind) else texts[:0]
+    is_hexadecimal = types.is_integer(kind) and holds(texts.buffers()[2] or b"", b"xX")
+    if is_hexadecimal or not pc.all(pc.match_substring_regex(odd, _NAMED), min_count=0).as_py():
         raise ValueError(f"a text is not one of {kind}")
     return values
 
@@ -47,12 +42,9 @@ def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest + kind.scale <= _MOST_DIGITS and not holds(texts.buffers()[2] or b"", b"eE"):
         return texts.cast(kind)
-    found = []
-    if pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py():
+    if pc.all(pc.match_substring_regex(texts, _DECIMAL), min_count=0).as_py():
         found = [text and Decimal(text) for text in texts.to_pylist()]
-    if all(number is None or number.adjusted() < _MOST_DIGITS for number in found):
-        values = pa.array(found, kind)
-        if values.to_pylist() == found and len(found) == len(texts):
+        if (values := pa.array(found, kind)).to_pylist() == found:
             return values
     raise ValueError(f"a text is not one of {kind}")
 
