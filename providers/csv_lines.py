@@ -56,7 +56,8 @@ def open_csv(
 ) -> Provider:
     """A provider of lines of values. An empty value is null, `""` an empty text, an empty list a list without values.
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file. All files have one header.
+    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with rows. All files that are
+    not blank have one header.
     A value has no newlines, not in quotes either: such lines are malformed.
     """
     is_guessed = delimiter is None
@@ -196,7 +197,7 @@ def _inferred(paths: Sequence[str], names: Sequence[str], delimiter: str) -> tup
         place, reason = path, "there is no line to infer a schema from"
         if faults:
             number = 2 + sample[: faults[0].position].count(b"\n")
-            place, reason = f"{path}, line {number}", faults[0].reason
+            place, reason = f"{path}, line {number}", f"the schema can't be inferred: {faults[0].reason}"
         raise ProviderError(f"{place}: {reason}\ndeclare the types with schema={{…}}")
     good = rows.take(pa.array(np.delete(np.arange(rows.num_rows), [fault.row for fault in faults])))
     columns = zip(names, good.to_pydict().values(), strict=True)

@@ -41,7 +41,7 @@ def open_json_lines(
 ) -> Provider:
     """A provider of lines with an object each, whose keys are the columns. A missing key is null.
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file. A key that is not in the
+    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that is not in the
     schema is an error of its line, or left out with `extra_fields="ignore"`.
     """
     if extra_fields not in ("error", "ignore"):

@@ -20,7 +20,7 @@ _BLANKS = b" \t\r"
 
 
 def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
-    """The schema of the lines of the first 64 KiB of the first file that is not empty, and a message that says so.
+    """The schema of the lines of the first 64 KiB of the first file that is not blank, and a message that says so.
 
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs.
     ProviderError for a malformed line, one that differs from another, and values that are null or empty in all lines.
