@@ -56,8 +56,8 @@ def open_csv(
 ) -> Provider:
     """A provider of lines of values. An empty value is null, `""` an empty text, an empty list a list without values.
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with rows. All files that are
-    not blank have one header.
+    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with rows. All files
+    that are not blank have one header.
     A value has no newlines, not in quotes either: such lines are malformed.
     """
     is_guessed = delimiter is None

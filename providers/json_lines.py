@@ -41,8 +41,8 @@ def open_json_lines(
 ) -> Provider:
     """A provider of lines with an object each, whose keys are the columns. A missing key is null.
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that is not in the
-    schema is an error of its line, or left out with `extra_fields="ignore"`.
+    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
+    is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
     """
     if extra_fields not in ("error", "ignore"):
         raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
