@@ -85,7 +85,8 @@ def decimal(text):
     if not re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]{1,2})?", text, re.IGNORECASE):
         return []
     scaled = Decimal(text) * 100
-    return [Decimal(text)] if scaled == int(scaled) and abs(scaled) < 10**5 else []
+    fits = abs(scaled) < 10**5 and scaled == int(scaled)
+    return [Decimal(text).quantize(Decimal("0.01")) + 0] if fits else []
 
 
 def date(text):
