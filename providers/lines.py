@@ -1,7 +1,6 @@
 """Text files with one row a line, read in blocks of whole lines."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -80,7 +79,7 @@ class LineSource:
         if start == 0:
             start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
             if len(data) > start and getattr(self.format, "header", False):
-                start, lines_before = next(re.finditer(_NEWLINE, data)).end(), 1
+                start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
             data = data[start:]
         batch, malformed = self.format.parse(data)
         first_line = None
