@@ -251,8 +251,9 @@ class CsvLines:
 
     def _are_edges(self, letters: Tensor) -> Tensor:
         """Which letters may precede an opening quote or follow a closing one; a quote may be written twice."""
-        found: Tensor = (letters == _NEWLINE) | (letters == _RETURN)
-        return found | (letters == ord(self.delimiter)) | (letters == _QUOTE)
+        found: Tensor = (letters == _NEWLINE) | (letters == _RETURN) | (letters == _QUOTE)
+        found |= letters == ord(self.delimiter)
+        return found
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str | Exception]]:
         """Lines that pyarrow would read over the end of, as several, or as other texts."""
