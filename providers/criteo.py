@@ -12,7 +12,7 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.errors import ProviderOptionError
 from seqflow.providers.line_faults import Malformed, excerpt
-from seqflow.providers.lines import first_lines, open_lines
+from seqflow.providers.lines import first_sample, open_lines
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
@@ -39,7 +39,8 @@ def open_criteo(
     if categories not in ("ids", "texts"):
         raise ProviderOptionError(f"categories is {categories!r}, but must be 'ids' or 'texts'")
     without = NUM_INTEGERS + NUM_CATEGORIES
-    counts = (line.count(b"\t") + 1 for line in first_lines(paths))
+    _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
+    counts = (line.count(b"\t") + 1 for line in lines)
     has_label = next((count for count in counts if count in (without, without + 1)), None) != without
     return open_lines(paths, CriteoFormat(has_label, categories), columns, rename, batch_bytes)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
@@ -33,10 +35,39 @@ def compression_of(path: str) -> str | None:
 def decompressed_bytes(path: str) -> int:
     """The number of decompressed bytes of a file, which is read once; ProviderError where it is damaged."""
     size = 0
-    with _reading(path), pa.input_stream(path, compression=compression_of(path)) as stream:
+    with closing(Decompressed(path)) as stream:
         while chunk := stream.read(_CHUNK):
             size += len(chunk)
     return size
+
+
+class Decompressed:
+    """Decompressed bytes of a file, read from its start to its end."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._position = path, 0
+        with reading(path):
+            self._stream: Any = pa.input_stream(path, compression=compression_of(path))
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, fewer than `size` only at the end; ProviderError where the file is damaged."""
+        with reading(self._path):
+            try:
+                piece = bytes(self._stream.read(size))
+            except (OSError, pa.ArrowException):
+                # Zeros after the last member of gzip are padding, as tapes and sectors need it. Arrow takes
+                # them for another member; Python's reader knows them, but is 1.3 times as slow.
+                if compression_of(self._path) != "gzip" or isinstance(self._stream, gzip.GzipFile):
+                    raise
+                self.close()
+                self._stream = gzip.open(self._path)  # noqa: SIM115  # close() does
+                self._stream.seek(self._position)
+                piece = self._stream.read(size)
+        self._position += len(piece)
+        return piece
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 class LineBlock(NamedTuple):
@@ -115,8 +146,7 @@ class InflatedFile:
 
     def _begin(self) -> None:
         self.close()
-        with _reading(self.path):
-            self._stream = pa.input_stream(self.path, compression=compression_of(self.path))
+        self._stream = Decompressed(self.path)
         self._start = self._lines = self._next = self._total = 0
 
     def _following(self) -> LineBlock:
@@ -148,8 +178,7 @@ class InflatedFile:
         return found
 
     def _read(self) -> bytes:
-        with _reading(self.path):
-            chunk = bytes(self._stream.read(_CHUNK))
+        chunk: bytes = self._stream.read(_CHUNK)
         self._total += len(chunk)
         return chunk
 
@@ -193,10 +222,10 @@ class InflatedFiles:
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Translate what pyarrow and the system raise for a file that cannot be decompressed."""
+def reading(path: str) -> Iterator[None]:
+    """Translate what pyarrow, gzip and the system raise for a file that cannot be read or decompressed."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ProviderError(f"{path} can't be read: {reason}") from error

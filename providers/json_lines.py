@@ -16,7 +16,7 @@ from seqflow.providers.line_faults import Malformed
 from seqflow.providers.lines import open_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
-from seqflow.providers.typed_lines import BOM, Lines, check_types, not_utf8, parse_lines
+from seqflow.providers.typed_lines import Lines, check_types, not_utf8, parse_lines
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.record import Tensor
@@ -41,8 +41,8 @@ def open_json_lines(
 ) -> Provider:
     """A provider of lines with an object each, whose keys are the columns. A missing key is null.
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file. A key that is not in the
-    schema is an error of its line, or left out with `extra_fields="ignore"`.
+    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
+    is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
     """
     if extra_fields not in ("error", "ignore"):
         raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
@@ -74,11 +74,11 @@ class JsonLines:
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
 
-    def skip(self, content: bytes) -> int:
-        return len(BOM) if content.startswith(BOM) else 0
-
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         return parse_lines(self, data)
+
+    def is_plain(self, data: Tensor) -> bool:
+        return False  # how deep a line is nested has to be counted
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str]]:
         """Lines that pyarrow crashes on, lets through, or reads over the end of."""
@@ -155,6 +155,10 @@ def _parsed_type(kind: pa.DataType) -> pa.DataType:
     if types.is_map(kind):
         pair = [("key", _parsed_type(kind.key_type)), ("value", _parsed_type(kind.item_type))]
         return pa.list_(pa.struct(pair))
+    if types.is_float32(kind):
+        return pa.float64()
+    if types.is_decimal128(kind):
+        return pa.decimal256(38, kind.scale)  # decimals beyond 128 bits wrap around
     return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind
 
 
@@ -168,9 +172,16 @@ def _built(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_map(kind):
         return _map(array, kind)
     if not is_any(kind, LISTS):
-        return array.cast(kind)
+        numbers = array.cast(kind)
+        if types.is_float32(kind) and _num_infinite(numbers) != _num_infinite(array):
+            raise ValueError("a number is beyond float")
+        return numbers
     values = _built(array.values, kind.value_type)
     return with_values(array, pa.list_(kind.value_field), values).cast(kind)
+
+
+def _num_infinite(numbers: pa.Array) -> int:
+    return int(np.isinf(numbers.to_numpy(zero_copy_only=False)).sum())
 
 
 def _map(array: pa.Array, kind: pa.MapType) -> pa.Array:

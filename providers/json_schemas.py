@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
@@ -9,22 +10,25 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.providers.lines import first_sample
-from seqflow.providers.typed_lines import BOM, inferred_from
+from seqflow.providers.typed_lines import inferred_from
 
 _DECLARE = "declare the types with schema={…}"
 _DEEPEST = 64
+_NOT_FINITE = pa.float16()
+"""Stands for `NaN` and `Infinity`, which JSON does not have: other lines have to say that they are double."""
+_BLANKS = b" \t\r"
 
 
 def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
-    """The schema of the lines of the first 64 KiB of the first file that is not empty, and a message that says so.
+    """The schema of the lines of the first 64 KiB of the first file that is not blank, and a message that says so.
 
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs.
     ProviderError for a malformed line, one that differs from another, and values that are null or empty in all lines.
     """
-    path, lines = first_sample(paths)
+    path, lines = first_sample(paths, lambda line: line.strip(_BLANKS))
     kind, count = pa.null(), 0
     for number, line in enumerate(lines, start=1):
-        content = (line.removeprefix(BOM) if number == 1 else line).strip()
+        content = line.strip(_BLANKS)
         if content:
             try:
                 kind = _merged(kind, _type_of(_parsed(content), 1), "the line")
@@ -35,18 +39,15 @@ def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
             count += 1
     if not count or not types.is_struct(kind) or not kind.num_fields:
         raise ProviderError(f"{path}: there is no line to infer a schema from\n{_DECLARE}")
-    for name in _unknown(kind, ""):
+    for name, found in _unknown(kind, ""):
         raise ProviderError(
-            f"{path}: {name!r} is null or empty in the first {count:,} lines, so its type is not known\n{_DECLARE}"
+            f"{path}: {name!r} is {found} in the first {count:,} lines, so its type is not known\n{_DECLARE}"
         )
     return pa.schema(list(kind)), inferred_from(path, count)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no number of JSON")
-
-    found = json.loads(line.decode(), parse_constant=refuse)
+    found = json.loads(line.decode())
     if not isinstance(found, dict):
         raise ValueError("expected an object, {…}")
     return found
@@ -65,6 +66,8 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
         return pa.list_(kind)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         raise ValueError(f"{value} is beyond int64")
+    if isinstance(value, float) and not isfinite(value):
+        return _NOT_FINITE
     kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
     return kinds.get(type(value), pa.null())
 
@@ -75,7 +78,7 @@ def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
         return one
     if types.is_null(one):
         return other
-    if {one, other} == {pa.int64(), pa.float64()}:
+    if {one, other} <= {pa.int64(), pa.float64(), _NOT_FINITE}:
         return pa.float64()
     if types.is_list(one) and types.is_list(other):
         return pa.list_(_merged(one.value_type, other.value_type, path))
@@ -87,10 +90,12 @@ def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
     raise ValueError(f"{path} has values of {one} and of {other}")
 
 
-def _unknown(kind: pa.DataType, path: str) -> Iterator[str]:
-    """The paths of fields whose type is not known."""
-    if types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):
-        yield path
+def _unknown(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
+    """The paths of fields whose type is not known, and what is there."""
+    if kind == _NOT_FINITE:
+        yield path, "NaN or infinite (NaN is no number of JSON)"
+    elif types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):
+        yield path, "null or empty"
     elif types.is_struct(kind):
         for child in kind:
             yield from _unknown(child.type, f"{path}.{child.name}".removeprefix("."))

@@ -10,7 +10,7 @@ from seqflow import kernels
 from seqflow.kernels.fields import parse_integers
 from seqflow.providers.libsvm_tokens import Tokens
 from seqflow.providers.line_faults import Malformed
-from seqflow.providers.lines import first_lines, open_lines
+from seqflow.providers.lines import first_sample, open_lines
 from seqflow.providers.numerals import parse_floats
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
@@ -35,10 +35,15 @@ def open_libsvm(
     There is a column `qid` where the first row has one after its label; then all rows must. With `one_based` the
     file counts indices from 1, and the map from 0. What follows a `#` is a comment.
     """
-    rows = (line.partition(b"#")[0].split() for line in first_lines(paths))
-    first = next(filter(None, rows), [])
+    _, lines = first_sample(paths, _words)
+    first = next(filter(None, map(_words, lines)), [])
     has_qid = len(first) > 1 and first[1].startswith(b"qid:")
     return open_lines(paths, LibsvmFormat(has_qid, one_based), columns, rename, batch_bytes)
+
+
+def _words(line: bytes) -> list[bytes]:
+    """The words of a line before its comment."""
+    return line.partition(b"#")[0].split()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow.record.record import Tensor
+
+_PIECE = 1 << 16
 
 
 class Malformed(NamedTuple):
@@ -51,6 +54,13 @@ class Faults:
         _, first = np.unique(rows[order], return_index=True)
         for at in order[first].tolist():
             yield Fault(int(rows[at]), int(starts[at]), int(stops[at]), *self._expected[kinds[at]])
+
+
+def holds(data: bytes | Tensor | pa.Buffer, letters: bytes) -> bool:
+    """Return whether one of some letters is in the data."""
+    # Searches in bytes take a third of the time of comparing an array; a small copy stays in the cache.
+    pieces = (bytes(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
+    return any(letter in piece for piece in pieces for letter in letters)
 
 
 def excerpt(text: bytes) -> str:

@@ -1,15 +1,16 @@
 """Text files with one row a line, read in blocks of whole lines."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import IO, Any, ClassVar, Protocol
+from typing import IO, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.providers.inflated import InflatedFiles, compression_of
+from seqflow.providers.inflated import Decompressed, InflatedFiles, compression_of, reading
 from seqflow.providers.line_faults import Malformed
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
@@ -21,12 +22,14 @@ BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
 _CHUNK = 64 << 10
 _NEWLINE = b"\n"
+BOM = b"\xef\xbb\xbf"
+"""Byte order mark: the start of a file may be one, and is no part of its first line."""
 
 
 class LineFormat(Protocol):
     """The parser of a kind of line. Blank lines are no rows.
 
-    It may have `skip(content)`: how many bytes at the start of a file are no rows, such as those of a header.
+    It may have `header`: true where the first line of a file is not a row.
     """
 
     @property
@@ -70,13 +73,14 @@ class LineSource:
         lines_before = None
         if compression_of(path):
             content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes)
+            data = np.frombuffer(content, np.uint8)
         else:
-            content, start = _read_lines(path, start, start + self.batch_bytes)
-        if start == 0 and (skip := getattr(self.format, "skip", None)) is not None:
-            start = skip(content)
-            lines_before = content.count(_NEWLINE, 0, start)
-            content = content[start:]
-        data = np.frombuffer(content, np.uint8)
+            data, start = _read_lines(path, start, start + self.batch_bytes)
+        if start == 0:
+            start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
+            if len(data) > start and getattr(self.format, "header", False):
+                start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
+            data = data[start:]
         batch, malformed = self.format.parse(data)
         first_line = None
         for row, position, column, reason in malformed:
@@ -110,47 +114,57 @@ def open_lines(
     return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)
 
 
-def first_lines(paths: Sequence[str]) -> list[bytes]:
-    """The first whole lines of the first file that is not empty, of 64 KiB together."""
-    return first_sample(paths)[1]
+def first_sample(
+    paths: Sequence[str], is_row: Callable[[bytes], object], header: bool = False
+) -> tuple[str, list[bytes]]:
+    """The first file with a row, and its first whole lines: those of 64 KiB, or more, up to a row.
 
-
-def first_sample(paths: Sequence[str]) -> tuple[str, list[bytes]]:
-    """The first file that is not empty, and its first whole lines, of 64 KiB together; at least one."""
+    The line of a header is not a row; without any row in the files, there are no lines.
+    """
     for path in paths:
-        if sample := _read(path, 0, SAMPLE_BYTES):
-            lines = sample.split(_NEWLINE)
-            if len(sample) < SAMPLE_BYTES:
-                return path, lines
-            return path, lines[:-1] or [first_line(path)]
+        lines = first_lines(path, lambda lines: any(map(is_row, lines[header:])))
+        if any(map(is_row, lines[header:])):
+            return path, lines
     return paths[0], []
 
 
-def first_line(path: str) -> bytes:
-    """The first line of a file, however long, with its newline if it has one."""
-    start = _read(path, 0, _CHUNK)
-    end = start.find(_NEWLINE) + 1
-    if end or len(start) < _CHUNK:
-        return start[: end or None]
-    return start + _rest_of_line(path, start, len(start))
+def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
+    """The first whole lines of a file, of 64 KiB together, or of more until they are enough or the file ends."""
+    content, size = b"", SAMPLE_BYTES
+    with reading(path), closing(_open(path)) as file:
+        while True:
+            piece = file.read(size)
+            content = content + piece if content else piece.removeprefix(BOM)
+            lines = content.split(_NEWLINE)
+            if len(piece) < size:
+                return lines
+            lines.pop()
+            if are_enough(lines):
+                return lines
+            size = len(content)
 
 
-def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:
+def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
     """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts."""
-    # one byte more at the start tells whether a line begins there, or has begun in the block before
-    content, first = _read(path, max(start - 1, 0), stop), 0
+    # One byte more at the start tells whether a line begins there, or has begun in the block before. The chunk
+    # at the end holds the rest of the last line, as long as that is usual.
+    begin, first = max(start - 1, 0), 0
+    content = _read(path, begin, stop + _CHUNK)
     if start:
         first = content.find(_NEWLINE, 0, stop - start) + 1
         if not first:
-            return b"", start
-        start += first - 1
-    content += _rest_of_line(path, content, stop)
-    if len(content) > INT32_MAX:
+            return np.empty(0, np.uint8), start
+    end = content.find(_NEWLINE, stop - 1 - begin) + 1
+    if not end:
+        content += _rest_of_line(path, content, begin + len(content))
+        if content and not content.endswith(_NEWLINE):
+            content += _NEWLINE
+        end = len(content)
+    if end > INT32_MAX:
         raise ProviderError(
             f"{path}: a line has more than {INT32_MAX} bytes\nsplit it, or leave out the file"
         )
-    content = content[first:]
-    return content if content.endswith(_NEWLINE) or not content else content + _NEWLINE, start
+    return np.frombuffer(content, np.uint8)[first:end], begin + first
 
 
 def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
@@ -179,20 +193,14 @@ def _newlines_before(path: str, position: int) -> int:
 
 
 def _read(path: str, start: int, stop: int) -> bytes:
-    """The bytes `start` … `stop - 1` of a file, decompressed; fewer where it ends earlier."""
-    try:
-        with _open(path) as file:
-            if start:
-                file.seek(start)
-            return bytes(file.read(stop - start))
-    except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ProviderError(f"{path} can't be read: {reason}") from error
+    """The bytes `start` … `stop - 1` of a file; fewer where it ends earlier."""
+    with reading(path), open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        return file.read(stop - start)
 
 
-def _open(path: str) -> IO[bytes] | Any:
-    compression = compression_of(path)
-    return pa.input_stream(path, compression=compression) if compression else open(path, "rb", buffering=0)
+def _open(path: str) -> IO[bytes] | Decompressed:
+    return Decompressed(path) if compression_of(path) else open(path, "rb")
 
 
 def _size(path: str) -> int:

@@ -13,7 +13,7 @@ from seqflow.errors import ProviderOptionError
 from seqflow.providers.line_faults import Malformed
 from seqflow.record.record import Tensor
 
-BOM = b"\xef\xbb\xbf"
+_NEWLINE = ord("\n")
 _FEW = 8
 """Lines that are parsed one by one where they are not all good: halves take more calls if many are bad."""
 
@@ -34,8 +34,15 @@ class Parser(Protocol):
         """Letters whose number in a line `faults` looks at."""
         ...
 
-    def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str]]:
-        """Which lines have which fault, whatever the schema; the first of a line counts."""
+    def is_plain(self, data: Tensor) -> bool:
+        """Return whether a quick look shows that no line has faults, but that values may go on in the next line."""
+        ...
+
+    def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str | Exception]]:
+        """Which lines have which fault, whatever the schema; the first of a line counts.
+
+        More can be said by `explain` of an exception than of a text.
+        """
         ...
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
@@ -74,12 +81,13 @@ class Lines:
 def not_utf8(lines: Lines) -> Tensor:
     """Which lines are not UTF-8."""
     wrong = np.zeros(len(lines.starts), np.bool_)
-    if not _is_utf8(lines.data):
-        wrong[:] = [not _is_utf8(lines.line(at)) for at in range(len(wrong))]
+    if not is_utf8(lines.data):
+        wrong[:] = [not is_utf8(lines.line(at)) for at in range(len(wrong))]
     return wrong
 
 
-def _is_utf8(content: bytes | Tensor) -> bool:
+def is_utf8(content: bytes | Tensor) -> bool:
+    """Return whether bytes are a text in UTF-8."""
     offsets = pa.py_buffer(np.array([0, len(content)], np.int64))
     text = pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(content)])
     try:
@@ -91,17 +99,34 @@ def _is_utf8(content: bytes | Tensor) -> bool:
 
 def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """The rows of a block, and the malformed lines in order, whose rows are null."""
+    # In plain lines only a value that goes on in the next line can be wrong: then there are fewer rows than lines.
+    is_plain = parser.is_plain(data)
+    rows = _whole(parser, data) if is_plain else None
+    if rows is not None and rows.num_rows == np.count_nonzero(data == _NEWLINE):
+        return rows, iter(())
     lines = Lines.of(data, parser.blanks, parser.counted)
     bad: dict[int, str | Exception] = {}
-    for wrong, reason in parser.faults(lines):
-        for at in np.flatnonzero(wrong).tolist():
-            bad.setdefault(at, reason)
+    if rows is None or rows.num_rows != len(lines.starts):
+        for wrong, reason in parser.faults(lines):
+            for at in np.flatnonzero(wrong).tolist():
+                bad.setdefault(at, reason)
+        rows = None if bad or is_plain else _whole(parser, data)
+    if rows is not None and rows.num_rows == len(lines.starts):
+        return rows, iter(())
     good = np.delete(np.arange(len(lines.starts)), list(bad))
     table = pa.Table.from_batches(_parsed(parser, lines, good, bad), parser.schema).combine_chunks()
     rows = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], parser.schema)
     if bad:
         rows = _with_nulls(rows, np.isin(np.arange(len(lines.starts)), list(bad)))
     return rows, _malformed(parser, lines, bad)
+
+
+def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
+    """The rows of a block, None where some line does not fit."""
+    try:
+        return parser.rows(data)
+    except (pa.ArrowException, ValueError):
+        return None
 
 
 def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
@@ -113,14 +138,13 @@ def _parsed(
     parser: Parser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
 ) -> Iterator[pa.RecordBatch]:
     """Parse the chosen lines; where that fails, each half of them, and of a few each one."""
-    pending = [chosen]
+    pending = [chosen] if bad else _halves(chosen)
     while pending:
         part = pending.pop()
         if not len(part):
             continue
-        is_all = len(part) == len(lines.starts)
         try:
-            batch = parser.rows(lines.data if is_all else lines.join(part))
+            batch = parser.rows(lines.join(part))
             if batch.num_rows != len(part):
                 raise ValueError("found several rows in one line, or one row in several")
             yield batch
@@ -128,7 +152,12 @@ def _parsed(
             if len(part) == 1:
                 bad[int(part[0])] = error
             else:
-                pending += reversed(np.array_split(part, len(part) if len(part) <= _FEW else 2))
+                pending += _halves(part)
+
+
+def _halves(part: Tensor) -> list[Tensor]:
+    """The halves of some lines, or each of a few, the last one first."""
+    return np.array_split(part, max(len(part), 1) if len(part) <= _FEW else 2)[::-1]
 
 
 def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
