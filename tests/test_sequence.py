@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqflow import LoD, LodError, Sequence
+from seqflow.errors import OpTypeError
 
 
 @st.composite
@@ -138,10 +139,12 @@ def test_rows_never_broadcast():
         Sequence([1], [1]) + np.arange(3)
 
 
-def test_asarray_gives_the_values():
-    sequence = Sequence(np.arange(3), [1, 2])
-    assert np.asarray(sequence) is sequence.values
-    assert np.array(sequence, "f4").dtype == np.float32
+@pytest.mark.parametrize(
+    "of", [np.asarray, np.array, lambda one: np.asarray(one, "f4"), lambda one: np.stack([one])]
+)
+def test_an_array_of_a_sequence_would_lose_its_lengths(of):
+    with pytest.raises(OpTypeError, match=r"lengths would be lost\n  pass sequence.values"):
+        of(Sequence(np.arange(3), [1, 2]))
 
 
 def test_a_sequence_can_be_pickled():

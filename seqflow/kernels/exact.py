@@ -1,0 +1,42 @@
+"""Conversions of dtypes that keep every value, or say which one they would change."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+
+EXACT = 2.0**53
+"""Above it float64 skips integers, and a float compared with an integer has to be compared in Python."""
+
+
+def changed(values: Array, made: Array) -> Array:
+    """bool[…]: whether a conversion has made another value of each. A float may be rounded, but stays finite."""
+    kinds = values.dtype.kind + made.dtype.kind
+    if kinds == "ff":
+        return np.asarray(np.isfinite(values) != np.isfinite(made))
+    numbers = set(kinds) <= set("biuf")
+    if not numbers and kinds[0] != kinds[1]:
+        return np.ones(values.shape, np.bool_)
+    with np.errstate(all="ignore"):
+        wrong = np.asarray(made.astype(values.dtype) != values)
+    if numbers:
+        # NumPy compares int64 with float64 as floats, and wraps -1 to 255 and back
+        wrong |= (made < 0) != (values < 0)
+        large = np.abs(made.astype(np.float64)) >= EXACT
+        wrong[large] = values[large].astype(object) != made[large].astype(object)
+    elif kinds[0] in "mM":
+        wrong &= ~(np.isnat(values) & np.isnat(made))
+    return wrong
+
+
+def exactly(values: Array, dtype: Any, name: str) -> Array:
+    """`values` with a dtype; OpError where a value is not one of the dtype."""
+    with np.errstate(all="ignore"):
+        made: Array = values.astype(dtype, copy=False)
+    if made.dtype != values.dtype and (wrong := changed(values, made)).any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = f"{name}[{', '.join(map(str, at))}]"
+        raise OpError(f"{place} is {values[at].item()!r}, which is not a value of {made.dtype}")
+    return made
