@@ -17,6 +17,7 @@ from pyarrow import types
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.providers.functions import BatchReader
 from seqflow.providers.provider import Provider
+from seqflow.providers.python_values import array_of
 from seqflow.providers.replayed import open_replayed
 from seqflow.providers.row_files import BLOCK_BYTES, errors_at, open_row_files
 from seqflow.providers.type_texts import SchemaLike, declared_schema
@@ -301,4 +302,4 @@ def _array(values: Sequence[Any], field: pa.Field, start: int) -> pa.Array:
         if value is not None and not isinstance(value, expected):
             found = next(kind for kind, one in _PYTHON.items() if isinstance(value, one))
             raise _wrong(field, found, f"row {start + row}, counted from 0")
-    return pa.array(values, field.type)
+    return array_of(values, field.type, f"column {field.name!r}", start, "declare another type with schema=")

@@ -13,9 +13,9 @@ from seqflow import kernels, registry
 from seqflow.carrying import Lifted
 from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.carrying.tensors import is_tensor, picked
-from seqflow.errors import LodError, OpTypeError, SeqflowError
+from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.exact import exactly
+from seqflow.kernels.exact import changed
 from seqflow.lod import Lengths, LoD
 from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
@@ -132,7 +132,7 @@ class Sequence(_Operators):
             if len(found) != levels and items:
                 _refuse_uneven(items, len(found), levels)
             values = _values_of(items, dtype)
-        return cls(values if dtype is None else exactly(values, dtype, "from_lists: values"), LoD(*found))
+        return cls(values if dtype is None else _exactly(values, dtype, "from_lists: values"), LoD(*found))
 
     def to_lists(self) -> list[Any]:
         """Nested Python lists, one for each sequence of each level.
@@ -384,12 +384,23 @@ def _joined(items: list[Any]) -> Array:
     try:
         dtype = np.result_type(*typed) if typed else np.dtype(np.float64)
         return np.concatenate(
-            [exactly(array, dtype, f"from_lists: lists[{i}]") for i, array in enumerate(arrays)]
+            [_exactly(array, dtype, f"from_lists: lists[{i}]") for i, array in enumerate(arrays)]
         )
     except (TypeError, ValueError) as error:
         if isinstance(error, SeqflowError):
             raise
         raise LodError(f"from_lists: the arrays do not fit together: {error}") from None
+
+
+def _exactly(values: Array, dtype: Any, name: str) -> Array:
+    """`values` with a dtype; OpError where a value is not one of the dtype."""
+    with np.errstate(all="ignore"):
+        made: Array = values.astype(dtype, copy=False)
+    if made.dtype != values.dtype and (wrong := changed(values, made)).any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = f"{name}[{', '.join(map(str, at))}]"
+        raise OpError(f"{place} is {values[at].item()!r}, which is not a value of {made.dtype}")
+    return made
 
 
 def _refuse_uneven(items: list[Any], depth: int, levels: int | None) -> None:

@@ -1,10 +1,7 @@
-"""Conversions of dtypes that keep every value, or say which one they would change."""
-
-from typing import Any
+"""Finds the values that a conversion to another dtype has changed."""
 
 import numpy as np
 
-from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 
 EXACT = 2.0**53
@@ -29,14 +26,3 @@ def changed(values: Array, made: Array) -> Array:
     elif kinds[0] in "mM":
         wrong &= ~(np.isnat(values) & np.isnat(made))
     return wrong
-
-
-def exactly(values: Array, dtype: Any, name: str) -> Array:
-    """`values` with a dtype; OpError where a value is not one of the dtype."""
-    with np.errstate(all="ignore"):
-        made: Array = values.astype(dtype, copy=False)
-    if made.dtype != values.dtype and (wrong := changed(values, made)).any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        place = f"{name}[{', '.join(map(str, at))}]"
-        raise OpError(f"{place} is {values[at].item()!r}, which is not a value of {made.dtype}")
-    return made

@@ -1,7 +1,6 @@
 """Fill values: what replaces nulls, for all columns, or by column, field or level; checked against the types."""
 
 import datetime
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
+from seqflow.kernels.exact import changed
 from seqflow.record.arrow_types import (
     LISTS,
     TEXTS,
@@ -83,15 +83,12 @@ def number_of(fill: Any, kind: pa.DataType) -> Any:
             return _time_of(fill, kind, dtype)
         if not isinstance(fill, bool | int | float | np.bool_ | np.number):
             raise UnfitError
+        given = np.asarray(fill)
         with np.errstate(all="ignore"):
-            value = np.asarray(fill).astype(dtype)
-        if dtype.kind == "f" and isinstance(fill, float | np.floating):
-            exact = math.isfinite(value) or not math.isfinite(fill)
-        else:
-            exact = int(value) == fill
+            value = given.astype(dtype)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         raise UnfitError from None
-    if not exact:
+    if changed(given, value).any():
         raise UnfitError
     return value
 
@@ -104,7 +101,7 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
         raise UnfitError
     value = fill.astype(dtype)
-    if np.isnat(fill) or value != fill or value.astype(fill.dtype) != fill:
+    if np.isnat(fill) or changed(np.asarray(fill), value):
         raise UnfitError
     if kind.bit_width == 32 and abs(value.astype(np.int64)) >= 2**31:
         raise UnfitError

@@ -1,0 +1,86 @@
+"""Cast Arrow arrays to types that hold every value; Arrow's own casts cut times, and make large numbers infinite."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.record.arrow_types import LISTS, TEXTS, holds_text, is_any
+from seqflow.record.nested_arrays import with_fields, with_values
+
+Pairs = tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]], ...]
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return is_any(kind, TEXTS) and not holds_text(kind)
+
+
+ALIKE: Pairs = (
+    (
+        types.is_integer,
+        lambda kind: types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind),
+    ),
+    (types.is_decimal, lambda kind: types.is_integer(kind) or types.is_decimal(kind)),
+    (types.is_floating, types.is_floating),
+    (types.is_temporal, types.is_temporal),
+    (holds_text, holds_text),
+    (_is_bytes, _is_bytes),
+)
+"""Kinds of types whose values are cast, and to which."""
+
+
+def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.Array:
+    """The array as one of `kind`; ValueError, or an error of Arrow, where it would have other values.
+
+    A float may be rounded, but stays finite. Structs are cast by the names of their fields, and have nulls in place
+    of those that they lack. A list of pairs becomes a map.
+    """
+    found = array.type
+    if found == kind:
+        return array
+    if types.is_null(found):
+        return pa.nulls(len(array), kind)
+    if types.is_struct(found) and types.is_struct(kind):
+        places = [found.get_field_index(child.name) for child in kind]
+        if len(set(places) - {-1}) < len(found):
+            raise ValueError(f"there are keys besides {', '.join(child.name for child in kind)}")
+        children = [
+            pa.nulls(len(array), child.type) if at < 0 else exact_cast(array.field(at), child.type, alike)
+            for at, child in zip(places, kind, strict=True)
+        ]
+        return with_fields(array, kind, children)
+    if is_any(found, LISTS) and types.is_map(kind) and types.is_struct(found.value_type):
+        return _map(array, kind, alike)
+    if is_any(found, LISTS) and is_any(kind, LISTS):
+        values = exact_cast(array.values, kind.value_type, alike)
+        return with_values(array, pa.list_(kind.value_field), values).cast(kind)
+    if not any(one(found) and other(kind) for one, other in alike):
+        raise ValueError(f"values are {found}")
+    made = array.cast(kind)
+    if not _is_kept(array, made):
+        raise ValueError(f"{kind} cannot hold a value of {found}")
+    return made
+
+
+def _map(array: pa.Array, kind: pa.MapType, alike: Pairs) -> pa.Array:
+    pairs = array.values
+    if pairs.null_count or pairs.field(0).null_count:
+        raise ValueError("a map has a pair without a key")
+    keys, values = (exact_cast(pairs.field(at), kind.field(0).type.field(at).type, alike) for at in (0, 1))
+    entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+    return pa.Array.from_buffers(
+        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries]
+    )
+
+
+def _is_kept(array: pa.Array, made: pa.Array) -> bool:
+    found, kind = array.type, made.type
+    if types.is_floating(found):
+        import pyarrow.compute as pc
+
+        return pc.is_finite(array).equals(pc.is_finite(made.cast(pa.float64())))
+    if types.is_temporal(found) and (getattr(found, "tz", None) is None) != (
+        getattr(kind, "tz", None) is None
+    ):
+        return False
+    return is_any(found, TEXTS) or made.cast(found).equals(array)
