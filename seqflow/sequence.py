@@ -15,7 +15,7 @@ from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.carrying.tensors import is_tensor, picked
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.exact import changed
+from seqflow.kernels.exact import converted
 from seqflow.lod import Lengths, LoD
 from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
@@ -393,11 +393,10 @@ def _joined(items: list[Any]) -> Array:
 
 
 def _exactly(values: Array, dtype: Any, name: str) -> Array:
-    """`values` with a dtype; OpError where a value is not one of the dtype."""
-    with np.errstate(all="ignore"):
-        made: Array = values.astype(dtype, copy=False)
-    if made.dtype != values.dtype and (wrong := changed(values, made)).any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    """The values in a dtype; OpError where one of them is not a value of it."""
+    made, wrong = converted(values, dtype)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0].tolist())
         place = f"{name}[{', '.join(map(str, at))}]"
         raise OpError(f"{place} is {values[at].item()!r}, which is not a value of {made.dtype}")
     return made

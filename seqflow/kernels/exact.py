@@ -1,5 +1,7 @@
 """Finds the values that a conversion to another dtype has changed."""
 
+from typing import Any
+
 import numpy as np
 
 from seqflow.kernels.arrays import Array
@@ -10,6 +12,8 @@ EXACT = 2.0**53
 
 def changed(values: Array, made: Array) -> Array:
     """bool[…]: whether a conversion has made another value of each. A float may be rounded, but stays finite."""
+    if values.dtype == made.dtype:
+        return np.zeros(values.shape, np.bool_)
     kinds = values.dtype.kind + made.dtype.kind
     if kinds == "ff":
         return np.asarray(np.isfinite(values) != np.isfinite(made))
@@ -26,3 +30,10 @@ def changed(values: Array, made: Array) -> Array:
     elif kinds[0] in "mM":
         wrong &= ~(np.isnat(values) & np.isnat(made))
     return wrong
+
+
+def converted(values: Array, dtype: Any) -> tuple[Array, Array]:
+    """The values in a dtype, and which of them that changes."""
+    with np.errstate(all="ignore"):
+        made = values.astype(dtype, copy=False)
+    return made, changed(values, made)

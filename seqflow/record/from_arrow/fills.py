@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
-from seqflow.kernels.exact import changed
+from seqflow.kernels.exact import converted
 from seqflow.record.arrow_types import (
     LISTS,
     TEXTS,
@@ -83,12 +83,10 @@ def number_of(fill: Any, kind: pa.DataType) -> Any:
             return _time_of(fill, kind, dtype)
         if not isinstance(fill, bool | int | float | np.bool_ | np.number):
             raise UnfitError
-        given = np.asarray(fill)
-        with np.errstate(all="ignore"):
-            value = given.astype(dtype)
+        value, is_changed = converted(np.asarray(fill), dtype)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         raise UnfitError from None
-    if changed(given, value).any():
+    if is_changed:
         raise UnfitError
     return value
 
@@ -100,12 +98,12 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
         fill = np.datetime64(fill)
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
         raise UnfitError
-    value = fill.astype(dtype)
-    if np.isnat(fill) or changed(np.asarray(fill), value):
+    value, is_changed = converted(np.asarray(fill), dtype)
+    if np.isnat(fill) or is_changed:
         raise UnfitError
     if kind.bit_width == 32 and abs(value.astype(np.int64)) >= 2**31:
         raise UnfitError
-    return np.asarray(value)
+    return value
 
 
 def _scalar_of(time: Any, kind: pa.DataType) -> Any:
