@@ -30,11 +30,13 @@ ALIKE: Pairs = (
 
 
 def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.Array:
-    """The array as one of `kind`; ValueError, or an error of Arrow, where it would have other values.
+    """The array as one of `kind`; ArrowException where it would have other values.
 
     A float may be rounded, but stays finite. Structs are cast by the names of their fields, and have nulls in place
     of those that they lack. A list of pairs becomes a map.
     """
+    import pyarrow.compute as pc
+
     found = array.type
     if found == kind:
         return array
@@ -43,7 +45,7 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.A
     if types.is_struct(found) and types.is_struct(kind):
         places = [found.get_field_index(child.name) for child in kind]
         if len(set(places) - {-1}) < len(found):
-            raise ValueError(f"there are keys besides {', '.join(child.name for child in kind)}")
+            raise pa.ArrowInvalid(f"there are keys besides {', '.join(child.name for child in kind)}")
         children = [
             pa.nulls(len(array), child.type) if at < 0 else exact_cast(array.field(at), child.type, alike)
             for at, child in zip(places, kind, strict=True)
@@ -55,32 +57,27 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.A
         values = exact_cast(array.values, kind.value_type, alike)
         return with_values(array, pa.list_(kind.value_field), values).cast(kind)
     if not any(one(found) and other(kind) for one, other in alike):
-        raise ValueError(f"values are {found}")
+        raise pa.ArrowInvalid(f"values are {found}")
     made = array.cast(kind)
-    if not _is_kept(array, made):
-        raise ValueError(f"{kind} cannot hold a value of {found}")
+    if is_any(found, TEXTS):
+        return made
+    if len({getattr(one, "tz", None) is None for one in (found, kind)}) > 1:
+        raise pa.ArrowInvalid(f"values are {found}, and only one of the types has a zone")
+    before, after = array, made.cast(pa.float64() if types.is_floating(found) else found)
+    if types.is_floating(found):
+        before, after = pc.is_finite(before), pc.is_finite(after)
+    if not after.equals(before):
+        at = pc.index(pc.not_equal(before, after), True).as_py()
+        raise pa.ArrowInvalid(f"{array[at]} is not a value of {kind}")
     return made
 
 
 def _map(array: pa.Array, kind: pa.MapType, alike: Pairs) -> pa.Array:
     pairs = array.values
     if pairs.null_count or pairs.field(0).null_count:
-        raise ValueError("a map has a pair without a key")
-    keys, values = (exact_cast(pairs.field(at), kind.field(0).type.field(at).type, alike) for at in (0, 1))
+        raise pa.ArrowInvalid("a map has a pair without a key")
+    keys, values = map(exact_cast, pairs.flatten(), (kind.key_type, kind.item_type), (alike, alike))
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries]
     )
-
-
-def _is_kept(array: pa.Array, made: pa.Array) -> bool:
-    found, kind = array.type, made.type
-    if types.is_floating(found):
-        import pyarrow.compute as pc
-
-        return pc.is_finite(array).equals(pc.is_finite(made.cast(pa.float64())))
-    if types.is_temporal(found) and (getattr(found, "tz", None) is None) != (
-        getattr(kind, "tz", None) is None
-    ):
-        return False
-    return is_any(found, TEXTS) or made.cast(found).equals(array)

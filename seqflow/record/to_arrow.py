@@ -126,7 +126,9 @@ class _Writer:
             return pa.DictionaryArray.from_arrays(codes, dictionary, ordered=kind.ordered)
         dtype = leaf_dtype(kind)
         if dtype is not None:
-            return leaf_array(self.take(name, rows, parent, dtype, ()), kind, self.nulls(name, rows, parent))
+            values, nulls = self.take(name, rows, parent, dtype, ()), self.nulls(name, rows, parent)
+            _check_times(values if nulls is None else values[~nulls], kind)
+            return leaf_array(values, kind, nulls)
         shape = fixed_shape(kind)
         if shape is not None:
             values = self.take(name, rows, parent, leaf_dtype(innermost(kind)) or np.dtype(np.uint8), shape)
@@ -250,6 +252,17 @@ class _Writer:
             expected, said = kernels.check_lengths(self.record[parent]), f"sum({parent}) is"
         if len(tensor) != expected:
             raise ProviderError(f"to_arrow: {name} has {len(tensor)} rows, but {said} {expected}")
+
+
+def _check_times(values: Tensor, kind: pa.DataType) -> None:
+    """ProviderError for what is no time of day, or no whole day, any more: readers of Arrow show a part of it."""
+    lost = values[:0]
+    if types.is_time(kind):
+        lost = values[(values < np.timedelta64(0, "D")) | (values >= np.timedelta64(1, "D"))]
+    elif types.is_date64(kind):
+        lost = values[values != values.astype("M8[D]")]
+    if len(lost):
+        raise ProviderError(f"to_arrow: {lost[0]} is no value of {kind}")
 
 
 def _padded(child: pa.Array, lengths: Tensor, size: int, nulls: Tensor | None) -> pa.Array:

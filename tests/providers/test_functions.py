@@ -80,7 +80,7 @@ def test_later_rows_have_the_types_of_the_first_thousand(row, message):
 def test_a_field_that_structs_have_later_is_an_error():
     early, late = {"s": {"a": [{"b": 1}]}}, {"s": {"a": [{"b": 1, "c": 2}]}}
     with pytest.raises(
-        ProviderError, match="column 's', column 'a', row 1000: found .*'c': 2.*: there are keys besides b"
+        ProviderError, match=r"column 's', column 'a', row 1000: found .*'c': 2.*: there are keys besides b"
     ):
         list(sf.open(iter([early] * 1000 + [late])).blocks())
 

@@ -138,7 +138,7 @@ def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
         return number_of(fill, element)
     if np.shape(fill) != shape:
         raise UnfitError
-    values = [number_of(one, element) for one in np.asarray(fill, object).reshape(-1)]
+    values = [number_of(one, element) for one in np.asarray(_listed(fill, element), object).reshape(-1)]
     return np.array(values, leaf_dtype(element)).reshape(shape)
 
 
