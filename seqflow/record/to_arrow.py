@@ -19,7 +19,7 @@ from seqflow.record.arrays import (
     text_array,
 )
 from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
-from seqflow.record.buffers import INT32_MAX, leaf_array
+from seqflow.record.buffers import INT32_MAX, leaf_array, unfit_times
 from seqflow.record.lists import take_any
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.run_ends import decoded_type
@@ -127,7 +127,8 @@ class _Writer:
         dtype = leaf_dtype(kind)
         if dtype is not None:
             values, nulls = self.take(name, rows, parent, dtype, ()), self.nulls(name, rows, parent)
-            _check_times(values if nulls is None else values[~nulls], kind)
+            if kind.bit_width == 64 and (unfit := unfit_times(values, kind, nulls)).size:
+                raise ProviderError(f"to_arrow: {unfit[0]} is no value of {kind}")
             return leaf_array(values, kind, nulls)
         shape = fixed_shape(kind)
         if shape is not None:
@@ -252,17 +253,6 @@ class _Writer:
             expected, said = kernels.check_lengths(self.record[parent]), f"sum({parent}) is"
         if len(tensor) != expected:
             raise ProviderError(f"to_arrow: {name} has {len(tensor)} rows, but {said} {expected}")
-
-
-def _check_times(values: Tensor, kind: pa.DataType) -> None:
-    """ProviderError for what is no time of day, or no whole day, any more: readers of Arrow show a part of it."""
-    lost = values[:0]
-    if types.is_time(kind):
-        lost = values[(values < np.timedelta64(0, "D")) | (values >= np.timedelta64(1, "D"))]
-    elif types.is_date64(kind):
-        lost = values[values != values.astype("M8[D]")]
-    if len(lost):
-        raise ProviderError(f"to_arrow: {lost[0]} is no value of {kind}")
 
 
 def _padded(child: pa.Array, lengths: Tensor, size: int, nulls: Tensor | None) -> pa.Array:

@@ -22,6 +22,7 @@ from seqflow.record.arrow_types import (
     storage_type,
     tensor_order,
 )
+from seqflow.record.buffers import unfit_times
 from seqflow.record.record import Tensor, join_names
 from seqflow.record.run_ends import decoded_type
 
@@ -101,7 +102,7 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
     value, is_changed = converted(np.asarray(fill), dtype)
     if np.isnat(fill) or is_changed:
         raise UnfitError
-    if kind.bit_width == 32 and abs(value.astype(np.int64)) >= 2**31:
+    if unfit_times(value.reshape(1), kind).size:
         raise UnfitError
     return value
 
@@ -110,7 +111,10 @@ def _scalar_of(time: Any, kind: pa.DataType) -> Any:
     """A Python time in its own unit; UnfitError unless time zone and time of day match those of `kind`."""
     given = pa.scalar(time)
     zoned = types.is_timestamp(kind) and kind.tz is not None
-    if types.is_time(given.type) != types.is_time(kind) or (getattr(time, "tzinfo", None) and not zoned):
+    if (
+        types.is_time(given.type) != types.is_time(kind)
+        or (getattr(time, "tzinfo", None) is not None) != zoned
+    ):
         raise UnfitError
     dtype = leaf_dtype(given.type)
     assert dtype is not None
