@@ -52,7 +52,7 @@ def unfit_times(values: Tensor, kind: pa.DataType, nulls: Tensor | None = None) 
     """Those that a type has no place for, or readers cut: beyond 32 bits or a day, or within the day of a date64."""
     values = values if nulls is None else values[~nulls]
     if types.is_time(kind):
-        return values[(values < np.timedelta64(0, "D")) | (values >= np.timedelta64(1, "D"))]
+        return values[~((values >= np.timedelta64(0, "D")) & (values < np.timedelta64(1, "D")))]
     if types.is_date64(kind):
         return values[values != values.astype("M8[D]")]
     if types.is_date32(kind):
