@@ -183,9 +183,10 @@ def _row_batches(rows: Iterator[Any], schema: pa.Schema | None, origin: str) -> 
 
 def _rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str, start: int = 0) -> pa.StructArray:
     """Rows as dicts as an array of structs; ProviderError for a key or value that the type has no place for."""
-    for number, row in enumerate(rows, start):
-        if not isinstance(row, Mapping):
-            raise ProviderError(f"{origin}: row {number} is a {type(row).__name__}, expected a dict")
+    if not all(issubclass(one, Mapping) for one in set(map(type, rows))):
+        number = next(number for number, row in enumerate(rows) if not isinstance(row, Mapping))
+        kind_of_row = type(rows[number]).__name__
+        raise ProviderError(f"{origin}: row {start + number} is a {kind_of_row}, expected a dict")
     array = array_of(rows, kind, origin, start)
     if not pa.types.is_struct(array.type):
         raise ProviderError(f"{origin}: the rows have no columns")

@@ -15,10 +15,12 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.printable import printable_line
-from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.arrow_types import LISTS, is_any, is_any_level
 from seqflow.record.exact_casts import exact_cast
 
 DECLARE = "the first 1,000 rows tell the types: where later rows have others, pass schema=, a pyarrow.Schema"
+_PLAIN = {int, bytes, datetime.date, datetime.timedelta}
+_KINDS = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, str, np.floating, np.bool_)
 _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
@@ -36,40 +38,53 @@ def array_of(
 
 
 def _converted(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is not None and is_any_level(kind, types.is_map):
+        return _not_inferred(values, kind)
     try:
         array = pa.array(values)
-    except _ERRORS as error:  # Arrow infers no uint64, and no maps
+    except _ERRORS as error:
         if kind is None and not isinstance(error, OverflowError):
             raise
-        array = pa.array(values, kind or pa.uint64())
-        if array.to_pylist() != list(values):
-            raise
-        return array
-    _check_alike(values, array.type)
+        return _not_inferred(values, kind)
+    if types.is_nested(array.type) or types.is_integer(array.type) or _merges(array.type):
+        _check_alike(values, array.type)
     return array if kind is None else exact_cast(array, kind)
 
 
+def _not_inferred(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    """Values of types that Arrow does not infer: uint64 and maps."""
+    if (kind is None or types.is_struct(kind)) and all(isinstance(one, Mapping) for one in values):
+        names = dict.fromkeys(chain.from_iterable(values))
+        kinds = dict.fromkeys(names) if kind is None else {field.name: field.type for field in kind}
+        if names.keys() - kinds.keys():
+            raise ValueError(f"there are keys besides {', '.join(kinds)}")
+        columns = [_converted([row.get(name) for row in values], kinds[name]) for name in kinds]
+        return pa.StructArray.from_arrays(columns, list(kinds))
+    listed = [list(one.items()) if isinstance(one, Mapping) else one for one in values]
+    array = pa.array(listed, kind or pa.uint64())
+    if array.to_pylist() != listed:
+        raise ValueError(f"a value is none of {array.type}")
+    return array
+
+
 def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
-    """ValueError for unlike values to which Arrow gives one type, without hours, zones or masks."""
+    """ValueError for unlike values to which Arrow gives one type, without hours, zones, masks or fractions."""
     if types.is_struct(kind):
         for child in kind:
-            if types.is_nested(child.type) or _merges(child.type):
+            if types.is_nested(child.type) or types.is_integer(child.type) or _merges(child.type):
                 _check_alike([one.get(child.name) for one in values if one is not None], child.type)
     elif is_any(kind, LISTS):
         if any(issubclass(one, np.ma.MaskedArray) for one in set(map(type, values))):
             raise ValueError("a masked array among lists: fill it first, with filled(…)")
         if types.is_nested(kind.value_type) or _merges(kind.value_type):
             _check_alike(list(chain.from_iterable(one for one in values if one is not None)), kind.value_type)
-    elif _merges(kind) and set(map(type, values)) - {type(None), bytes, datetime.date, datetime.timedelta}:
+    elif len(kinds := set(map(type, values)) - {type(None)}) > 1 or kinds - _PLAIN:
         given = [one for one in values if one is not None]
-        if len(set(map(_nature, given))) > 1:
+        is_cut = any(getattr(one, "nanosecond", 0) or getattr(one, "nanoseconds", 0) for one in given)
+        if is_cut or len(natures := set(map(_nature, given))) > 1 or (datetime.time, True) in natures:
             raise ValueError(
-                "values of two kinds: texts and bytes, dates and times, or times with a zone and without"
+                "Arrow would give values of several kinds one type, or leave out zones or nanoseconds"
             )
-        if any(getattr(one, "nanosecond", 0) or getattr(one, "nanoseconds", 0) for one in given):
-            raise ValueError("Arrow leaves out nanoseconds of pandas' times: pass a numpy.datetime64")
-        if types.is_time(kind) and any(one.tzinfo for one in given):
-            raise ValueError("Arrow has no times of day with a zone")
 
 
 def _merges(kind: pa.DataType) -> bool:
@@ -77,9 +92,10 @@ def _merges(kind: pa.DataType) -> bool:
     return types.is_temporal(kind) or types.is_binary(kind)
 
 
-def _nature(value: Any) -> tuple[bool, bool, bool]:
-    has_zone = getattr(value, "tzinfo", None) is not None
-    return isinstance(value, datetime.datetime), has_zone, isinstance(value, str)
+def _nature(value: Any) -> tuple[type | None, bool]:
+    """The kind of a value, and whether it has a zone."""
+    kind = next((one for one in _KINDS if isinstance(value, one)), None)
+    return kind, getattr(value, "tzinfo", None) is not None
 
 
 def _located(
