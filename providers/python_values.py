@@ -89,7 +89,7 @@ def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
 
 def _merges(kind: pa.DataType) -> bool:
     """Whether Arrow infers the type for values of several kinds."""
-    return types.is_temporal(kind) or types.is_binary(kind)
+    return bool(types.is_temporal(kind) or types.is_binary(kind))
 
 
 def _nature(value: Any) -> tuple[type | None, bool]:

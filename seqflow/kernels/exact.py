@@ -7,7 +7,7 @@ import numpy as np
 from seqflow.kernels.arrays import Array
 
 EXACT = 2.0**53
-"""Above it float64 skips integers, and a float compared with an integer has to be compared in Python."""
+"""From here on float64 skips integers, and NumPy compares int64 with it as floats: Python compares exactly."""
 
 
 def changed(values: Array, made: Array) -> Array:
@@ -17,19 +17,17 @@ def changed(values: Array, made: Array) -> Array:
     kinds = values.dtype.kind + made.dtype.kind
     if kinds == "ff":
         return np.asarray(np.isfinite(values) != np.isfinite(made))
-    numbers = set(kinds) <= set("biuf")
-    if not numbers and kinds[0] != kinds[1]:
-        return np.ones(values.shape, np.bool_)
     with np.errstate(all="ignore"):
+        if set(kinds) <= set("biuf"):
+            one, other = values.astype(np.float64), made.astype(np.float64)
+            wrong = np.asarray(one != other)
+            large = np.maximum(np.abs(one), np.abs(other)) >= EXACT
+            wrong[large] = values[large].astype(object) != made[large].astype(object)
+            return wrong
+        if kinds[0] != kinds[1]:
+            return np.ones(values.shape, np.bool_)
         wrong = np.asarray(made.astype(values.dtype) != values)
-    if numbers:
-        # NumPy compares int64 with float64 as floats, and wraps -1 to 255 and back
-        wrong |= (made < 0) != (values < 0)
-        large = np.abs(made.astype(np.float64)) >= EXACT
-        wrong[large] = values[large].astype(object) != made[large].astype(object)
-    elif kinds[0] in "mM":
-        wrong &= ~(np.isnat(values) & np.isnat(made))
-    return wrong
+    return wrong & ~(np.isnat(values) & np.isnat(made)) if kinds[0] in "mM" else wrong
 
 
 def converted(values: Array, dtype: Any) -> tuple[Array, Array]:

@@ -50,14 +50,15 @@ def _with_32_bits(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> Te
 
 def unfit_times(values: Tensor, kind: pa.DataType, nulls: Tensor | None = None) -> Tensor:
     """Those that a type has no place for, or readers cut: beyond 32 bits or a day, or within the day of a date64."""
-    values = values if nulls is None else values[~nulls]
+    wrong = np.zeros(len(values), np.bool_)
     if types.is_time(kind):
-        return values[~((values >= np.timedelta64(0, "D")) & (values < np.timedelta64(1, "D")))]
-    if types.is_date64(kind):
-        return values[values != values.astype("M8[D]")]
-    if types.is_date32(kind):
-        return values[values.view(np.int64) != values.view(np.int64).astype(np.int32)]
-    return values[:0]
+        wrong = ~((values >= np.timedelta64(0, "D")) & (values < np.timedelta64(1, "D")))
+    elif types.is_date64(kind):
+        wrong = values != values.astype("M8[D]")
+    elif types.is_date32(kind):
+        wrong = values.view(np.int64) != values.view(np.int64).astype(np.int32)
+    unfit: Tensor = values[wrong if nulls is None else wrong & ~nulls]
+    return unfit
 
 
 def chunks_of(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

@@ -193,4 +193,4 @@ def _levels(source: RowSource, lengths: str | None) -> list[str]:
 
 def _wide(values: Array) -> Array:
     """Numbers as float64, uint64 or int64, counts too."""
-    return values.astype({"f": np.float64, "u": sum_dtype(values.dtype)}.get(values.dtype.kind, np.int64))
+    return values.astype(np.float64 if values.dtype.kind == "f" else sum_dtype(values.dtype), copy=False)
