@@ -165,6 +165,8 @@ def _with_mask(name: str, array: Tensor) -> dict[str, Tensor]:
 def _arrow_array(name: str, array: Any) -> Any:
     if isinstance(array, pa.Array | pa.ChunkedArray):
         return array
+    if isinstance(array, np.ndarray) and array.dtype == object and array.ndim == 1:
+        array = array.tolist()
     if isinstance(array, list | tuple):
         return array_of(
             array, None, f"column {name!r}", advice="give all values one type, or pass a pyarrow.Array"
