@@ -26,7 +26,7 @@ _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
     types.is_large_string, types.is_timestamp, types.is_decimal128,
 )  # fmt: skip
-_FROM_JSON = (*ALIKE, (types.is_string, types.is_timestamp))
+_FROM_JSON = (*ALIKE, ((types.is_string,), (types.is_timestamp,)))
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 

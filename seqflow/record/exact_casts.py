@@ -1,35 +1,27 @@
 """Cast Arrow arrays to types that hold every value; Arrow's own casts cut times, and make large numbers infinite."""
 
-from collections.abc import Callable
-
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.record.arrow_types import LISTS, TEXTS, holds_text, is_any
+from seqflow.record.arrow_types import LISTS, TEXTS, Predicate, is_any
 from seqflow.record.nested_arrays import with_fields, with_values
 
-Pairs = tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]], ...]
+Families = tuple[tuple[tuple[Predicate, ...], tuple[Predicate, ...]], ...]
 
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return is_any(kind, TEXTS) and not holds_text(kind)
-
-
-ALIKE: Pairs = (
-    (
-        types.is_integer,
-        lambda kind: types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind),
-    ),
-    (types.is_decimal, lambda kind: types.is_integer(kind) or types.is_decimal(kind)),
-    (types.is_floating, types.is_floating),
-    (types.is_temporal, types.is_temporal),
-    (holds_text, holds_text),
-    (_is_bytes, _is_bytes),
+_STRINGS = (types.is_string, types.is_large_string, types.is_string_view)
+_BYTES = (types.is_binary, types.is_large_binary, types.is_binary_view)
+ALIKE: Families = (
+    ((types.is_integer,), (types.is_integer, types.is_floating, types.is_decimal)),
+    ((types.is_decimal,), (types.is_integer, types.is_decimal)),
+    ((types.is_floating,), (types.is_floating,)),
+    ((types.is_temporal,), (types.is_temporal,)),
+    (_STRINGS, _STRINGS),
+    (_BYTES, _BYTES),
 )
-"""Kinds of types whose values are cast, and to which."""
+"""Types whose values are cast, and to which."""
 
 
-def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.Array:
+def exact_cast(array: pa.Array, kind: pa.DataType, alike: Families = ALIKE) -> pa.Array:
     """The array as one of `kind`; ArrowException where it would have other values.
 
     A float may be rounded, but stays finite. Structs are cast by the names of their fields, and have nulls in place
@@ -56,7 +48,7 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.A
     if is_any(found, LISTS) and is_any(kind, LISTS):
         values = exact_cast(array.values, kind.value_type, alike)
         return with_values(array, pa.list_(kind.value_field), values).cast(kind)
-    if not any(one(found) and other(kind) for one, other in alike):
+    if not any(is_any(found, ones) and is_any(kind, others) for ones, others in alike):
         raise pa.ArrowInvalid(f"values are {found}")
     made = array.cast(kind)
     if is_any(found, TEXTS):
@@ -72,7 +64,7 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Pairs = ALIKE) -> pa.A
     return made
 
 
-def _map(array: pa.Array, kind: pa.MapType, alike: Pairs) -> pa.Array:
+def _map(array: pa.Array, kind: pa.MapType, alike: Families) -> pa.Array:
     pairs = array.values
     if pairs.null_count or pairs.field(0).null_count:
         raise pa.ArrowInvalid("a map has a pair without a key")

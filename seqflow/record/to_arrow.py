@@ -127,7 +127,7 @@ class _Writer:
         dtype = leaf_dtype(kind)
         if dtype is not None:
             values, nulls = self.take(name, rows, parent, dtype, ()), self.nulls(name, rows, parent)
-            if kind.bit_width == 64 and (unfit := unfit_times(values, kind, nulls)).size:
+            if dtype.kind in "Mm" and (unfit := unfit_times(values, kind, nulls)).size:
                 raise ProviderError(f"to_arrow: {unfit[0]} is no value of {kind}")
             return leaf_array(values, kind, nulls)
         shape = fixed_shape(kind)
