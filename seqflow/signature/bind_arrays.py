@@ -166,8 +166,8 @@ _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 
 def as_array(name: str, value: Any) -> Array:
     """`value` as an array in native byte order; OpTypeError where that would be an array of objects."""
-    kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else {type(value)}
-    if not kinds.isdisjoint(_MASKED):
+    kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else None
+    if isinstance(value, np.ma.MaskedArray) or (kinds and not kinds.isdisjoint(_MASKED)):
         raise OpTypeError(
             f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
         )
@@ -185,7 +185,7 @@ def as_array(name: str, value: Any) -> Array:
         raise OpTypeError(f"{name} does not become an array: {error}") from None
     if array.dtype.kind == "O":
         raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
-    if array.dtype.kind in "fSUmM" and isinstance(value, (list, tuple)) and kinds not in ({float}, {str}):
+    if kinds and array.dtype.kind in "fSUmM" and kinds not in ({float}, {str}):
         _check_common(name, array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
