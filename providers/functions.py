@@ -16,10 +16,10 @@ from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.foreign import foreign_errors, is_a
 from seqflow.providers.memory import open_table
 from seqflow.providers.provider import Provider
+from seqflow.providers.python_values import array_of
 from seqflow.providers.replayed import LazyFrames, Relations, open_replayed
 from seqflow.providers.stream import open_reader
 from seqflow.record import as_table
-from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 from seqflow.record.selection import Rename
 
 _ROWS = 1000
@@ -175,67 +175,22 @@ def _row_batches(rows: Iterator[Any], schema: pa.Schema | None, origin: str) -> 
     kind = None if schema is None else pa.struct(list(schema))
     start = 0
     while piece := list(islice(rows, _ROWS)):
-        array = rows_array(piece, kind, f"{origin}, rows from {start}")
+        array = _rows_array(piece, kind, origin, start)
         kind = array.type
         start += len(piece)
         yield pa.RecordBatch.from_struct_array(array)
 
 
-def rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str) -> pa.StructArray:
+def _rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str, start: int = 0) -> pa.StructArray:
     """Rows as dicts as an array of structs; ProviderError for a key or value that the type has no place for."""
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise ProviderError(f"{origin}: row {number} is a {type(row).__name__}, expected a dict")
-    array = _array(rows, kind, origin)
+    if not all(issubclass(one, Mapping) for one in set(map(type, rows))):
+        number = next(number for number, row in enumerate(rows) if not isinstance(row, Mapping))
+        kind_of_row = type(rows[number]).__name__
+        raise ProviderError(f"{origin}: row {start + number} is a {kind_of_row}, expected a dict")
+    array = array_of(rows, kind, origin, start)
     if not pa.types.is_struct(array.type):
-        raise ProviderError(f"{origin} have no columns")
+        raise ProviderError(f"{origin}: the rows have no columns")
     return array
-
-
-_DECLARE = (
-    "\nthe first 1,000 rows tell the types: where later rows have others, pass schema=, a pyarrow.Schema"
-)
-
-
-def _array(values: Sequence[Any], kind: pa.DataType | None, place: str) -> pa.Array:
-    """Python values as Arrow infers them, or of a type that has a place for them: Arrow would cut 1.5 to 1."""
-    try:
-        array = pa.array(values)
-        if kind is None or array.type == kind:
-            return array
-        _check_type(array.type, kind, place)
-        return pa.array(values, kind)
-    except ProviderError:
-        raise
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise ProviderError(f"{place}: {error}{_DECLARE}") from error
-
-
-_ALIKE: tuple[Callable[[pa.DataType], bool], ...] = (
-    lambda kind: types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind),
-    lambda kind: is_any(kind, TEXTS),
-    types.is_temporal,
-)
-"""Types between which values are converted, if none of them changes."""
-
-
-def _check_type(found: pa.DataType, expected: pa.DataType, place: str) -> None:
-    """ProviderError where values of a type may become others, or nothing, as values of the expected one."""
-    if found == expected or types.is_null(found):
-        return
-    if types.is_struct(found) and types.is_struct(expected):
-        for child in found:
-            at = expected.get_field_index(child.name)
-            if at < 0:
-                raise ProviderError(f"{place}: column {child.name!r} is not in the rows before{_DECLARE}")
-            _check_type(child.type, expected.field(at).type, f"{place}, {child.name}")
-        return
-    if is_any(found, LISTS) and is_any(expected, LISTS):
-        _check_type(found.value_type, expected.value_type, place)
-        return
-    is_cut = types.is_floating(found) and not types.is_floating(expected)
-    if is_cut or not any(alike(found) and alike(expected) for alike in _ALIKE):
-        raise ProviderError(f"{place}: values are {found}, expected {expected}{_DECLARE}")
 
 
 def _cursor_batches(cursor: Any, schema: pa.Schema | None, origin: str) -> Iterator[pa.RecordBatch]:
@@ -251,7 +206,7 @@ def _cursor_batches(cursor: Any, schema: pa.Schema | None, origin: str) -> Itera
     start = 0
     while rows := cursor.fetchmany(_ROWS):
         arrays = [
-            _column(values, kind, f"{origin}, rows from {start}, column {name!r}")
+            _column(values, kind, f"{origin}, column {name!r}", start)
             for values, kind, name in zip(zip(*rows, strict=True), kinds, names, strict=True)
         ]
         kinds = [array.type for array in arrays]
@@ -259,8 +214,8 @@ def _cursor_batches(cursor: Any, schema: pa.Schema | None, origin: str) -> Itera
         yield pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _column(values: Sequence[Any], kind: pa.DataType | None, place: str) -> pa.Array:
-    array = _array(values, kind, place)
+def _column(values: Sequence[Any], kind: pa.DataType | None, place: str, start: int) -> pa.Array:
+    array = array_of(values, kind, place, start)
     if types.is_null(array.type):
         raise ProviderError(
             f"{place} has only nulls in the first {len(values)} rows\npass schema=, a pyarrow.Schema"
@@ -293,7 +248,7 @@ def open_list(
     """A provider of a list of record batches or tables, which share a schema, or of rows as dicts."""
     if isinstance(items[0], Mapping):
         kind = None if schema is None else pa.struct(list(schema))
-        table = pa.Table.from_struct_array(rows_array(items, kind, "the list"))
+        table = pa.Table.from_struct_array(_rows_array(items, kind, "the list"))
     else:
         batches = list(_iterated(iter(items), schema, "the list"))
         table = pa.Table.from_batches(batches, schema or as_table(items[0]).schema)

@@ -18,7 +18,7 @@ from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.providers.typed_lines import Lines, check_types, not_utf8, parse_lines
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
-from seqflow.record.nested_arrays import with_fields, with_values
+from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
 from seqflow.record.selection import MAX_DEPTH, Rename
 
@@ -26,6 +26,7 @@ _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
     types.is_large_string, types.is_timestamp, types.is_decimal128,
 )  # fmt: skip
+_FROM_JSON = (*ALIKE, ((types.is_string,), (types.is_timestamp,)))
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
@@ -99,7 +100,7 @@ class JsonLines:
             ),
         ).combine_chunks()
         columns = [
-            _built(table.column(field.name).chunk(0), field.type)
+            exact_cast(table.column(field.name).chunk(0), field.type, _FROM_JSON)
             if table.num_rows
             else pa.nulls(0, field.type)
             for field in self.schema
@@ -149,47 +150,17 @@ def _too_deep(lines: Lines) -> Tensor:
 
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
-    """The type that pyarrow's parser reads in place of a type: a list for other lists, pairs for a map."""
+    """The type that pyarrow's parser reads in place of a type: a list for other lists, pairs for a map.
+
+    It would drop the zones of times, and make numbers infinite that float32 does not have.
+    """
     if types.is_struct(kind):
         return pa.struct([(child.name, _parsed_type(child.type)) for child in kind])
     if types.is_map(kind):
         pair = [("key", _parsed_type(kind.key_type)), ("value", _parsed_type(kind.item_type))]
         return pa.list_(pa.struct(pair))
-    if types.is_float32(kind):
-        return pa.float64()
+    if types.is_timestamp(kind) or types.is_float32(kind):
+        return pa.string() if types.is_timestamp(kind) else pa.float64()
     if types.is_decimal128(kind):
         return pa.decimal256(38, kind.scale)  # decimals beyond 128 bits wrap around
     return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind
-
-
-def _built(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """An array of `_parsed_type(kind)` as one of `kind`; ValueError where that can't be."""
-    if array.type == kind:
-        return array
-    if types.is_struct(kind):
-        children = [_built(array.field(at), child.type) for at, child in enumerate(kind)]
-        return with_fields(array, kind, children)
-    if types.is_map(kind):
-        return _map(array, kind)
-    if not is_any(kind, LISTS):
-        numbers = array.cast(kind)
-        if types.is_float32(kind) and _num_infinite(numbers) != _num_infinite(array):
-            raise ValueError("a number is beyond float")
-        return numbers
-    values = _built(array.values, kind.value_type)
-    return with_values(array, pa.list_(kind.value_field), values).cast(kind)
-
-
-def _num_infinite(numbers: pa.Array) -> int:
-    return int(np.isinf(numbers.to_numpy(zero_copy_only=False)).sum())
-
-
-def _map(array: pa.Array, kind: pa.MapType) -> pa.Array:
-    pairs = array.values
-    if pairs.null_count or pairs.field(0).null_count:
-        raise ValueError("a map has a pair without a key")
-    keys, values = _built(pairs.field(0), kind.key_type), _built(pairs.field(1), kind.item_type)
-    entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-    return pa.Array.from_buffers(
-        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries]
-    )

@@ -12,6 +12,7 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
+from seqflow.providers.python_values import array_of
 from seqflow.record import BadRow, Record, to_arrow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.record import Tensor, list_parents, parents_by_name
@@ -95,12 +96,13 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     columns: dict[str, Any] = {}
     for name, array in arrays.items():
         if _is_tensor(array):
-            tensors[name] = array
+            tensors |= _with_mask(name, array)
         elif isinstance(array, Sequence):
             tensors |= _list_tensors(name, array.values, array.lod)
         elif _is_pair(array):
             values, lengths = array
-            tensors |= _list_tensors(name, values, lengths if isinstance(lengths, LoD) else LoD(lengths))
+            lod = lengths if isinstance(lengths, LoD) else LoD(lengths)
+            tensors |= _list_tensors(name, values, lod)
         else:
             columns[name] = _arrow_array(name, array)
     parents = parents_by_name(tensors)
@@ -137,7 +139,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_tensor(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and array.ndim > 0 and array.dtype.kind in "biufMm"
+    return isinstance(array, np.ndarray) and array.ndim > 0 and array.dtype.kind in "biufMmSU"
 
 
 def _is_pair(array: Any) -> bool:
@@ -149,11 +151,27 @@ def _is_pair(array: Any) -> bool:
 
 
 def _list_tensors(name: str, values: Tensor, lod: LoD) -> dict[str, Tensor]:
-    return dict(zip(list_parents(name, lod.num_levels), (*lod, values), strict=True))
+    *levels, last = list_parents(name, lod.num_levels)
+    return dict(zip(levels, lod, strict=True)) | _with_mask(last, values)
+
+
+def _with_mask(name: str, array: Tensor) -> dict[str, Tensor]:
+    """The tensor of an array; of a masked one also the mask of its nulls, as records have it."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return {name: array}
+    return {name: array.data, f"{name}.valid": ~np.ma.getmaskarray(array)}
 
 
 def _arrow_array(name: str, array: Any) -> Any:
+    if isinstance(array, pa.Array | pa.ChunkedArray):
+        return array
+    if isinstance(array, np.ndarray) and array.dtype == object and array.ndim == 1:
+        array = array.tolist()
+    if isinstance(array, list | tuple):
+        return array_of(
+            array, None, f"column {name!r}", advice="give all values one type, or pass a pyarrow.Array"
+        )
     try:
-        return array if isinstance(array, pa.Array | pa.ChunkedArray) else pa.array(array)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        return pa.array(array)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ProviderError(f"column {name!r}: {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import mmap
 import os
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -244,29 +243,4 @@ def _num_rows(arrays: Mapping[str, StoredArray]) -> int:
 
 
 def _table(arrays: Mapping[str, Tensor]) -> pa.Table:
-    return pa.table(table_of({name: _column(array) for name, array in arrays.items()}))
-
-
-def _column(array: Tensor) -> Any:
-    """The array as Arrow takes it: contiguous, in this machine's byte order; texts as Arrow's own."""
-    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    return _texts(array) if array.dtype.kind in "US" else array
-
-
-def _texts(array: Tensor) -> pa.Array:
-    """Texts and bytes without the NULs that fill them up; Arrow's own conversion would end at the first NUL."""
-    is_text = array.dtype.kind == "U"
-    unit = np.uint32 if is_text else np.uint8
-    width = array.dtype.itemsize // np.dtype(unit).itemsize
-    units = array.reshape(-1, 1).view(unit) if width else np.empty((len(array), 0), unit)
-    lengths = width - np.argmax(np.pad(units[:, ::-1], ((0, 0), (0, 1)), constant_values=1) != 0, axis=1)
-    chosen = units[np.arange(width) < lengths[:, None]]
-    ends = np.append(0, np.cumsum(lengths))
-    if is_text:
-        sizes = 1 + (chosen >= 0x80).astype(np.int64) + (chosen >= 0x800) + (chosen >= 0x10000)
-        ends = np.append(0, np.cumsum(sizes))[ends]
-        encoded = chosen.tobytes().decode(f"utf-32-{sys.byteorder[0]}e").encode()
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(encoded)]
-        return pa.Array.from_buffers(pa.large_string(), len(array), buffers).cast(pa.string())
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(chosen)]
-    return pa.Array.from_buffers(pa.large_binary(), len(array), buffers).cast(pa.binary())
+    return table_of({name: np.ascontiguousarray(array) for name, array in arrays.items()})

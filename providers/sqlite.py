@@ -17,10 +17,13 @@ from pyarrow import types
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.providers.functions import BatchReader
 from seqflow.providers.provider import Provider
+from seqflow.providers.python_values import array_of
 from seqflow.providers.replayed import open_replayed
 from seqflow.providers.row_files import BLOCK_BYTES, errors_at, open_row_files
 from seqflow.providers.type_texts import SchemaLike, declared_schema
+from seqflow.record.exact_casts import exact_cast
 from seqflow.record.selection import Rename, Table
+from seqflow.record.validation import reading
 
 _MAGIC = b"SQLite format 3\0"
 _FETCHED = 1000
@@ -273,13 +276,14 @@ def _wrong(field: pa.Field, found: str, place: str) -> ProviderError:
 
 
 def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [
-        pa.nulls(table.num_rows, field.type)
-        if column.null_count == table.num_rows
-        else column.cast(field.type)
-        for column, field in zip(table.columns, schema, strict=True)
-    ]
-    return pa.table(columns, schema=schema)
+    return pa.table([_cast(*one) for one in zip(table.columns, schema, strict=True)], schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column), field.type)])
+    with reading(f"column {field.name!r}"):
+        return pa.chunked_array([exact_cast(chunk, field.type) for chunk in column.chunks], field.type)
 
 
 def _batches(path: str, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -303,4 +307,4 @@ def _array(values: Sequence[Any], field: pa.Field, start: int) -> pa.Array:
         if value is not None and not isinstance(value, expected):
             found = next(kind for kind, one in _PYTHON.items() if isinstance(value, one))
             raise _wrong(field, found, f"row {start + row}, counted from 0")
-    return pa.array(values, field.type)
+    return array_of(values, field.type, f"column {field.name!r}", start, "declare another type with schema=")

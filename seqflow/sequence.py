@@ -13,8 +13,9 @@ from seqflow import kernels, registry
 from seqflow.carrying import Lifted
 from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.carrying.tensors import is_tensor, picked
-from seqflow.errors import LodError
+from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.exact import converted
 from seqflow.lod import Lengths, LoD
 from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
@@ -74,10 +75,10 @@ class Sequence(_Operators):
     levels a Sequence. Slices, lists of indices and masks of the outermost level give a Sequence.
 
     Arithmetic works row by row through the functions of the expression language: `words * 2`, `words == other`,
-    `-words`, `np.sqrt(words)`; the LoD rides along, and two Sequences need the same. `np.asarray(words)` gives the
-    values and leaves the lengths behind; other NumPy functions refuse, since what they do to lengths is not known.
-    For every op see `seqflow.auto`. Iteration goes by sequence, so use `values, *lengths = words.unpack()` to get the
-    values and the lengths of every level.
+    `-words`, `np.sqrt(words)`; the LoD rides along, and two Sequences need the same. `np.asarray` and other NumPy
+    functions refuse a Sequence, since they would lose its lengths: pass `words.values`. For every op see
+    `seqflow.auto`. Iteration goes by sequence, so use `values, *lengths = words.unpack()` to get the values and the
+    lengths of every level.
     """
 
     __slots__ = ("__weakref__", "_holds_lengths", "_lod", "_offsets", "_values")
@@ -111,7 +112,8 @@ class Sequence(_Operators):
     def from_lists(cls, lists: Any, dtype: Any = None, levels: int | None = None) -> Sequence:
         """The Sequence of nested lists; as many levels as they nest, or so many, and rows below.
 
-        An array among the lists is a sequence of the innermost level. LodError where some nest deeper than others.
+        An array among the lists is a sequence of the innermost level; the values have the dtype that all of them
+        share. LodError where some nest deeper than others, OpError where a value is not one of that dtype.
 
         >>> Sequence.from_lists([[[1, 2], [3]], []]).lod
         LoD([2, 0], [2, 1])
@@ -123,13 +125,14 @@ class Sequence(_Operators):
                 break
             found.append([len(item) for item in items])
             items = list(chain.from_iterable(items))
-        if len(found) != levels and items:
-            if all(isinstance(item, np.ndarray) and item.ndim for item in items):
-                found.append([len(item) for item in items])
-                return cls(np.concatenate(items).astype(dtype, copy=False), LoD(*found))
-            _refuse_uneven(items, len(found), levels)
-        values = np.array(items, dtype) if items or dtype is not None else np.empty(0)
-        return cls(values, LoD(*found))
+        if levels in (None, len(found) + 1) and items and all(map(_is_list, items)):  # arrays are among them
+            found.append([len(item) for item in items])
+            values = _joined(items)
+        else:
+            if len(found) != levels and items:
+                _refuse_uneven(items, len(found), levels)
+            values = _values_of(items, dtype)
+        return cls(values if dtype is None else _exactly(values, dtype, "from_lists: values"), LoD(*found))
 
     def to_lists(self) -> list[Any]:
         """Nested Python lists, one for each sequence of each level.
@@ -255,19 +258,14 @@ class Sequence(_Operators):
 
     # NumPy's protocols
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        # np.array would turn a memory map into a plain array; np.asarray(s) is the values themselves
-        values: Any = self._values
-        if is_tensor(values):
-            values = values.detach().cpu().numpy()
-        array: Array = np.array(values, dtype, copy=copy) if copy is not None or dtype else values
-        return array
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self.__array_function__(np.asarray)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
         return lifted(name_of_ufunc(ufunc, method, options))(*operands)
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
-        raise TypeError(
+        raise OpTypeError(
             f"np.{function.__name__} does not take a Sequence: its lengths would be lost\n"
             "  pass sequence.values, or use an op of seqflow.auto"
         )
@@ -372,9 +370,41 @@ def _slices(rows: Array, starts: Array, sizes: Array) -> Array:
     return moved
 
 
+def _values_of(items: list[Any], dtype: Any) -> Array:
+    """Python values as rows. NumPy makes times of texts, and of Python's times, where a dtype of times is given."""
+    if not items or (dtype is not None and (kind := np.dtype(dtype).kind) in "mM"):
+        return np.array(items, dtype if not items else f"{kind}8")
+    return as_array("values", items)
+
+
+def _joined(items: list[Any]) -> Array:
+    """The rows of arrays, and of lists among them, in the dtype that they share."""
+    arrays = [as_array(f"lists[{i}]", item) for i, item in enumerate(items)]
+    typed = [array.dtype for array, item in zip(arrays, items, strict=True) if len(item) or array is item]
+    try:
+        dtype = np.result_type(*typed) if typed else np.dtype(np.float64)
+        return np.concatenate(
+            [_exactly(array, dtype, f"from_lists: lists[{i}]") for i, array in enumerate(arrays)]
+        )
+    except (TypeError, ValueError) as error:
+        if isinstance(error, SeqflowError):
+            raise
+        raise LodError(f"from_lists: the arrays do not fit together: {error}") from None
+
+
+def _exactly(values: Array, dtype: Any, name: str) -> Array:
+    """The values in a dtype; OpError where one of them is not a value of it."""
+    made, wrong = converted(values, dtype)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0].tolist())
+        place = f"{name}[{', '.join(map(str, at))}]"
+        raise OpError(f"{place} is {values[at].item()!r}, which is not a value of {made.dtype}")
+    return made
+
+
 def _refuse_uneven(items: list[Any], depth: int, levels: int | None) -> None:
     """LodError where lists nest less deeply than asked for, or not all alike."""
-    nested = [isinstance(item, (list, tuple, np.ndarray)) for item in items]
+    nested = list(map(_is_list, items))
     if levels is not None:
         raise LodError(f"from_lists: the lists nest {depth} deep, expected {levels} levels")
     if any(nested):
@@ -386,5 +416,9 @@ def _refuse_uneven(items: list[Any], depth: int, levels: int | None) -> None:
         raise LodError("from_lists: no lists in the list, expected one for each sequence")
 
 
+def _is_list(item: Any) -> bool:
+    return isinstance(item, (list, tuple)) or (isinstance(item, np.ndarray) and item.ndim > 0)
+
+
 def _kind(item: Any) -> str:
-    return "a list" if isinstance(item, (list, tuple, np.ndarray)) else f"{item!r}"
+    return "a list" if _is_list(item) else f"{item!r}"

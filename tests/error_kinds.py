@@ -169,6 +169,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… is a plain size …, but … holds …: rows meet the same rows, or a size of 1", "a constant of as many entries as there happen to be rows", "`same_rows(a, b)` where it is one value for each row", lambda: sf.Net("y = score * t").bind(t=np.zeros(3)).infer(SPECS)),
         Kind("sequence … has … rows, expected a multiple of …", "`shard_sequences` of sequences that were not padded", "`Packed(…, multiple_of=…)`, or pad first", lambda: ops.shard_sequences(X[:5], [5], parts=2, part=0)),
         Kind("from_lists: at depth …, item … is … but item … is …", "lists of different depths", "each item at one depth is a list, or none is", lambda: sf.Sequence.from_lists([[1], [[2]]])),
+        Kind("from_lists: the arrays do not fit together: …", "arrays with rows of other shapes, or dtypes that have none in common", "arrays of one dtype and row shape", lambda: sf.Sequence.from_lists([np.ones((1, 2)), [3]])),
     ],
     ShapeError: [
         Kind("… has … dimensions …, expected …", "an array with more or fewer axes than the signature has", "reshape it; lengths have one axis", lambda: ops.lengths_sum(X, [[6]])),
@@ -185,6 +186,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("shape: … has no dimension …, expected one of its …", "an axis that a shape has not", "count from 0", lambda: sf.PartialShape([2, 3])[5]),
     ],
     OpError: [
+        Kind("from_lists: … is …, which is not a value of …", "a value that the dtype has not: too large, or with a fraction", "a wider dtype, or round it before", lambda: sf.Sequence.from_lists([[300]], "uint8")),
         Kind("… is …, expected …", "an attribute out of its range", "`seqflow ops NAME` lists what attributes take", lambda: ops.truncate(X, N, max_length=-1)),
         Kind("… is …, which … cannot hold", "a fill, token or limit does not fit the dtype of the data", "cast the data first, or take another value", lambda: ops.lengths_max(np.array([1], np.int8), [1], empty=300)),
         Kind("…[…] = … is below …[…] = …, expected no decrease", "segment ids, or boundaries, that are not sorted", "sort them, or take an op for unsorted ids", lambda: ops.segment_ids_to_lengths([1, 0, 2])),
@@ -218,6 +220,8 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("batch is …, expected a number of rows, …", "no plan of batches", "`batch=32`, or one of the plans", lambda: sf.Loader(TABLE, batch="2")),
         Kind("… has no option … (did you mean …?); it has …", "an option of a loader or a plan that is misspelt", "take the name that it suggests", lambda: sf.Loader(TABLE, shufle=True)),
         Kind("… is a masked array, expected a plain one", "`numpy.ma`", "fill it, or pass data and mask apart", lambda: ops.lengths_sum(np.ma.masked_array([1, 2], [0, 1]), [2])),
+        Kind("np.… does not take a Sequence: its lengths would be lost", "a function of NumPy is given a Sequence", "`sequence.values`, or an op of `seqflow.auto`", lambda: np.asarray(sf.Sequence([1, 2], [2]))),
+        Kind("… has …, which becomes … in an array of …", "a list of unlike values, which NumPy would give one dtype", "values of one kind, or an array of the dtype that you mean", lambda: ops.lengths_sum([2**53 + 1, 0.5], [2])),
         Kind("… returned …, expected a mapping of names to arrays", "a Python function as `net` or `prepare` gives something else", "a dict of arrays, or a record", lambda: batches(TABLE, net=lambda record: 3)),
         Kind("… returned … as …, expected a NumPy array", "the dict has a list, tensor or number", "`np.asarray(…)`", lambda: batches(TABLE, net=lambda record: {"x": [1, 2]})),
     ],
@@ -271,6 +275,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column … is in …, but not in …", "files of one source with different columns", "`columns=` that all have, or two sources in a `Mix`", lambda: other_columns()),
         Kind("two columns are called …", "a source has the name twice, or `rename` gives one that is taken", "another name", lambda: sf.open("rows.parquet", rename={"tokens": "n"})),
         Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
+        Kind("…, column …, row …: found …, expected …: …", "a Python value that is not one of its column's type, which the first 1,000 rows tell", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
@@ -310,6 +315,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("pad: … has one entry a row, expected a list column of numbers", "`pad=` names a plain column", "leave it out of `pad`", lambda: batches(TABLE, pad={"n": sf.Pad()})),
         Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", '`tail="pad"` or `"repeat"`, or smaller batches', lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
         Kind("totals: … names …, which the records have not", "a total of a tensor that batches don't have", "the second line says what they have", lambda: batches(TABLE, batch=2, totals={"t": "labels != 0"})),
+        Kind("totals: … is about … for one element, which … cannot hold", "a product of integers beyond 64 bits", "multiply by 1.0 to count in float64", lambda: batches({"n": np.array([2**40])}, batch=1, totals={"t": "n * n"})),
     ],
     WriteError: [
         Kind("cannot write …: …", "the disk is full, or the folder is missing or takes no files", "room, or another path; nothing of the file is left", lambda: sf.Vocabulary(["a"]).save("no/such.arrow")),

@@ -10,7 +10,7 @@ from strategies.calls import calls
 jax = pytest.importorskip("jax")
 
 from seqflow import ops  # noqa: E402
-from seqflow.errors import GradientError, OpTypeError  # noqa: E402
+from seqflow.errors import GradientError, OpError, OpTypeError  # noqa: E402
 from seqflow.jax import ops as on_jax  # noqa: E402
 from seqflow.jax.calls import why_not  # noqa: E402
 
@@ -88,3 +88,18 @@ def test_ops_that_jax_cannot_call_say_why():
     ):
         _ = on_jax.tokenize
     assert "lengths_sum" in dir(on_jax)
+
+
+def test_numbers_that_jax_would_cut_are_errors():
+    ids, quarters, lengths = np.array([9_000_000_007, 7]), np.full(4, 2**30), np.array([4])
+    buckets = ops.hash_indices(ids, num_buckets=1000).tolist()
+    assert on_jax.hash_indices(ids, num_buckets=1000).tolist() == buckets
+    assert on_jax.lengths_sum(quarters, lengths).tolist() == [2**32]
+    with jax.enable_x64(False):
+        assert on_jax.hash_indices(ids[1:], num_buckets=1000).tolist() == buckets[1:]
+        with pytest.raises(OpError, match=r"x has 9000000007, which int32 cannot hold.*\n.*jax_enable_x64"):
+            on_jax.hash_indices(ids, num_buckets=1000)
+        with pytest.raises(OpError, match=r"data has 1e\+300, which float32 cannot hold"):
+            on_jax.lengths_sum(np.full(4, 1e300), lengths)
+        with pytest.raises(jax.errors.JaxRuntimeError, match="sums has 4294967296, which int32 cannot hold"):
+            on_jax.lengths_sum(quarters, lengths)

@@ -1,13 +1,15 @@
 """Sequence: values with their LoD, as an array of sequences."""
 
 import pickle
+from datetime import date, datetime
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqflow import LoD, LodError, Sequence
+from seqflow import LoD, LodError, Sequence, ops
+from seqflow.errors import OpError, OpTypeError
 
 
 @st.composite
@@ -138,10 +140,12 @@ def test_rows_never_broadcast():
         Sequence([1], [1]) + np.arange(3)
 
 
-def test_asarray_gives_the_values():
-    sequence = Sequence(np.arange(3), [1, 2])
-    assert np.asarray(sequence) is sequence.values
-    assert np.array(sequence, "f4").dtype == np.float32
+@pytest.mark.parametrize(
+    "of", [np.asarray, np.array, lambda one: np.asarray(one, "f4"), lambda one: np.stack([one])]
+)
+def test_an_array_of_a_sequence_would_lose_its_lengths(of):
+    with pytest.raises(OpTypeError, match=r"lengths would be lost\n  pass sequence.values"):
+        of(Sequence(np.arange(3), [1, 2]))
 
 
 def test_a_sequence_can_be_pickled():
@@ -189,3 +193,72 @@ def test_what_is_no_operand_may_know_how_to_compute_with_a_sequence():
 
     assert three_levels() + Other() == "of the other"
     assert (three_levels() == "x") is False
+
+
+ARRAYS = [
+    np.array([2**53 + 1, -1]), np.array([2**63], np.uint64), np.array([3, 255], np.uint8), np.array([True, False]),
+    np.array([0.5, np.inf], np.float16), np.array([0.1], np.float32), np.array([0.1, 1e300]), np.array([7], ">i4"),
+    np.array(["9999-01-01", "NaT"], "M8[D]"), np.array([5], "M8[ns]"), np.array([5], "m8[us]"), np.array(["a", "bcd"]),
+    np.array([b"a\0b"]), np.array([[1, 2], [3, 4]]), np.array([1], np.longdouble), np.empty(0), np.empty(0, np.int32),
+    [2**53 + 1], [2**63], [0.5, 1], [True, 2], ["a"], [],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", ARRAYS, ids=repr)
+def test_values_of_arrays_and_lists_are_kept_or_refused(one):
+    kept = []
+    for other in ARRAYS:
+        try:
+            sequence = Sequence.from_lists([one, other, one[:0]])
+        except (OpError, LodError):
+            continue
+        kept.append(other)
+        for before, found in zip((np.asarray(one), np.asarray(other)), sequence, strict=False):
+            is_time = len(found) and before.dtype.kind in "mM"
+            again = found.astype(before.dtype) if is_time else found  # in the unit that it had
+            assert again.astype(object).tolist() == before.astype(object).tolist()
+            assert not is_time or found.dtype.kind == before.dtype.kind
+    assert any(other is one for other in kept)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int64", "uint64", "float16", "float32", "float64", "bool"]
+)
+@pytest.mark.parametrize("value", [0, 1, 2, -1, 300, 2**53 + 1, 2**63, 0.5, 70000.0, 1e39, np.inf, True])
+def test_values_are_those_of_a_dtype_or_an_error(dtype, value):
+    for items in ([value], np.array([value])):
+        try:
+            (found,) = Sequence.from_lists([items], dtype).values.tolist()
+        except OpError as error:
+            refused = error
+        else:
+            assert found == value or (isinstance(value, float) and found == np.dtype(dtype).type(value))
+            continue
+        assert f"from_lists: values[0] is {value}, which is not a value of {dtype}" in str(refused)
+
+
+def test_texts_and_python_times_become_times_where_a_dtype_says_so():
+    days = Sequence.from_lists([["2024-01-31", None], [date(1950, 1, 1)]], "M8[D]").values
+    assert days.astype(object).tolist() == [date(2024, 1, 31), None, date(1950, 1, 1)]
+    with pytest.raises(OpError, match=r"values\[0\] is .* not a value of datetime64\[s\]"):
+        Sequence.from_lists([[datetime(2024, 1, 31, 0, 0, 0, 5)]], "M8[s]")
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([2**53 + 1, 0.5], "has 9007199254740993"),
+        (["a", 1], "has 1, which becomes"),
+        (["a", b"b"], "has b'b', which becomes"),
+        ([np.datetime64("9999-01-01"), np.datetime64(5, "ns")], "has .*9999.* becomes"),
+        ([np.ma.masked, 1], "is a masked array"),
+    ],
+)
+def test_lists_that_numpy_would_give_another_dtype_are_refused(items, message):
+    for make in (
+        lambda: Sequence(items, [2]),
+        lambda: Sequence.from_lists([items]),
+        lambda: ops.gather(items, [0]),
+    ):
+        with pytest.raises(OpTypeError, match=message):
+            make()

@@ -11,10 +11,13 @@ import numpy as np
 from seqflow import registry
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
 from seqflow.jax.sizes import Sizes
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.exact import converted
 from seqflow.net.gradient import derivative
 from seqflow.net.gradient.derivative import is_differentiable
 from seqflow.net.step import compute
 from seqflow.registry import OpDef
+from seqflow.signature.bind_arrays import as_array
 from seqflow.tensor import TensorSpec
 
 Key = tuple[tuple[str, Any], ...]
@@ -46,7 +49,7 @@ def call_of(name: str) -> Callable[..., Any]:
         }
         if len(inputs) > len(names):
             raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(name)
-        arrays = {key: jnp.asarray(value) for key, value in given.items() if value is not None}
+        arrays = {key: _of_jax(key, value) for key, value in given.items() if value is not None}
         attributes = op.check_attributes(named)
         key = tuple((one, _frozen(value)) for one, value in attributes.items())
         found = _function(name, key, tuple(arrays), total)(*arrays.values())
@@ -55,6 +58,24 @@ def call_of(name: str) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.call.__doc__
     return call
+
+
+def _of_jax(name: str, value: Any) -> Any:
+    if isinstance(value, jax.Array):
+        return value
+    array = as_array(name, value)
+    return jnp.asarray(_narrowed(name, array, jax.dtypes.canonicalize_dtype(array.dtype)))
+
+
+def _narrowed(name: str, array: Array, dtype: Any) -> Array:
+    """The array in a dtype that jax has; OpError for a number that 32 bits would cut."""
+    made, wrong = converted(array, dtype)
+    if wrong.any():
+        raise OpError(
+            f"{name} has {array[wrong][0]}, which {made.dtype} cannot hold, and jax has no {array.dtype}\n"
+            '  jax.config.update("jax_enable_x64", True) gives it numbers of 64 bits'
+        )
+    return made
 
 
 def _frozen(value: Any) -> Any:
@@ -68,12 +89,8 @@ def _function(name: str, attributes: Key, names: tuple[str, ...], total: int | N
     given = dict(attributes)
 
     def run(*arrays: Any) -> Any:
-        return jax.pure_callback(
-            _host(op, names, given),
-            _results(op, names, given, arrays, total),
-            *arrays,
-            vmap_method="sequential",
-        )
+        results = _results(op, names, given, arrays, total)
+        return jax.pure_callback(_host(op, names, given, results), results, *arrays, vmap_method="sequential")
 
     function = jax.custom_vjp(run)
 
@@ -106,14 +123,21 @@ def _results(
     ]
 
 
-def _host(op: OpDef, names: Sequence[str], attributes: Mapping[str, Any]) -> Callable[..., list[Any]]:
+def _host(
+    op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], results: Sequence[Any]
+) -> Callable[..., list[Any]]:
     """The op on the host: what jax calls back."""
 
     def run(*arrays: Any) -> list[Any]:
         given = dict(zip(names, map(np.asarray, arrays), strict=True))
         found = op.call(**given, **attributes)
-        results = found if op.result is not None else (found,)
-        return [np.asarray(one, jax.dtypes.canonicalize_dtype(one.dtype)) for one in results]
+        fields = zip(
+            op.result_names(dict(attributes)),
+            found if op.result is not None else (found,),
+            results,
+            strict=True,
+        )
+        return [_narrowed(name, np.asarray(one), result.dtype) for name, one, result in fields]
 
     return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +108,11 @@ def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
         except ProviderError as error:
             raise JobError(f"constants.{name}: {error}") from None
     try:
-        return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r" if memory_map else None))
+        found = np.load(file, mmap_mode="r" if memory_map else None)
     except Exception as error:  # a damaged header is read as Python, and raises whatever that does
         raise JobError(f"constants.{name}: {file} is not a .npy file of numbers: {error}") from None
+    if not isinstance(found, np.ndarray):
+        raise JobError(
+            f"constants.{name}: {file} has several arrays, expected one\n  save it with np.save, as .npy"
+        )
+    return found

@@ -1,6 +1,7 @@
 """Build Arrow arrays over the memory of tensors: lists, texts, maps, structs, fixed-size lists."""
 
 import math
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -92,10 +93,8 @@ def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Ar
 
 
 def _nested_texts(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Array:
-    wide = tensor.nbytes > INT32_MAX
-    text, binary = (pa.large_string(), pa.large_binary()) if wide else (pa.string(), pa.binary())
     try:
-        array = pa.array(tensor.reshape(-1), text if tensor.dtype.kind == "U" else binary)
+        array = _texts(np.ascontiguousarray(tensor.reshape(-1)))
     except UnicodeError:
         raise ProviderError(f"to_arrow: {name} has a text that UTF-8 has no bytes for") from None
     if nulls[-1] is not None:
@@ -107,6 +106,27 @@ def _nested_texts(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.A
         of_rows = None if above is None else above.reshape(rows)
         array = fixed_size_lists(pa.list_(array.type, tensor.shape[axis]), rows, array, of_rows)
     return array
+
+
+def _texts(array: Tensor) -> pa.Array:
+    """Texts and bytes without the NULs that fill them up; Arrow's own conversion would end at the first NUL."""
+    is_text, wide = array.dtype.kind == "U", array.nbytes > INT32_MAX
+    unit = np.uint32 if is_text else np.uint8
+    width = array.dtype.itemsize // np.dtype(unit).itemsize
+    units = array.reshape(-1, 1).view(unit) if width else np.empty((len(array), 0), unit)
+    lengths = width - np.argmax(np.pad(units[:, ::-1], ((0, 0), (0, 1)), constant_values=1) != 0, axis=1)
+    chosen = units[np.arange(width) < lengths[:, None]]
+    ends = np.append(0, np.cumsum(lengths))
+    if is_text:
+        sizes = 1 + (chosen >= 0x80).astype(np.int64) + (chosen >= 0x800) + (chosen >= 0x10000)
+        ends = np.append(0, np.cumsum(sizes))[ends]
+        encoded = chosen.tobytes().decode(f"utf-32-{sys.byteorder[0]}e").encode()
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(encoded)]
+        texts = pa.Array.from_buffers(pa.large_string(), len(array), buffers)
+        return texts if wide else texts.cast(pa.string())
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(chosen)]
+    data = pa.Array.from_buffers(pa.large_binary(), len(array), buffers)
+    return data if wide else data.cast(pa.binary())
 
 
 def _in_arrow_unit(name: str, tensor: Tensor) -> Tensor:

@@ -43,12 +43,22 @@ def leaf_array(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> pa.Ar
 
 
 def _with_32_bits(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> Tensor:
-    wide = values.view(np.int64)
-    narrow = wide.astype(np.int32)
-    lost = narrow != wide if nulls is None else (narrow != wide) & ~nulls
-    if lost.any():
-        raise ProviderError(f"to_arrow: {values[lost.argmax()]} is no value of {kind}, which has 32 bits")
-    return narrow
+    if (unfit := unfit_times(values, kind, nulls)).size:
+        raise ProviderError(f"to_arrow: {unfit[0]} is no value of {kind}, which has 32 bits")
+    return values.view(np.int64).astype(np.int32)
+
+
+def unfit_times(values: Tensor, kind: pa.DataType, nulls: Tensor | None = None) -> Tensor:
+    """Those that a type has no place for, or readers cut: beyond 32 bits or a day, or within the day of a date64."""
+    wrong = np.zeros(len(values), np.bool_)
+    if types.is_time(kind):
+        wrong = ~((values >= np.timedelta64(0, "D")) & (values < np.timedelta64(1, "D")))
+    elif types.is_date64(kind):
+        wrong = values != values.astype("M8[D]")
+    elif types.is_date32(kind):
+        wrong = values.view(np.int64) != values.view(np.int64).astype(np.int32)
+    unfit: Tensor = values[wrong if nulls is None else wrong & ~nulls]
+    return unfit
 
 
 def chunks_of(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

@@ -19,7 +19,7 @@ from seqflow.record.arrays import (
     text_array,
 )
 from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
-from seqflow.record.buffers import INT32_MAX, leaf_array
+from seqflow.record.buffers import INT32_MAX, leaf_array, unfit_times
 from seqflow.record.lists import take_any
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.run_ends import decoded_type
@@ -126,7 +126,10 @@ class _Writer:
             return pa.DictionaryArray.from_arrays(codes, dictionary, ordered=kind.ordered)
         dtype = leaf_dtype(kind)
         if dtype is not None:
-            return leaf_array(self.take(name, rows, parent, dtype, ()), kind, self.nulls(name, rows, parent))
+            values, nulls = self.take(name, rows, parent, dtype, ()), self.nulls(name, rows, parent)
+            if dtype.kind in "Mm" and (unfit := unfit_times(values, kind, nulls)).size:
+                raise ProviderError(f"to_arrow: {unfit[0]} is no value of {kind}")
+            return leaf_array(values, kind, nulls)
         shape = fixed_shape(kind)
         if shape is not None:
             values = self.take(name, rows, parent, leaf_dtype(innermost(kind)) or np.dtype(np.uint8), shape)

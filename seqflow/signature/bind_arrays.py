@@ -14,6 +14,7 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
+from seqflow.kernels.exact import EXACT, changed
 from seqflow.signature.alike import check_alike, dtypes_of, widen_texts
 from seqflow.signature.language import (
     LIKE,
@@ -160,9 +161,13 @@ def _convert(argument: Argument, value: Any) -> Array | None:
     return array
 
 
+_MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
+
+
 def as_array(name: str, value: Any) -> Array:
     """`value` as an array in native byte order; OpTypeError where that would be an array of objects."""
-    if isinstance(value, np.ma.MaskedArray):
+    kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else None
+    if isinstance(value, np.ma.MaskedArray) or (kinds and not kinds.isdisjoint(_MASKED)):
         raise OpTypeError(
             f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
         )
@@ -180,7 +185,23 @@ def as_array(name: str, value: Any) -> Array:
         raise OpTypeError(f"{name} does not become an array: {error}") from None
     if array.dtype.kind == "O":
         raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
+    if kinds and array.dtype.kind in "fSUmM" and kinds not in ({float}, {str}):
+        _check_common(name, array, value)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _check_common(name: str, array: Array, value: Any) -> None:
+    """Raise where the dtype that NumPy gives a list changes a value: 2**53 + 1 next to 0.5, 1 next to "a"."""
+    suspect = np.abs(array) >= EXACT if array.dtype.kind == "f" else np.ones(array.shape, np.bool_)
+    given = np.asarray(value, object)[suspect] if suspect.any() else ()
+    if len({getattr(one, "dtype", type(one)) for one in given}) < 2 and array.dtype.kind != "f":
+        return
+    for one, made in zip(given, array[suspect], strict=True):
+        if changed(np.asarray(one), np.asarray(made)).any():
+            raise OpTypeError(
+                f"{name} has {one!r}, which becomes {made!r} in an array of {array.dtype}\n"
+                "  pass values of one kind, or an array"
+            )
 
 
 def expected_dtype(argument: Argument) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.errors import OpTypeError
 from seqflow.kernels.arrays import Array
 
 
@@ -14,5 +15,8 @@ def to_array(tensor: Any) -> Array:
     if isinstance(tensor, np.ndarray):
         return tensor
     tensor = tensor.detach().cpu()
-    array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    try:
+        array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    except (TypeError, RuntimeError) as error:
+        raise OpTypeError(f"a tensor is {tensor.dtype}, which NumPy has not: {error}") from None
     return array

@@ -87,6 +87,10 @@ def _tensor(name: str, array: Array) -> Any:
     """The tensor over an array's memory; over a copy where PyTorch cannot have it, or must not write to it."""
     import torch
 
+    if isinstance(array, np.ma.MaskedArray):
+        raise OpTypeError(
+            f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
+        )
     flags = array.flags
     is_plain = flags.writeable and array.dtype.isnative
     if not is_plain or not (flags.c_contiguous or min(array.strides, default=0) >= 0):

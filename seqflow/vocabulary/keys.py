@@ -26,7 +26,7 @@ def as_keys(keys: Any, lengths: Any = None) -> pa.Array:
     lengths are those of strings where its values are uint8.
     """
     if lengths is not None:
-        return strings_of(np.asarray(keys), np.asarray(lengths))
+        return strings_of(np.asanyarray(keys), np.asarray(lengths))
     if isinstance(keys, Sequence):
         values, *levels = keys.unpack()
         return strings_of(values, levels[-1]) if values.dtype == np.uint8 else as_keys(values)
@@ -39,7 +39,7 @@ def as_keys(keys: Any, lengths: Any = None) -> pa.Array:
 
 def strings_of(values: Array, lengths: Array) -> pa.Array:
     """Strings from their bytes and lengths."""
-    if values.dtype != np.uint8 or values.ndim != 1:
+    if values.dtype != np.uint8 or values.ndim != 1 or isinstance(values, np.ma.MaskedArray):
         raise OpTypeError(f"keys is {values.dtype}{list(values.shape)}, expected the uint8 values of strings")
     try:
         offsets = lengths_to_offsets(lengths)

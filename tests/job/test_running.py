@@ -118,6 +118,10 @@ def test_a_constant_that_is_not_an_array_file_is_a_job_error(folder: Path) -> No
     job = Job.from_dict({"source": {"paths": "docs.parquet"}, "constants": {"t": "t.npy"}}, folder)
     with pytest.raises(JobError, match=r"constants.t: .*t.npy is not a .npy file"):
         run(job)
+    np.savez(folder / "t.npz", a=np.arange(3))
+    job = Job.from_dict({"source": {"paths": "docs.parquet"}, "constants": {"t": "t.npz"}}, folder)
+    with pytest.raises(JobError, match=r"constants.t: .*t.npz has several arrays, expected one"):
+        run(job)
 
 
 def test_an_unknown_column_fails_before_anything_is_written(folder: Path) -> None:

@@ -240,3 +240,43 @@ def test_rows_and_pieces_without_any_are_counted():
         for _ in range(2):
             list(loader)
             assert loader.stats().without == {"trained": count}
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32"]
+)
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("n.values", lambda n: n),
+        ("n.values * 2", lambda n: 2 * n),
+        ("n.values * n.values + 1", lambda n: n * n + 1),
+        ("where(n.values > 0, n.values, 0)", lambda n: max(n, 0)),
+        ("n.values - 300", lambda n: n - 300),
+    ],
+)
+def test_totals_are_those_of_python_numbers(dtype, text, of):
+    """Elements are as large as their dtype lets them be; those of 64 bits as large as their sums let them."""
+    most = {"bool": 1, "float16": 60000, "float32": 2**120} | dict.fromkeys(
+        ("int32", "int64", "uint32"), 2**30
+    )
+    most["uint64"] = 2**31 + 2**9
+    kind = np.dtype(dtype)
+    top = most.get(dtype) or np.iinfo(dtype).max
+    lowest = -top if kind.kind in "if" else 0
+    values = np.array([top, 1, lowest, top], dtype)
+    if kind.kind == "u" and "-" in text:
+        values = values.astype("uint32") // 2
+    (batch,) = sf.Loader({"n": (values, np.array([3, 1]))}, batch=2, totals={"t": text})
+    assert batch["step.t"].item() == pytest.approx(sum(of(n) for n in values.tolist()), rel=1e-12)
+
+
+def test_a_total_beyond_64_bits_is_an_error():
+    source = {"n": np.array([2**40, 1]), "u": np.array([2**63 + 5, 0], np.uint64)}
+    assert [batch["step.u"].item() for batch in sf.Loader(source, batch=2, totals=["u"])] == [2**63 + 5]
+    with pytest.raises(
+        BatchPlanError, match=r"totals: t is about 1.21e\+24 for one element, which int64 cannot hold"
+    ):
+        list(sf.Loader(source, batch=2, totals={"t": "n * n"}))
+    (batch,) = sf.Loader(source, batch=2, totals={"t": "1.0 * n * n"})
+    assert batch["step.t"].item() == 2.0**80 + 1

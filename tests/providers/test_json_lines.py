@@ -278,3 +278,37 @@ def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, ba
             assert json.loads(line) == {
                 name: value for name, value in row.items() if name in json.loads(line)
             }
+
+
+@pytest.mark.parametrize("wrap", ["{}", "[{}]", '{{"y": {}}}', '[{{"key": 1, "value": {}}}]'])
+@pytest.mark.parametrize(
+    ("kind", "text", "is_read"),
+    [
+        (pa.timestamp("us"), '"2024-01-31T12:30:00"', True),
+        (pa.timestamp("us"), '"2024-01-31"', True),
+        (pa.timestamp("us"), '"2024-01-31T12:30:00Z"', False),
+        (pa.timestamp("us"), '"2024-01-31T12:30:00+02:00"', False),
+        (pa.timestamp("s"), '"2024-01-31T12:30:00.5"', False),
+        (pa.timestamp("us", "UTC"), '"2024-01-31T12:30:00+02:00"', True),
+        (pa.timestamp("us", "UTC"), '"2024-01-31T12:30:00"', False),
+        (pa.float32(), "3.4e38", True),
+        (pa.float32(), "1e39", False),
+        (pa.float32(), "-1e39", False),
+        (pa.float64(), "1e39", True),
+        (pa.uint8(), "255", True),
+        (pa.uint8(), "256", False),
+    ],
+)
+def test_times_keep_their_zone_and_numbers_are_finite_at_every_depth(path, wrap, kind, text, is_read):
+    nested = {"{": kind, "[": pa.list_(kind)}.get(wrap[0]) if len(wrap) < 5 else pa.struct({"y": kind})
+    if "key" in wrap:
+        nested = pa.map_(pa.int64(), kind)
+    path.write_text('{"x": ' + wrap.format(text) + '}\n{"x": null}\n')
+    provider, bad = sf.open(path, schema=pa.schema({"x": nested})), []
+    found = rows(provider, bad)
+    assert [row.row for row in bad] == ([] if is_read else [0])
+    if is_read and wrap == "{}":
+        expected = (
+            pa.array([json.loads(text)]).cast(kind) if text[0] == '"' else pa.array([json.loads(text)], kind)
+        )
+        assert found[0]["x"] == expected[0].as_py()

@@ -1,5 +1,7 @@
 """Tables, frames and dicts of arrays that are in memory already."""
 
+from datetime import date, datetime
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -154,3 +156,70 @@ def test_a_column_has_fills_in_the_place_of_nulls():
 def test_a_null_in_a_column_says_what_replaces_it():
     with pytest.raises(ProviderError, match="row 1: null value in ids\nfill= of open"):
         sf.open(pa.table({"ids": [[1], None]}))["ids"]
+
+
+ARRAYS = {
+    "bool": [True, False], "int8": [-128, 127], "uint8": [0, 255], "int16": [-(2**15)], "uint16": [2**16 - 1],
+    "int32": [-(2**31)], "uint32": [2**32 - 1], "int64": [2**63 - 1, -(2**63), 2**53 + 1], "uint64": [2**64 - 1, 2**63],
+    "float16": [0.5, 65504.0, np.inf], "float32": [0.5, 1e-45, np.inf], "float64": [0.1, 1e308, 5e-324, -0.0],
+    ">i8": [2**53 + 1], ">f4": [0.5], ">U2": ["é"], "U3": ["", "a\0b"], "S3": [b"", b"a\0b", b"\xff"], "M8[D]": [-7000, 0],
+    "M8[s]": [-(2**40), 2**40], "M8[ns]": [-1, 5], "M8[W]": [-5], "M8[h]": [-5], "M8[25s]": [3], "m8[s]": [-1, 2**40],
+    "m8[ns]": [5], "m8[D]": [-1], "M8[as]": [5], "m8[M]": [5], "M8": ["NaT"], "longdouble": [0.5], "complex64": [1j],
+    "V3": [b"abc"],
+}  # fmt: skip
+REFUSED = {"M8[as]", "m8[M]", "M8", "longdouble", "complex64", "V3"}
+
+
+def read_again(source):
+    (batch,) = sf.Loader(source, valid=True)
+    return from_arrow(sf.to_arrow(batch), valid=True)
+
+
+@pytest.mark.parametrize("dtype", ARRAYS)
+@pytest.mark.parametrize("shape", ["rows", "axes", "lists", "masked", "masked axes", "masked lists", "file"])
+def test_arrays_of_every_dtype_keep_their_values_and_masks_or_are_refused(dtype, shape, tmp_path):
+    values = (
+        np.array(ARRAYS[dtype], "i8").view(dtype)
+        if dtype[:3] in ("M8[", "m8[")
+        else np.array(ARRAYS[dtype], dtype)
+    )
+    mask = np.arange(len(values)) % 2 == 0
+    given = np.ma.masked_array(values, mask) if shape.startswith("masked") else values
+    if shape.endswith("axes"):
+        given = given[:, None]
+    source = {"x": (given, np.array([0, len(given)])) if shape.endswith("lists") else given}
+    if shape == "file":
+        source = tmp_path / "x.npy"
+        np.save(source, given)
+    if dtype in REFUSED or (
+        dtype == "O" and shape in ("axes", "lists", "masked axes", "masked lists", "file")
+    ):
+        with pytest.raises(ProviderError):
+            read_again(source)
+        return
+    column = sf.to_arrow(read_again(source)).column(0)
+    while pa.types.is_nested(column.type):
+        column = column.flatten()
+    hidden = mask & shape.startswith("masked")
+    assert column.is_null().to_pylist() == hidden.tolist()
+    if values.dtype.kind in "Mm":
+        known = column.filter(column.is_valid()).to_numpy(zero_copy_only=False)
+        assert known.tolist() == values[~hidden].astype(known.dtype).tolist()
+    else:
+        assert column.to_pylist() == [
+            None if no else one for one, no in zip(values.tolist(), hidden, strict=True)
+        ]
+
+
+def test_integers_above_int64_are_unsigned():
+    assert sf.open({"x": [1, 2**64 - 1]})["x"].tolist() == [1, 2**64 - 1]
+    assert sf.open([{"x": 1}, {"x": 2**63}])["x"].dtype == np.uint64
+    with pytest.raises(ProviderError, match="column 'x', row 1: found 18446744073709551616"):
+        sf.open({"x": [1, 2**64]})
+
+
+def test_arrays_of_objects_are_lists_of_python_values():
+    objects = np.ma.masked_array(np.array([2**63, None, 7], object), [False, False, True])
+    assert sf.to_arrow(read_again({"x": objects})).to_pydict() == {"x": [2**63, None, None]}
+    with pytest.raises(ProviderError, match=r"column 'x', row 1: found .*5, 0\), expected date32"):
+        sf.open({"x": np.array([date(2024, 1, 1), datetime(2024, 1, 1, 5)], object)})

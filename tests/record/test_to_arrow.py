@@ -1,5 +1,7 @@
 """What tensors become in Arrow, with and without a schema to go by."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -257,6 +259,28 @@ def test_times_are_not_cut_to_32_bits(tensor, kind, value):
         to_arrow(Record({"x": times}, {"x": None}, 2, schema))
     masked = Record({"x": times, "x.valid": np.array([True, False])}, {"x": None, "x.valid": None}, 2, schema)
     assert to_arrow(masked).column(0).null_count == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "unfit"),
+    [(pa.time32("s"), 86399, 86400), (pa.time64("us"), 0, -1), (pa.date64(), 86_400_000, 3_600_000)],
+    ids=str,
+)
+def test_times_that_readers_would_cut_are_errors_where_they_are_not_null(kind, fits, unfit):
+    times = np.array([fits, unfit]).view("M8[ms]" if kind == pa.date64() else f"m8[{kind.unit}]")
+    schema = pa.schema({"x": kind})
+    with pytest.raises(ProviderError, match=f"to_arrow: {times[1]} is no value of {re.escape(str(kind))}"):
+        to_arrow(Record({"x": times}, {"x": None}, 2, schema))
+    masked = Record({"x": times, "x.valid": np.array([True, False])}, {"x": None, "x.valid": None}, 2, schema)
+    assert to_arrow(masked).column(0).null_count == 1
+    with pytest.raises(ProviderError, match="is not a value of x"):
+        from_arrow(pa.table({"x": pa.nulls(1, kind)}), fill={"x": times[1]})
+    assert from_arrow(pa.table({"x": pa.nulls(1, kind)}), fill={"x": times[0]})["x"][0] == times[0]
+
+
+def test_texts_end_at_their_last_letter_not_at_a_nul():
+    for texts in (np.array(["a\0b", "", "é"]), np.array([b"a\0b", b"", b"\xff"])):
+        assert to_arrow(record({"x": texts}, num_rows=3)).column(0).to_pylist() == texts.tolist()
 
 
 def test_times_in_units_that_arrow_does_not_have_keep_their_values():

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import BatchPlanError, OpTypeError, nearest
+from seqflow.errors import BatchPlanError, ExpressionError, OpTypeError, nearest
 from seqflow.expression import Expression
-from seqflow.kernels.arrays import Array
+from seqflow.expression.functions import truth
+from seqflow.expression.parser import Call, postorder
+from seqflow.kernels.arrays import Array, sum_dtype
 from seqflow.loader.plans.dealt import Span, places_of, row_counts
 from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
@@ -60,14 +63,14 @@ class Totals:
                     f"totals: {name} has {found or 'no tensor'}, expected tensors with an entry for each element of "
                     "one column, or for each row"
                 )
-            made = np.asarray(expression(**{one: record[one][:0] for one in expression.inputs}))
+            made = self._values(name, {one: record[one][:0] for one in expression.inputs})
             if made.ndim != 1 or made.dtype.kind not in "biuf":
                 raise BatchPlanError(
                     f"totals: {name} is {made.dtype} with {made.ndim} axes, expected one number an element or row"
                 )
 
     def of(self, span: Span, without: Counter[str], *, of_rows: bool) -> dict[str, Array]:
-        """int64 or float64: for each name the total of each batch, or of each of its rows in turn.
+        """int64, uint64 or float64: for each name the total of each batch, or of each of its rows in turn.
 
         Rows, or pieces of them, whose total is 0 are counted in `without`.
         """
@@ -97,7 +100,7 @@ class Totals:
         cut: Collection[str],
         firsts: Mapping[str, Any],
     ) -> Array:
-        """int64 or float64[P]: the total of each piece, whose first elements may become others."""
+        """int64, uint64 or float64[P]: the total of each piece, whose first elements may become others."""
         expression, source = self._expressions[name], rows.source
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
@@ -105,7 +108,7 @@ class Totals:
                 one: pieces.sizes if one in cut else rows.tensor(one)[pieces.rows]
                 for one in expression.inputs
             }
-            return _wide(np.broadcast_to(np.asarray(expression(**values)), pieces.rows.shape))
+            return _wide(np.broadcast_to(self._values(name, values), pieces.rows.shape))
         if lengths in cut:
             ranges = rows.ranges(lengths, pieces)
             starts, stops = ranges.starts, ranges.starts + ranges.sizes
@@ -122,16 +125,36 @@ class Totals:
             instead = {
                 one: np.full_like(of, firsts[one]) if one in firsts else of for one, of in begins.items()
             }
-            found[filled] += _wide(expression(**instead)) - _wide(expression(**begins))
+            found[filled] += _wide(self._values(name, instead)) - _wide(self._values(name, begins))
+        return found
+
+    def _values(self, name: str, tensors: Mapping[str, Array]) -> Array:
+        """The expression over operands that are widened first, so that it neither wraps nor becomes infinite."""
+        expression = self._expressions[name]
+        # floats keep their dtype next to literals that they are compared with: x == 0.1
+        compares = any(
+            isinstance(one, Call) and one.function.rule is truth for one in postorder(expression.tree)
+        )
+        kinds = "iu" if compares else "iuf"
+        operands = {one: _wide(of) if of.dtype.kind in kinds else of for one, of in tensors.items()}
+        found = np.asarray(expression(**operands))
+        if found.dtype.kind in "iu" and len(expression.rpn) > 1:
+            with suppress(ExpressionError):  # of operators on bits, which take no floats
+                about = expression(**{one: of.astype(np.float64) for one, of in operands.items()})
+                if np.abs(about).max(initial=0) >= 2.0 ** (64 - (found.dtype.kind == "i")):
+                    raise BatchPlanError(
+                        f"totals: {name} is about {np.abs(about).max():.3g} for one element, which {found.dtype} "
+                        f"cannot hold\n  multiply by 1.0 to count in float64"
+                    )
         return found
 
     def _before(self, name: str, source: RowSource) -> Array:
-        """int64 or float64: the sum of all elements before each."""
+        """int64, uint64 or float64: the sum of all elements before each."""
         sums = self._sums.setdefault(source, {})
         if name not in sums:
             expression = self._expressions[name]
             tensors = {one: source.tensor(one) for one in expression.inputs}
-            found = _wide(np.asarray(expression(**tensors)))
+            found = _wide(self._values(name, tensors))
             sums[name] = np.concatenate([np.zeros(1, found.dtype), np.cumsum(found)])
         return sums[name]
 
@@ -169,5 +192,5 @@ def _levels(source: RowSource, lengths: str | None) -> list[str]:
 
 
 def _wide(values: Array) -> Array:
-    """Counts as int64, other numbers as float64."""
-    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+    """Numbers as float64, uint64 or int64, counts too."""
+    return values.astype(np.float64 if values.dtype.kind == "f" else sum_dtype(values.dtype), copy=False)

@@ -1,7 +1,6 @@
 """Fill values: what replaces nulls, for all columns, or by column, field or level; checked against the types."""
 
 import datetime
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
+from seqflow.kernels.exact import converted
 from seqflow.record.arrow_types import (
     LISTS,
     TEXTS,
@@ -22,6 +22,7 @@ from seqflow.record.arrow_types import (
     storage_type,
     tensor_order,
 )
+from seqflow.record.buffers import unfit_times
 from seqflow.record.record import Tensor, join_names
 from seqflow.record.run_ends import decoded_type
 
@@ -83,15 +84,10 @@ def number_of(fill: Any, kind: pa.DataType) -> Any:
             return _time_of(fill, kind, dtype)
         if not isinstance(fill, bool | int | float | np.bool_ | np.number):
             raise UnfitError
-        with np.errstate(all="ignore"):
-            value = np.asarray(fill).astype(dtype)
-        if dtype.kind == "f" and isinstance(fill, float | np.floating):
-            exact = math.isfinite(value) or not math.isfinite(fill)
-        else:
-            exact = int(value) == fill
+        value, is_changed = converted(np.asarray(fill), dtype)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         raise UnfitError from None
-    if not exact:
+    if is_changed:
         raise UnfitError
     return value
 
@@ -103,19 +99,22 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
         fill = np.datetime64(fill)
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
         raise UnfitError
-    value = fill.astype(dtype)
-    if np.isnat(fill) or value != fill or value.astype(fill.dtype) != fill:
+    value, is_changed = converted(np.asarray(fill), dtype)
+    if np.isnat(fill) or is_changed:
         raise UnfitError
-    if kind.bit_width == 32 and abs(value.astype(np.int64)) >= 2**31:
+    if unfit_times(value.reshape(1), kind).size:
         raise UnfitError
-    return np.asarray(value)
+    return value
 
 
 def _scalar_of(time: Any, kind: pa.DataType) -> Any:
     """A Python time in its own unit; UnfitError unless time zone and time of day match those of `kind`."""
     given = pa.scalar(time)
     zoned = types.is_timestamp(kind) and kind.tz is not None
-    if types.is_time(given.type) != types.is_time(kind) or (getattr(time, "tzinfo", None) and not zoned):
+    if (
+        types.is_time(given.type) != types.is_time(kind)
+        or (getattr(time, "tzinfo", None) is not None) != zoned
+    ):
         raise UnfitError
     dtype = leaf_dtype(given.type)
     assert dtype is not None
@@ -143,7 +142,7 @@ def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
         return number_of(fill, element)
     if np.shape(fill) != shape:
         raise UnfitError
-    values = [number_of(one, element) for one in np.asarray(fill, object).reshape(-1)]
+    values = [number_of(one, element) for one in np.asarray(_listed(fill, element), object).reshape(-1)]
     return np.array(values, leaf_dtype(element)).reshape(shape)
 
 

@@ -1,0 +1,134 @@
+"""Python values as Arrow arrays. Each stays the value that it is, or the error says which one would not."""
+
+from __future__ import annotations
+
+import datetime
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError
+from seqflow.printable import printable_line
+from seqflow.record.arrow_types import LISTS, is_any, is_any_level
+from seqflow.record.exact_casts import exact_cast
+
+DECLARE = "the first 1,000 rows tell the types: where later rows have others, pass schema=, a pyarrow.Schema"
+_PLAIN = {int, bytes, datetime.date, datetime.timedelta}
+_KINDS = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, str, np.floating, np.bool_)
+_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def array_of(
+    values: Sequence[Any], kind: pa.DataType | None, origin: str, start: int = 0, advice: str = DECLARE
+) -> pa.Array:
+    """Values as Arrow infers them, or of a type that holds them; ProviderError with the first that is another there.
+
+    `start` is the row of the first value.
+    """
+    try:
+        return _converted(values, kind)
+    except _ERRORS as error:
+        raise _located(values, kind, origin, start, error, advice) from error
+
+
+def _converted(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is not None and is_any_level(kind, types.is_map):
+        return _not_inferred(values, kind)
+    try:
+        array = pa.array(values)
+    except _ERRORS as error:
+        if kind is None and not isinstance(error, OverflowError):
+            raise
+        return _not_inferred(values, kind)
+    if types.is_nested(array.type) or types.is_integer(array.type) or _merges(array.type):
+        _check_alike(values, array.type)
+    return array if kind is None else exact_cast(array, kind)
+
+
+def _not_inferred(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
+    """Values of types that Arrow does not infer: uint64 and maps."""
+    if (kind is None or types.is_struct(kind)) and all(isinstance(one, Mapping) for one in values):
+        names = dict.fromkeys(chain.from_iterable(values))
+        kinds = dict.fromkeys(names) if kind is None else {field.name: field.type for field in kind}
+        if names.keys() - kinds.keys():
+            raise ValueError(f"there are keys besides {', '.join(kinds)}")
+        columns = [_converted([row.get(name) for row in values], kinds[name]) for name in kinds]
+        return pa.StructArray.from_arrays(columns, list(kinds))
+    listed = [list(one.items()) if isinstance(one, Mapping) else one for one in values]
+    array = pa.array(listed, kind or pa.uint64())
+    if array.to_pylist() != listed:
+        raise ValueError(f"a value is none of {array.type}")
+    return array
+
+
+def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
+    """ValueError for unlike values to which Arrow gives one type, without hours, zones, masks or fractions."""
+    if types.is_struct(kind):
+        for child in kind:
+            if types.is_nested(child.type) or types.is_integer(child.type) or _merges(child.type):
+                _check_alike([one.get(child.name) for one in values if one is not None], child.type)
+    elif is_any(kind, LISTS):
+        if any(issubclass(one, np.ma.MaskedArray) for one in set(map(type, values))):
+            raise ValueError("a masked array among lists: fill it first, with filled(…)")
+        if types.is_nested(kind.value_type) or _merges(kind.value_type):
+            _check_alike(list(chain.from_iterable(one for one in values if one is not None)), kind.value_type)
+    elif len(kinds := set(map(type, values)) - {type(None)}) > 1 or kinds - _PLAIN:
+        given = [one for one in values if one is not None]
+        is_cut = any(getattr(one, "nanosecond", 0) or getattr(one, "nanoseconds", 0) for one in given)
+        if is_cut or len(natures := set(map(_nature, given))) > 1 or (datetime.time, True) in natures:
+            raise ValueError(
+                "Arrow would give values of several kinds one type, or leave out zones or nanoseconds"
+            )
+
+
+def _merges(kind: pa.DataType) -> bool:
+    """Whether Arrow infers the type for values of several kinds."""
+    return bool(types.is_temporal(kind) or types.is_binary(kind))
+
+
+def _nature(value: Any) -> tuple[type | None, bool]:
+    """The kind of a value, and whether it has a zone."""
+    kind = next((one for one in _KINDS if isinstance(value, one)), None)
+    return kind, getattr(value, "tzinfo", None) is not None
+
+
+def _located(
+    values: Sequence[Any], kind: pa.DataType | None, origin: str, start: int, error: Exception, advice: str
+) -> ProviderError:
+    """The error of the first value that cannot be converted: its row, its column, what it is and what is expected."""
+
+    def failure(taken: Sequence[Any], kind: pa.DataType | None) -> Exception | None:
+        try:
+            _converted(taken, kind)
+        except _ERRORS as found:
+            return found
+        return None
+
+    count = bisect_left(range(1, len(values)), True, key=lambda n: failure(values[:n], kind) is not None) + 1
+    taken, place = values[:count], f"{origin}, row {start + count - 1}"
+    if isinstance(taken[-1], Mapping) and (kind is None or types.is_struct(kind)):
+        for name in taken[-1]:
+            if kind is not None and kind.get_field_index(name) < 0:
+                return ProviderError(
+                    f"{place}: column {name!r} is not in the rows before, or the schema\n{advice}"
+                )
+            child = None if kind is None else kind.field(name).type
+            column = [None if row is None else row.get(name) for row in taken]
+            if found := failure(column, child):
+                return _located(column, child, f"{origin}, column {name!r}", start, found, advice)
+    if kind is None:
+        with suppress(*_ERRORS):
+            kind = pa.array(taken[:-1]).type
+    expected = "" if kind is None or types.is_null(kind) else f", expected {kind}"
+    return ProviderError(f"{place}: found {_shown(taken[-1])}{expected}: {error}\n{advice}")
+
+
+def _shown(value: Any) -> str:
+    text = printable_line(repr(value))
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,37 @@
+"""Finds the values that a conversion to another dtype has changed."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array
+
+EXACT = 2.0**53
+"""From here on float64 skips integers, and NumPy compares int64 with it as floats: Python compares exactly."""
+
+
+def changed(values: Array, made: Array) -> Array:
+    """bool[…]: whether a conversion has made another value of each. A float may be rounded, but stays finite."""
+    if values.dtype == made.dtype:
+        return np.zeros(values.shape, np.bool_)
+    kinds = values.dtype.kind + made.dtype.kind
+    if kinds == "ff":
+        return np.asarray(np.isfinite(values) != np.isfinite(made))
+    with np.errstate(all="ignore"):
+        if set(kinds) <= set("biuf"):
+            one, other = values.astype(np.float64), made.astype(np.float64)
+            wrong = np.asarray(one != other)
+            large = np.maximum(np.abs(one), np.abs(other)) >= EXACT
+            wrong[large] = values[large].astype(object) != made[large].astype(object)
+            return wrong
+        if kinds[0] != kinds[1]:
+            return np.ones(values.shape, np.bool_)
+        wrong = np.asarray(made.astype(values.dtype) != values)
+    return wrong & ~(np.isnat(values) & np.isnat(made)) if kinds[0] in "mM" else wrong
+
+
+def converted(values: Array, dtype: Any) -> tuple[Array, Array]:
+    """The values in a dtype, and which of them that changes."""
+    with np.errstate(all="ignore"):
+        made = values.astype(dtype, copy=False)
+    return made, changed(values, made)
