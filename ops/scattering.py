@@ -361,7 +361,7 @@ def gather_inside(data: Array, ids: Array) -> Array:
     array([20.,  0., 10.,  0.])
     """
     inside = (ids >= 0) & (ids < len(data))
-    return np.asarray(kernels.gather(data, np.where(inside, ids, -1).astype(np.int64), ignore_index=-1))
+    return np.asarray(kernels.gather(data, np.where(inside, ids.astype(np.int64), -1), ignore_index=-1))
 
 
 @op(
@@ -388,6 +388,31 @@ def segment_counts(ids: Array, like: Array) -> Array:
     """
     inside = ids[(ids >= 0) & (ids < len(like))]
     return np.bincount(inside.astype(np.int64), minlength=len(like)).astype(np.int64, copy=False)
+
+
+@op(
+    "number data[N, *d], index(S) ids[N], number extremes[S, *d] -> mean_of(data) shares[N, *d]",
+    moves="",
+    grad={"data": None, "extremes": None},
+)
+def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
+    """The share that each element has in the extreme of its id: what gradients of largest and smallest rows are made of.
+
+    Equal ones share it. Where the extreme is NaN, the first NaN has it alone.
+
+    >>> extreme_shares(np.array([3.0, 1.0, 3.0]), np.array([0, 0, 0]), np.array([3.0]))
+    array([0.5, 0. , 0.5])
+    """
+    hits = data == kernels.gather(extremes, ids)
+    if (extremes != extremes).any():
+        rows = np.where(data != data, np.arange(len(data)).reshape(-1, *[1] * (data.ndim - 1)), len(data))
+        first = np.full(extremes.shape, len(data))
+        np.minimum.at(first, int64_integers(ids, "ids"), rows)
+        hits |= (data != data) & (rows == kernels.gather(first, ids))
+    dtype = kernels.mean_dtype(data.dtype)
+    order, sizes = kernels.group_rows(ids, len(extremes))
+    counts = kernels.gather_segment_reduce("sum", hits.astype(dtype), order, sizes)
+    return np.asarray(hits / kernels.gather(np.maximum(counts, 1), ids))
 
 
 # Along axes, and in tables

@@ -102,9 +102,8 @@ class _Reverse:
         """A name for the value of a node, which is computed again where it has none."""
         if isinstance(node, Operand):
             return self.operands[node.index]
-        if isinstance(node, Literal):
-            text = repr(node.value)
-            return f"({text})" if text.startswith("-") else text
+        if not any(isinstance(one, Operand) for one in postorder(node)):  # no statement assigns a number
+            return f"({infix(node, self.operands)})"
         if id(node) not in self.names:
             name = self.names[id(node)] = self.local(f"v{len(self.statements)}")
             self.statements.append(f"{name} = {infix(node, self.operands)}")

@@ -10,6 +10,7 @@ from torch import Tensor
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
+from seqflow.torch.compiler import never_traced
 from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
 from seqflow.torch.ops.schemas import attributes_of, takes_total
 
@@ -40,7 +41,7 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
             return tuple([_result(one, arrays, narrow) for one in found])
         return _result(found, arrays, narrow) if has_results else None
 
-    return kernel
+    return never_traced(kernel)
 
 
 def _array(value: Any) -> Any:
