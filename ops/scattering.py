@@ -8,6 +8,7 @@ from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
+from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.axes import positive_axis
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
@@ -220,7 +221,7 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
     if positions.ndim == 1:  # a row of each sequence: no two are at one place
         out[places[used]] = rows[used]
     elif like.ndim == 1:
-        np.add.at(out, places[used], rows[used])
+        add_at(out, places[used], rows[used])
     else:
         cells, kept = _cells(places, like), used.reshape(-1)
         whole = kept.all()
@@ -312,7 +313,7 @@ def scatter_within(data: Array, positions: Array, lengths: Array) -> Array:
     """
     places, used = _places_of_rows(positions, lengths)
     out = np.zeros(data.shape, data.dtype)
-    np.add.at(out, (places[used], *np.nonzero(used)[1:]), data[used])
+    add_at(out, (places[used], *np.nonzero(used)[1:]), data[used])
     return out
 
 

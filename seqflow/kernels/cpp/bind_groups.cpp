@@ -123,6 +123,65 @@ struct Scatter {
   T *sums;
 };
 
+// One row that is added to a row of a part of the table.
+struct Addend {
+  int64_t place, segment;
+  float weight;
+};
+
+// The addends of each part of 1 << shift rows of the table, one part after another, in the order of the indices; where
+// each part begins. Nothing where an index is outside of the table.
+Numbers by_parts(const Scatter<float> &job, int shift, int64_t parts, std::unique_ptr<Addend[]> &addends) {
+  Numbers begins(parts + 1), places(job.indices.size);  // read once, so that what was checked is what is used
+  std::fill(begins.data(), begins.data() + parts + 1, int64_t{0});
+  for (int64_t i = 0; i < job.indices.size; ++i) {
+    const int64_t index = places[i] = job.indices[i];
+    if (job.ignores && index == job.ignored) continue;
+    if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(job.num_rows)) return Numbers(0);
+    ++begins[(index >> shift) + 1];
+  }
+  for (int64_t part = 0; part < parts; ++part) begins[part + 1] += begins[part];
+  addends.reset(new Addend[static_cast<size_t>(begins[parts])]);
+  Numbers next(parts);
+  std::copy(begins.data(), begins.data() + parts, next.data());
+  for (int64_t k = 0; k < job.num_segments; ++k)
+    for (int64_t i = job.offsets[k]; i < job.offsets[k + 1]; ++i) {
+      if (job.ignores && places[i] == job.ignored) continue;
+      const int64_t part = places[i] >> shift;
+      addends[next[part]++] = {places[i] - (part << shift), k, job.weights ? job.weights[i] : 1.0f};
+    }
+  return begins;
+}
+
+// Sums of float32 are added up in float64, a part of the table at a time, which fits into a cache, and are cast once.
+bool scatter_wide(const Scatter<float> &job, int64_t bytes) {
+  constexpr int64_t CACHED = 1 << 15;  // elements of a part
+  int shift = 0;
+  while ((job.columns << (shift + 1)) <= CACHED && (job.num_rows >> shift) > usable_threads()) ++shift;
+  const int64_t rows = int64_t{1} << shift, parts = (job.num_rows + rows - 1) >> shift;
+  std::unique_ptr<Addend[]> addends;
+  const Numbers begins = by_parts(job, shift, parts, addends);
+  if (begins.size == 0) return false;
+  parallel_for(parts, bytes, [&](int64_t part) {
+    const int64_t size = std::min(rows, job.num_rows - part * rows) * job.columns;
+    float *const sums = job.sums + part * rows * job.columns;
+    if (begins[part] == begins[part + 1]) {
+      std::fill(sums, sums + size, 0.0f);
+      return;
+    }
+    const std::unique_ptr<double[]> wide(new double[static_cast<size_t>(size)]());
+    for (int64_t i = begins[part]; i < begins[part + 1]; ++i) {
+      const Addend &one = addends[i];
+      const float *const from = job.rows + one.segment * job.columns;
+      double *const to = wide.get() + one.place * job.columns;
+      const double weight = one.weight;
+      for (int64_t c = 0; c < job.columns; ++c) to[c] += weight * from[c];
+    }
+    for (int64_t c = 0; c < size; ++c) sums[c] = static_cast<float>(wide[c]);
+  });
+  return true;
+}
+
 // The part [first, last) of the table; false where an index is outside of the table.
 template <class T>
 [[gnu::noinline]] bool scatter(const Scatter<T> &job, int64_t first, int64_t last) {
@@ -169,7 +228,8 @@ nb::object scatter_segments(const Buffer &rows, Integers picks, Integers counts,
     const Numbers offsets = checked_offsets(counts, "lengths");
     job.offsets = offsets.data(), job.num_segments = counts.size;
     check_sum(offsets[counts.size], picks.size, "lengths", "indices");
-    const int64_t parts = usable_threads();  // each reads all indices
+    const int64_t parts = sizeof(T) == 4 ? 0 : usable_threads();  // each reads all indices
+    if constexpr (sizeof(T) == 4) fits = scatter_wide(job, work + buffer.bytes());
     parallel_for(parts, work + buffer.bytes(), [&](int64_t part) {
       const int64_t step = (num_rows + parts - 1) / parts;
       const int64_t begin = std::min(part * step, num_rows), end = std::min(begin + step, num_rows);
