@@ -113,7 +113,7 @@ def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
     grad={"x": None, "largest": None},
 )
 def largest_shares(x: Array, largest: Array, *, axes: Ints | None = None, keepdims: bool = False) -> Array:
-    """The share that each element has in the largest of `reduce_max`: what its gradient is made of.
+    """The share of each element in the largest of `reduce_max`: what its gradient needs.
 
     Equal ones share it. Where the largest is NaN, the first NaN has it alone.
 

@@ -397,7 +397,7 @@ def segment_counts(ids: Array, like: Array) -> Array:
     grad={"data": None, "extremes": None},
 )
 def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
-    """The share that each element has in the extreme of its id: what gradients of largest and smallest rows are made of.
+    """The share of each element in the extreme of its id: what gradients of the largest and smallest rows need.
 
     Equal ones share it. Where the extreme is NaN, the first NaN has it alone.
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array, counts
+from seqflow.ops.segments import FINITE_LOGS
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.segment_ids import sorted_lengths
-from seqflow.ops.segments import FINITE_LOGS
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar

@@ -1,8 +1,8 @@
 """The derivatives of the functions of expressions, as expressions.
 
 In a formula `d` is what arrives at the result, `r` is the result, and the operands have their names. Where several
-are equal, `maximum` and `minimum` give each a half, and of NaNs they give all to the first; `abs` and `relu` give 0 at
-0, `clip` gives its bounds what it takes from x.
+are equal, `maximum` and `minimum` give each a half, and of NaNs they give all to the first; `abs` and `relu` give 0
+at 0, `clip` gives its bounds what it takes from x.
 """
 
 from collections.abc import Mapping

@@ -74,7 +74,9 @@ def _function(name: str, attributes: Key, names: tuple[str, ...], total: int | N
 
     def run(*arrays: Any) -> Any:
         results = _results(op, names, given, arrays, total)
-        return jax.pure_callback(_host(op, names, given, results, total), results, *arrays, vmap_method="sequential")
+        return jax.pure_callback(
+            _host(op, names, given, results, total), results, *arrays, vmap_method="sequential"
+        )
 
     function = jax.custom_vjp(run)
 

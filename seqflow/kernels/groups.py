@@ -52,8 +52,8 @@ def scatter_segments(
     """Add the row of each segment to those of a table that its indices name, each times its weight.
 
     data[B, *d], indices[sum(lengths)], lengths[B], weights[sum(lengths)] or None -> sums[num_rows, *d], in the dtype
-    of `data`, added up in this order, in float64, and cast once. An index equal to `ignore_index` counts for nothing, any other outside
-    [0, num_rows) is a KernelError.
+    of `data`. They are added up in this order, more than a few in float64, and cast once. An index equal to
+    `ignore_index` counts for nothing, any other outside [0, num_rows) is a KernelError.
     """
     data, indices = rows(data, "data"), int64_counts(indices, "indices")
     lengths = int64_counts(lengths, "lengths")

@@ -11,7 +11,14 @@ from seqflow.errors import SeqflowError
 from seqflow.signature.language import POINTING
 
 INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
-FEW = ("gather_inside", "lengths_to_mask", "pad", "unsorted_segment_max", "segment_counts", "sparse_unsorted_segment_mean")
+FEW = (
+    "gather_inside",
+    "lengths_to_mask",
+    "pad",
+    "unsorted_segment_max",
+    "segment_counts",
+    "sparse_unsorted_segment_mean",
+)
 
 
 def describes(argument):
@@ -24,8 +31,14 @@ DESCRIBED = [op for op in OPS if any(map(describes, op.signature.input_arguments
 
 def wide_attributes(op):
     """Sizes beyond what the narrow dtypes hold, where an op takes one."""
-    names = [one.name for one in op.attributes if one.kind == "int" and not one.required and "seed" not in one.name]
-    return st.dictionaries(st.sampled_from(names), st.sampled_from([130, 300, 40_000]), max_size=1) if names else st.just({})
+    names = [
+        one.name for one in op.attributes if one.kind == "int" and not one.required and "seed" not in one.name
+    ]
+    return (
+        st.dictionaries(st.sampled_from(names), st.sampled_from([130, 300, 40_000]), max_size=1)
+        if names
+        else st.just({})
+    )
 
 
 def outcome(op, inputs, attributes):
@@ -47,7 +60,9 @@ def check(op, data):
 
     def cast(dtype):
         return {
-            name: [one.astype(dtype) for one in value] if isinstance(value, list) else np.asarray(value).astype(dtype)
+            name: [one.astype(dtype) for one in value]
+            if isinstance(value, list)
+            else np.asarray(value).astype(dtype)
             for name, value in inputs.items()
             if name in named
         }
@@ -55,7 +70,11 @@ def check(op, data):
     expected = outcome(op, inputs | cast("int64"), attributes)
     for dtype in INTEGERS:
         changed = cast(dtype)
-        if any((np.asarray(a) != np.asarray(b)).any() for n in named for a, b in zip(each(changed[n]), each(cast("int64")[n]), strict=True)):
+        if any(
+            (np.asarray(a) != np.asarray(b)).any()
+            for n in named
+            for a, b in zip(each(changed[n]), each(cast("int64")[n]), strict=True)
+        ):
             continue  # a negative one
         found = outcome(op, inputs | changed, attributes)
         assert type(found) is type(expected), (dtype, found, expected)

@@ -29,7 +29,14 @@ TRAINED = [
     and not isinstance(op.grad, NoDerivative)
     and any(is_differentiable(op, one.name) for one in op.signature.input_arguments)
 ]
-FEW = ("lengths_max", "lengths_logsumexp", "sorted_segment_max", "unsorted_segment_min", "normalize_within", "interleave")
+FEW = (
+    "lengths_max",
+    "lengths_logsumexp",
+    "sorted_segment_max",
+    "unsorted_segment_min",
+    "normalize_within",
+    "interleave",
+)
 ANOTHER_ORDER = (
     "lengths_prod", "lengths_var", "lengths_std", "sorted_segment_prod",
     *(f"{ends}{cell}" for ends in ("", "bidirectional_") for cell in ("rnn", "gru", "lstm")),
@@ -59,7 +66,9 @@ def weighted(found):
     """A loss in which each element has a weight of its own; None where none trains."""
     trained = [one for one in found if one.is_floating_point() and one.requires_grad]
     weights = [torch.arange(1.0, one.numel() + 1).reshape(one.shape) for one in trained]
-    return sum((one * weight).sum() for one, weight in zip(trained, weights, strict=True)) if trained else None
+    return (
+        sum((one * weight).sum() for one, weight in zip(trained, weights, strict=True)) if trained else None
+    )
 
 
 def derivatives(function, op, inputs, attributes):
@@ -73,7 +82,9 @@ def derivatives(function, op, inputs, attributes):
         for one in each(value)
         if one is not None and one.dtype is torch.float64
     ]
-    loss = weighted(flat(function(*(made.get(one.name) for one in op.signature.input_arguments), **attributes)))
+    loss = weighted(
+        flat(function(*(made.get(one.name) for one in op.signature.input_arguments), **attributes))
+    )
     if loss is None or not trained:
         return None
     first = torch.autograd.grad(loss, trained, create_graph=True, materialize_grads=True)
@@ -119,8 +130,15 @@ def test_gradients_of_all_ops_are_those_of_the_cpu(op, data):
 def test_gradients_of_half_precision_are_summed_wide(name, dtype):
     table = torch.ones(2, 2, dtype=getattr(torch, dtype), requires_grad=True)
     many, once = torch.zeros(3000, dtype=torch.long), torch.tensor([3000, 0])
-    arguments = {"gather": [many], "expand": [once], "sparse_lengths_sum": [many, once], "lengths_first": [torch.tensor([2])]}
+    arguments = {
+        "gather": [many],
+        "expand": [once],
+        "sparse_lengths_sum": [many, once],
+        "lengths_first": [torch.tensor([2])],
+    }
     found = IMPLEMENTATIONS[name](table, *arguments[name])
-    found.float().backward(torch.ones(found.shape)) if name != "sparse_lengths_sum" else found.float().sum().backward()
+    found.float().backward(
+        torch.ones(found.shape)
+    ) if name != "sparse_lengths_sum" else found.float().sum().backward()
     expected = 1.0 if name == "lengths_first" else 3000.0
     assert table.grad[0, 0] == torch.tensor(expected, dtype=table.dtype)

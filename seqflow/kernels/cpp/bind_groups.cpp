@@ -125,7 +125,7 @@ struct Scatter {
 
 // One row that is added to a row of a part of the table.
 struct Addend {
-  int64_t place, segment;
+  uint32_t place, segment;
   float weight;
 };
 
@@ -148,9 +148,22 @@ Numbers by_parts(const Scatter<float> &job, int shift, int64_t parts, std::uniqu
     for (int64_t i = job.offsets[k]; i < job.offsets[k + 1]; ++i) {
       if (job.ignores && places[i] == job.ignored) continue;
       const int64_t part = places[i] >> shift;
-      addends[next[part]++] = {places[i] - (part << shift), k, job.weights ? job.weights[i] : 1.0f};
+      addends[next[part]++] = {static_cast<uint32_t>(places[i] - (part << shift)), static_cast<uint32_t>(k), job.weights ? job.weights[i] : 1.0f};
     }
   return begins;
+}
+
+// So few addends lose as little in float32 as those that NumPy adds up in one run.
+constexpr int64_t FEW_ADDENDS = 128;
+
+template <class S>
+void add(const Scatter<float> &job, const Addend *first, const Addend *last, S *sums) {
+  for (; first != last; ++first) {
+    const float *const from = job.rows + int64_t{first->segment} * job.columns;
+    S *const to = sums + int64_t{first->place} * job.columns;
+    const S weight = first->weight;
+    for (int64_t c = 0; c < job.columns; ++c) to[c] += weight * from[c];
+  }
 }
 
 // Sums of float32 are added up in float64, a part of the table at a time, which fits into a cache, and are cast once.
@@ -165,18 +178,14 @@ bool scatter_wide(const Scatter<float> &job, int64_t bytes) {
   parallel_for(parts, bytes, [&](int64_t part) {
     const int64_t size = std::min(rows, job.num_rows - part * rows) * job.columns;
     float *const sums = job.sums + part * rows * job.columns;
-    if (begins[part] == begins[part + 1]) {
+    const Addend *const first = addends.get() + begins[part], *const last = addends.get() + begins[part + 1];
+    if (last - first <= FEW_ADDENDS) {
       std::fill(sums, sums + size, 0.0f);
+      add(job, first, last, sums);
       return;
     }
     const std::unique_ptr<double[]> wide(new double[static_cast<size_t>(size)]());
-    for (int64_t i = begins[part]; i < begins[part + 1]; ++i) {
-      const Addend &one = addends[i];
-      const float *const from = job.rows + one.segment * job.columns;
-      double *const to = wide.get() + one.place * job.columns;
-      const double weight = one.weight;
-      for (int64_t c = 0; c < job.columns; ++c) to[c] += weight * from[c];
-    }
+    add(job, first, last, wide.get());
     for (int64_t c = 0; c < size; ++c) sums[c] = static_cast<float>(wide[c]);
   });
   return true;
@@ -228,8 +237,10 @@ nb::object scatter_segments(const Buffer &rows, Integers picks, Integers counts,
     const Numbers offsets = checked_offsets(counts, "lengths");
     job.offsets = offsets.data(), job.num_segments = counts.size;
     check_sum(offsets[counts.size], picks.size, "lengths", "indices");
-    const int64_t parts = sizeof(T) == 4 ? 0 : usable_threads();  // each reads all indices
-    if constexpr (sizeof(T) == 4) fits = scatter_wide(job, work + buffer.bytes());
+    const bool is_wide = sizeof(T) == 4 && picks.size > FEW_ADDENDS && !(counts.size >> 32);
+    if constexpr (sizeof(T) == 4)
+      if (is_wide) fits = scatter_wide(job, work + buffer.bytes());
+    const int64_t parts = is_wide ? 0 : usable_threads();  // each reads all indices
     parallel_for(parts, work + buffer.bytes(), [&](int64_t part) {
       const int64_t step = (num_rows + parts - 1) / parts;
       const int64_t begin = std::min(part * step, num_rows), end = std::min(begin + step, num_rows);

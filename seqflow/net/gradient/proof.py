@@ -51,38 +51,27 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
                     op.name
                 ) from error
             spec, expected = inference.specs[found], tensors[tensor]
-            _compare(op, name, spec, expected)
-            assumed = [str(guard) for guard in inference.guards if str(guard) not in map(str, forward.guards)]
-            if assumed or spec.shape.dimensions is None:
-                reason = assumed[0] if assumed else "its rank is not known"
-                raise _NotKnown(
-                    f"the derivative by {name} is {spec}, not known to be like {name} {expected}: {reason}"
-                ).in_op(op.name)
+            _check_like(op, name, spec.dtype, expected.dtype)
+            sizes, wanted_sizes = spec.shape.dimensions or (), expected.shape.dimensions
+            reasons = [str(guard) for guard in inference.guards if str(guard) not in map(str, forward.guards)]
+            if len(sizes) != len(wanted_sizes) or any(map(_broadcasts, sizes, wanted_sizes)):
+                reasons.append("it would broadcast")
+            if reasons:
+                message = f"the derivative by {name} is {spec}, not known to be like {name} {expected}"
+                raise _NotKnown(f"{message}: {reasons[0]}").in_op(op.name)
 
 
 class _NotKnown(GradientError):
-    """Inference cannot say whether a gradient is like its input."""
+    """Inference cannot say that a gradient is like its input."""
 
 
-def _compare(op: OpDef, name: str, found: Any, expected: Any) -> None:
-    """GradientError unless a gradient, a spec or an array, has the dtype of its input, and its shape.
+def _broadcasts(size: Any, wanted: Any) -> bool:
+    return bool(size == 1 != wanted)
 
-    A size of 1 would broadcast: of no other sizes inference says that they differ.
-    """
-    if found.dtype != expected.dtype:
-        message = f"the derivative by {name} is {found.dtype}, expected {expected.dtype} as {name}"
-        raise GradientError(message).in_op(op.name)
-    if isinstance(expected, TensorSpec):
-        sizes, wanted = found.shape.dimensions, expected.shape.dimensions
-        is_array = False
-    else:
-        sizes, wanted, is_array = found.shape, expected.shape, True
-    if sizes is None:
-        return
-    pairs = zip(sizes, wanted, strict=False)
-    if len(sizes) != len(wanted) or any(one != other and (is_array or one == 1) for one, other in pairs):
-        shapes = [f"{one.dtype}{list(one.shape)}" if is_array else str(one) for one in (found, expected)]
-        raise GradientError(f"the derivative by {name} is {shapes[0]}, expected {shapes[1]} as {name}").in_op(
+
+def _check_like(op: OpDef, name: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise GradientError(f"the derivative by {name} is {found}, expected {expected} as {name}").in_op(
             op.name
         )
 
@@ -126,96 +115,102 @@ def _flat(specs: Specs) -> dict[str, Any]:
 def check_declared(op: OpDef) -> None:
     """GradientError where a gradient of an op is not like its input, on tensors as its signature has them.
 
-    Inference decides. Where it cannot, since the signature leaves sizes open or attributes have to be given, the op
-    and its derivative are run on a few small arrays. An op that refuses these is not known before it is called.
+    Inference decides. Where it cannot, since the signature leaves sizes open or attributes have to be given, the
+    op and its derivative are run on a few small arrays. An op that refuses these is not known before it is called.
     """
     if op.grad is None or isinstance(op.grad, NoDerivative):
         return
-    wanted = [
-        one.name
-        for one in op.signature.input_arguments
-        if is_differentiable(op, one.name) and not isinstance(_said(op, one.name), (NoDerivative, type(None)))
-    ]
-    specs = {one.name: _spec(one) for one in op.signature.input_arguments}
-    known = {name: spec for name, spec in specs.items() if spec is not None}
+    arguments, not_known = op.signature.input_arguments, None
+    wanted = [one.name for one in arguments if is_differentiable(op, one.name) and _has_formula(op, one.name)]
+    try:
+        attributes = op.complete({one.name: _value(one) for one in op.required})
+        arrays = _arrays(op, attributes)
+    except (KeyError, TypeError):  # attributes that are objects, sizes that nothing says
+        return
+    dims = [dim for one in arguments for dim in one.dims]
     has_lists = op.signature.takes_lists or op.signature.gives_lists
-    not_known = None
-    if not (op.required or has_lists) and len(known) == len(specs):
+    if not (op.required or has_lists) and all(isinstance(dim, _CLOSED) and dim != Rest("_") for dim in dims):
         try:
-            prove(op, known, op.complete({}), wanted)
+            prove(op, {one.name: _spec(one, arrays[one.name]) for one in arguments}, attributes, wanted)
             return
         except _NotKnown as error:
             not_known = error
-    if not _probe(op, wanted) and not_known is not None:
+    has_one_rank = (
+        len({dim for dim in dims if isinstance(dim, Rest)}) < 2
+    )  # of several, the arrays have one, too
+    if not _probe(op, arrays, attributes, wanted) and not_known is not None and has_one_rank:
         raise not_known
 
 
-def _said(op: OpDef, name: str) -> object:
-    """What an op says of the derivative by an input."""
+_CLOSED = (Literal, Name, AtLeast, Sum, Rest)
+"""Sizes that inference has a symbol for."""
+_VALUES = {
+    "ints": (0,),
+    "parts": 2,
+    "float": 0.5,
+    "bool": True,
+    "str": "a",
+    "texts": ("a",),
+    "scalar": 1,
+    "fill": 0,
+}
+"""Values of attributes that have to be given."""
+
+
+def _value(attribute: Attribute) -> Any:
+    if attribute.kind == "int":
+        return max(attribute.minimum or 0, 1)
+    return attribute.choices[0] if attribute.kind == "choice" else _VALUES[attribute.kind]
+
+
+def _has_formula(op: OpDef, name: str) -> bool:
     if not isinstance(op.grad, Mapping):
-        return op.grad if name == op.signature.input_arguments[0].name else None
-    return next(
-        (formula for keys, formula in op.grad.items() if name in keys.replace(" ", "").split(",")), None
-    )
+        return name == op.signature.input_arguments[0].name
+    said = [formula for keys, formula in op.grad.items() if name in keys.replace(" ", "").split(",")]
+    return bool(said) and not isinstance(said[0], NoDerivative)
 
 
-def _probe(op: OpDef, wanted: Sequence[str]) -> bool:
-    """Run the op and its derivative on small arrays. GradientError where a gradient is not like its input; False
-    where the op does not take the arrays."""
-    arrays: dict[str, Any] = {}
+def _probe(op: OpDef, inputs: Specs, attributes: Mapping[str, Any], wanted: Sequence[str]) -> bool:
+    """Hold gradients of small arrays against these; False where the op does not take the arrays."""
+    arrays = _flat(inputs)
     try:
-        attributes = op.complete({one.name: _value(one) for one in op.required})
-        inputs = _arrays(op, attributes)
-        arrays = _flat(inputs)
         net = _loss_of(op, inputs, attributes)
-        _run(net, dict(arrays))
+        _run(net, arrays)
     except Exception:  # whatever the body of the op raises
         return False
     for name in wanted:
         for tensor in _names(name, inputs[name]):
             try:
-                found = _run(net.gradient("loss", tensor), dict(arrays))[f"grad.{tensor}"]
+                found = _run(net.gradient("loss", tensor), arrays)[f"grad.{tensor}"]
             except GradientError:
                 raise
             except SeqflowError as error:
                 raise GradientError(f"the derivative by {name} fails: {error}").in_op(op.name) from error
-            _compare(op, name, found, arrays[tensor])
+            _check_like(op, name, *(f"{one.dtype}{list(one.shape)}" for one in (found, arrays[tensor])))
     return True
 
 
-def _run(net: Net, tensors: dict[str, Any]) -> Mapping[str, Any]:
+def _run(net: Net, tensors: Mapping[str, Any]) -> Mapping[str, Any]:
+    known = dict(tensors)
     for step in net.steps:
-        tensors |= zip(step.results, compute(step, tensors), strict=True)
-    return tensors
-
-
-def _value(attribute: Attribute) -> Any:
-    """A value of an attribute that has to be given; KeyError where its kind says too little."""
-    if attribute.kind == "choice":
-        return attribute.choices[0]
-    values = {"int": max(attribute.minimum or 0, 1), "ints": (0,), "parts": 2, "float": 0.5, "bool": True}
-    return {**values, "str": "a", "texts": ("a",), "scalar": 1, "fill": 0, "dtype": np.dtype("float32")}[
-        attribute.kind
-    ]
+        known |= zip(step.results, compute(step, known), strict=True)
+    return known
 
 
 def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """An array for each input, two for one that is a list: of sizes that differ, as far as the signature lets them."""
+    """An array for each input, two for a list: of sizes that differ, as far as the signature lets them."""
     sizes: dict[Any, Any] = dict(attributes)
     found: dict[str, Any] = {}
     arguments = op.signature.input_arguments
     for argument in sorted(arguments, key=lambda one: (not one.is_lengths, one.computed)):
-        shape: list[int] = []
-        for dim in argument.dims:
-            for part in parts(dim):
-                if isinstance(part, Name) and part.name not in sizes:
-                    sizes[part.name] = 4 + 2 * len(sizes)
-            if isinstance(dim, AtLeast):
-                sizes.setdefault(dim.name, evaluate(dim.bound, sizes) + 2)
-            shape.append(3 if isinstance(dim, (Rest, Anything)) else evaluate(dim, sizes))
-        spec = _dtype(argument)
+        for part in (part for dim in argument.dims for part in parts(dim)):
+            if isinstance(part, Name):
+                sizes.setdefault(part.name, 4 + 2 * len(sizes))
+            elif isinstance(part, AtLeast):
+                sizes.setdefault(part.name, evaluate(part.bound, sizes) + 2)
+        shape = [3 if isinstance(dim, (Rest, Anything)) else evaluate(dim, sizes) for dim in argument.dims]
         like = found.get(argument.dtype.of[0]) if argument.dtype.word == LIKE else None
-        array = np.zeros(shape, spec if like is None else like.dtype)
+        array = np.zeros(shape, _dtype(argument) if like is None else like.dtype)
         if argument.is_lengths:
             array = np.resize([3, 5], shape)
             sizes |= {Sum(argument.name): int(array.sum()), Max(argument.name): 5}
@@ -226,27 +221,20 @@ def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {one.name: [found[one.name]] * 2 if one.name in lists else found[one.name] for one in arguments}
 
 
-def _spec(argument: Argument) -> TensorSpec | None:
-    """A spec as the signature has it; None where it leaves the sizes open."""
-    sizes: list[Any] = []
-    for dim in argument.dims:
-        match dim:
-            case Literal(value=value):
-                sizes.append(value)
-            case Name(name=name) | AtLeast(name=name):
-                sizes.append(Dimension.symbol(name))
-            case Sum(of=of):
-                sizes.append(Dimension.sum_of(of))
-            case Rest(name=name) if name != "_":
-                sizes.append(3)
-            case _:
-                return None
-    described = [dim.of for dim in argument.dims[:1] if isinstance(dim, Sum)]
-    return TensorSpec(_dtype(argument), sizes, Described(described[0]) if described else None)
-
-
 def _dtype(argument: Argument) -> str:
     word = argument.dtype.word
     if argument.is_lengths or word in ("lens", "int", *POINTING):
         return "int64"
     return "float32" if has_floats(argument) and word not in CONCRETE_DTYPES else word
+
+
+def _spec(argument: Argument, array: Any) -> TensorSpec:
+    """A spec as the signature has it, of the dtype of an array, and its sizes where they are fixed."""
+    sizes: list[Any] = list(array.shape)
+    for axis, dim in enumerate(argument.dims):
+        if isinstance(dim, (Name, AtLeast)):
+            sizes[axis] = Dimension.symbol(dim.name)
+        elif isinstance(dim, Sum):
+            sizes[axis] = Dimension.sum_of(dim.of)
+    described = [dim.of for dim in argument.dims[:1] if isinstance(dim, Sum)]
+    return TensorSpec(array.dtype, sizes, Described(described[0]) if described else None)
