@@ -8,6 +8,7 @@ from seqflow import kernels
 from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.along_axis import slice_axes
+from seqflow.ops.like import summed_like
 from seqflow.ops.padding import Side
 from seqflow.registry import NoDerivative, op
 from seqflow.signature import Ints, Sizes
@@ -200,7 +201,7 @@ def tile_backward(d: Array, like: Array, *, repeats: Sizes) -> Array:
     if list(d.shape) != expected:
         raise ShapeError(f"d has shape {list(d.shape)}, expected {expected} as the tiled tensor")
     copies = d.reshape([n for pair in zip(counts, sizes, strict=True) for n in pair])
-    return np.asarray(copies.sum(tuple(range(0, 2 * rank, 2))).reshape(like.shape).astype(like.dtype))
+    return summed_like(copies, tuple(range(0, 2 * rank, 2)), like)
 
 
 @op(

@@ -94,8 +94,13 @@ def sum_to(x: Array, like: Array) -> Array:
     if before < 0 or any(mine != theirs != 1 for mine, theirs in pairs):
         raise ShapeError(f"like {like.shape} does not broadcast to the shape of x, {x.shape}")
     summed = [*range(before), *(i + before for i, n in enumerate(like.shape) if n == 1)]
+    return summed_like(x, tuple(summed), like)
+
+
+def summed_like(x: Array, axes: tuple[int, ...], like: Array) -> Array:
+    """The sum over axes, in the shape and dtype of `like`; float16 is added up in float32, and cast once."""
     dtype = np.result_type(like.dtype, np.float32) if like.dtype.kind == "f" else like.dtype
-    return np.asarray(x.sum(tuple(summed), dtype).reshape(like.shape).astype(like.dtype, copy=False))
+    return np.asarray(x.sum(axes, dtype).reshape(like.shape).astype(like.dtype, copy=False))
 
 
 @op("x[*d], like[*e] -> y[*e]", grad={"like": None, "x": "sum_to(d.y, x)"})

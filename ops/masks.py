@@ -46,7 +46,7 @@ def lengths_to_mask(
     check_memory((len(lengths), width), np.dtype(bool))
     dtype = np.min_scalar_type(width)  # the narrower, the more comparisons at once
     positions = np.arange(width, dtype=dtype)
-    kept = np.minimum(lengths, width).astype(dtype)[:, None]
+    kept = np.minimum(lengths.astype(np.uint64), width).astype(dtype)[:, None]
     mask: Array = (positions if side == "right" else positions[::-1]) < kept
     return mask
 

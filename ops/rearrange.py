@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
 from seqflow.registry import MovedRows, op
@@ -324,7 +325,7 @@ def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) 
     updates = cast_rows("updates", updates, x.dtype)
     scattered = np.array(x, order="C", subok=False)
     flat = scattered.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
-    np.add.at(flat, kernels.lengths_to_segment_ids(lengths) * x.shape[1] + indices, updates)
+    add_at(flat, kernels.lengths_to_segment_ids(lengths) * x.shape[1] + indices, updates)
     return scattered
 
 

@@ -90,9 +90,8 @@ def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, e
     shape=_infer_reduce,
     grad={
         "x": """
-            hits = cast_like(x == spread(out.largest, x, axes=axes, keepdims=keepdims), x)
-            share = d.largest / maximum(reduce_sum(hits, axes=axes, keepdims=keepdims), 1)
-            cast_like(spread(share, x, axes=axes, keepdims=keepdims) * hits, x)
+            shares = largest_shares(x, out.largest, axes=axes, keepdims=keepdims)
+            cast_like(spread(d.largest, x, axes=axes, keepdims=keepdims) * shares, x)
         """
     },
 )
@@ -106,3 +105,28 @@ def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
     array([5, 4])
     """
     return _reduce(np.max, x, axes, keepdims, empty, x.dtype)
+
+
+@op(
+    "number x[*d], number largest[*e] -> mean_of(x) shares[*d]",
+    moves="",
+    grad={"x": None, "largest": None},
+)
+def largest_shares(x: Array, largest: Array, *, axes: Ints | None = None, keepdims: bool = False) -> Array:
+    """The share of each element in the largest of `reduce_max`: what its gradient needs.
+
+    Equal ones share it. Where the largest is NaN, the first NaN has it alone.
+
+    >>> largest_shares(np.array([[1.0, 5.0], [5.0, 4.0]]), np.array(5.0))
+    array([[0. , 0.5],
+           [0.5, 0. ]])
+    """
+    reduced = tuple(range(x.ndim)) if axes is None else positive_axes("axes", axes, x.ndim)
+    hits = x == largest.reshape([1 if i in reduced else n for i, n in enumerate(x.shape)])
+    if (largest != largest).any():
+        last = range(x.ndim - len(reduced), x.ndim)
+        nans = np.moveaxis(x != x, reduced, last)
+        counted = nans.reshape(*nans.shape[: last.start], -1).cumsum(-1).reshape(nans.shape)
+        hits |= np.moveaxis(nans & (counted == 1), last, reduced)
+    counts = hits.sum(reduced, kernels.mean_dtype(x.dtype), keepdims=True)
+    return np.asarray(hits / np.maximum(counts, 1))

@@ -8,6 +8,7 @@ from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
+from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.axes import positive_axis
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
@@ -220,7 +221,7 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
     if positions.ndim == 1:  # a row of each sequence: no two are at one place
         out[places[used]] = rows[used]
     elif like.ndim == 1:
-        np.add.at(out, places[used], rows[used])
+        add_at(out, places[used], rows[used])
     else:
         cells, kept = _cells(places, like), used.reshape(-1)
         whole = kept.all()
@@ -312,7 +313,7 @@ def scatter_within(data: Array, positions: Array, lengths: Array) -> Array:
     """
     places, used = _places_of_rows(positions, lengths)
     out = np.zeros(data.shape, data.dtype)
-    np.add.at(out, (places[used], *np.nonzero(used)[1:]), data[used])
+    add_at(out, (places[used], *np.nonzero(used)[1:]), data[used])
     return out
 
 
@@ -361,7 +362,7 @@ def gather_inside(data: Array, ids: Array) -> Array:
     array([20.,  0., 10.,  0.])
     """
     inside = (ids >= 0) & (ids < len(data))
-    return np.asarray(kernels.gather(data, np.where(inside, ids, -1).astype(np.int64), ignore_index=-1))
+    return np.asarray(kernels.gather(data, np.where(inside, ids.astype(np.int64), -1), ignore_index=-1))
 
 
 @op(
@@ -388,6 +389,31 @@ def segment_counts(ids: Array, like: Array) -> Array:
     """
     inside = ids[(ids >= 0) & (ids < len(like))]
     return np.bincount(inside.astype(np.int64), minlength=len(like)).astype(np.int64, copy=False)
+
+
+@op(
+    "number data[N, *d], index(S) ids[N], number extremes[S, *d] -> mean_of(data) shares[N, *d]",
+    moves="",
+    grad={"data": None, "extremes": None},
+)
+def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
+    """The share of each element in the extreme of its id: what gradients of the largest and smallest rows need.
+
+    Equal ones share it. Where the extreme is NaN, the first NaN has it alone.
+
+    >>> extreme_shares(np.array([3.0, 1.0, 3.0]), np.array([0, 0, 0]), np.array([3.0]))
+    array([0.5, 0. , 0.5])
+    """
+    hits = data == kernels.gather(extremes, ids)
+    if (extremes != extremes).any():
+        rows = np.where(data != data, np.arange(len(data)).reshape(-1, *[1] * (data.ndim - 1)), len(data))
+        first = np.full(extremes.shape, len(data))
+        np.minimum.at(first, int64_integers(ids, "ids"), rows)
+        hits |= (data != data) & (rows == kernels.gather(first, ids))
+    dtype = kernels.mean_dtype(data.dtype)
+    order, sizes = kernels.group_rows(ids, len(extremes))
+    counts = kernels.gather_segment_reduce("sum", hits.astype(dtype), order, sizes)
+    return np.asarray(hits / kernels.gather(np.maximum(counts, 1), ids))
 
 
 # Along axes, and in tables

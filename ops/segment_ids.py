@@ -10,6 +10,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array, counts
+from seqflow.ops.segments import FINITE_LOGS
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.segment_ids import sorted_lengths
 from seqflow.ops.shared.weights import expand_trailing, weighted
@@ -78,13 +79,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     "ordered data[N, *d], int ids[N] -> largest[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeMax",
     rows={"S": "groups(ids)"},
-    grad={
-        "data": """
-            hits = cast_like(data == gather(out.largest, ids), data)
-            shares = d.largest / maximum(scatter_inside(hits, ids, out.largest), 1)
-            hits * gather(shares, ids)
-        """
-    },
+    grad={"data": "cast_like(gather(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
     """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
@@ -98,13 +93,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[S, *d], S <= minimum(N, max(ids)+1)",
     rows={"S": "groups(ids)"},
-    grad={
-        "data": """
-            hits = cast_like(data == gather(out.smallest, ids), data)
-            shares = d.smallest / maximum(scatter_inside(hits, ids, out.smallest), 1)
-            hits * gather(shares, ids)
-        """
-    },
+    grad={"data": "cast_like(gather(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"},
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
     """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
@@ -135,7 +124,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogSumExp",
     rows={"S": "groups(ids)"},
-    grad={"data": "gather(d.logs, ids) * exp(data - gather(out.logs, ids))"},
+    grad={"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -153,9 +142,9 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     caffe2="SortedSegmentRangeLogMeanExp",
     rows={"S": "groups(ids)"},
     grad={
-        "data": """
+        "data": f"""
             shares = scale_rows(d.logs, 1.0 / maximum(float64(segment_counts(ids, out.logs)), 1))
-            gather(shares, ids) * exp(data - gather(out.logs, ids))
+            gather(shares, ids) * exp(data - gather({FINITE_LOGS}, ids))
         """
     },
 )
@@ -216,13 +205,7 @@ def unsorted_segment_mean(
 @op(
     "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d], S <= max(ids)+1",
     rows={"S": "groups(ids, num_segments)"},
-    grad={
-        "data": """
-            hits = cast_like(data == gather_inside(out.largest, ids), data)
-            shares = d.largest / maximum(scatter_inside(hits, ids, out.largest), 1)
-            hits * gather_inside(shares, ids)
-        """
-    },
+    grad={"data": "cast_like(gather_inside(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -241,11 +224,7 @@ def unsorted_segment_max(
     "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d], S <= max(ids)+1",
     rows={"S": "groups(ids, num_segments)"},
     grad={
-        "data": """
-            hits = cast_like(data == gather_inside(out.smallest, ids), data)
-            shares = d.smallest / maximum(scatter_inside(hits, ids, out.smallest), 1)
-            hits * gather_inside(shares, ids)
-        """
+        "data": "cast_like(gather_inside(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"
     },
 )
 def unsorted_segment_min(

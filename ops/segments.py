@@ -15,6 +15,9 @@ from seqflow.ops.shared.weights import expand_trailing, weighted, weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
+FINITE_LOGS = "where(out.logs == -inf, 0.0, out.logs)"
+"""What logsumexp gives where it has a gradient: of nothing but -inf it is 0, not exp(-inf - -inf)."""
+
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
@@ -194,7 +197,7 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) logs[B, *d]",
-    grad={"data": "expand(d.logs, lengths) * exp(data - expand(out.logs, lengths))"},
+    grad={"data": f"expand(d.logs, lengths) * exp(data - expand({FINITE_LOGS}, lengths))"},
 )
 def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """log(sum(exp(data))) over each segment, without overflow; an empty segment gives `empty` (NumPy: -inf).

@@ -44,13 +44,15 @@ def log_softmax_within(data: Array, lengths: Array) -> Array:
 
 def _normalize_back(norm: str) -> str:
     if norm == "l1":
-        norms, slope = "lengths_sum(abs(data), lengths)", "where(data > 0, 1.0, where(data < 0, -1.0, 0.0))"
+        sums, slope = "lengths_sum(abs(data), lengths)", "where(data > 0, 1.0, where(data < 0, -1.0, 0.0))"
+        norms = "where(sums == 0, 1.0, sums)"
     else:
-        norms, slope = "sqrt(lengths_sum(square(data), lengths))", "out.out"
+        sums, slope = "lengths_sum(square(data), lengths)", "out.out"
+        norms = "sqrt(where(sums == 0, 1.0, sums))"  # 1 before the root, which has no derivative at 0
     return f"""
-        norms = {norms}
+        sums = {sums}
         along = expand(lengths_sum(d.out * out.out, lengths), lengths)
-        (d.out - {slope} * along) / expand(where(norms == 0, 1.0, norms), lengths)
+        (d.out - {slope} * along) / expand({norms}, lengths)
     """
 
 

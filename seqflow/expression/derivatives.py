@@ -1,8 +1,8 @@
 """The derivatives of the functions of expressions, as expressions.
 
 In a formula `d` is what arrives at the result, `r` is the result, and the operands have their names. Where several
-are equal, `maximum` and `minimum` give each a half; `abs` and `relu` give 0 at 0, `clip` gives its bounds what it
-takes from x.
+are equal, `maximum` and `minimum` give each a half, and of NaNs they give all to the first; `abs` and `relu` give 0
+at 0, `clip` gives its bounds what it takes from x.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _AT_TWO_OVER_ROOT_PI = 1.1283791670955126
 _ONE_OVER_LN_10 = 0.4342944819032518
 
 FORMULAS: Mapping[str, Mapping[str, str]] = {
-    "abs": {"x": "where(x > 0, d, where(x < 0, -d, 0.0))"},
+    "abs": {"x": "where(x < 0, -d, where(x == 0, 0.0, d))"},
     "acos": {"x": "-d / sqrt(1 - x * x)"},
     "acosh": {"x": "d / sqrt(x * x - 1)"},
     "asin": {"x": "d / sqrt(1 - x * x)"},
@@ -35,7 +35,7 @@ FORMULAS: Mapping[str, Mapping[str, str]] = {
     "square": {"x": "2 * d * x"},
     "tan": {"x": "d * (1 + r * r)"},
     "tanh": {"x": "d * (1 - r * r)"},
-    "relu": {"x": "where(x > 0, d, 0.0)"},
+    "relu": {"x": "where(x <= 0, 0.0, d)"},
     "sigmoid": {"x": "d * r * (1 - r)"},
     "add": {"x": "d", "y": "d * alpha"},
     "sub": {"x": "d", "y": "-d * alpha"},
@@ -51,12 +51,12 @@ FORMULAS: Mapping[str, Mapping[str, str]] = {
     "atan2": {"x": "d * y / (x * x + y * y)", "y": "-d * x / (x * x + y * y)"},
     "logaddexp": {"x": "d * exp(x - r)", "y": "d * exp(y - r)"},
     "maximum": {
-        "x": "d * where(x > y, 1.0, where(x == y, 0.5, 0.0))",
-        "y": "d * where(y > x, 1.0, where(x == y, 0.5, 0.0))",
+        "x": "d * where(x == y, 0.5, where(logical_or(x > y, isnan(x)), 1.0, 0.0))",
+        "y": "d * where(x == y, 0.5, where(logical_or(x > y, isnan(x)), 0.0, 1.0))",
     },
     "minimum": {
-        "x": "d * where(x < y, 1.0, where(x == y, 0.5, 0.0))",
-        "y": "d * where(y < x, 1.0, where(x == y, 0.5, 0.0))",
+        "x": "d * where(x == y, 0.5, where(logical_or(x < y, isnan(x)), 1.0, 0.0))",
+        "y": "d * where(x == y, 0.5, where(logical_or(x < y, isnan(x)), 0.0, 1.0))",
     },
     "clip": {
         "x": "where(logical_or(x < low, x > high), 0.0, d)",

@@ -50,9 +50,14 @@ def call_of(name: str) -> Callable[..., Any]:
         if len(inputs) > len(names):
             raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(name)
         arrays = {key: _of_jax(key, value) for key, value in given.items() if value is not None}
+        narrow = [key for key, array in arrays.items() if array.dtype == jnp.bfloat16]
+        arrays |= {key: arrays[key].astype(jnp.float32) for key in narrow}
         attributes = op.check_attributes(named)
+        total = op.check_total(total)
         key = tuple((one, _frozen(value)) for one, value in attributes.items())
         found = _function(name, key, tuple(arrays), total)(*arrays.values())
+        if narrow:  # computed in float32, and cast once
+            found = [one.astype(jnp.bfloat16) if one.dtype == jnp.float32 else one for one in found]
         return found[0] if op.result is None else op.result(*found)
 
     call.__name__ = call.__qualname__ = name
@@ -90,7 +95,8 @@ def _function(name: str, attributes: Key, names: tuple[str, ...], total: int | N
 
     def run(*arrays: Any) -> Any:
         results = _results(op, names, given, arrays, total)
-        return jax.pure_callback(_host(op, names, given, results), results, *arrays, vmap_method="sequential")
+        host = _host(op, names, given, results, total)
+        return jax.pure_callback(host, results, *arrays, vmap_method="sequential")
 
     function = jax.custom_vjp(run)
 
@@ -124,20 +130,20 @@ def _results(
 
 
 def _host(
-    op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], results: Sequence[Any]
+    op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], expected: Sequence[Any], total: int | None
 ) -> Callable[..., list[Any]]:
     """The op on the host: what jax calls back."""
 
     def run(*arrays: Any) -> list[Any]:
         given = dict(zip(names, map(np.asarray, arrays), strict=True))
         found = op.call(**given, **attributes)
-        fields = zip(
-            op.result_names(dict(attributes)),
-            found if op.result is not None else (found,),
-            results,
-            strict=True,
-        )
-        return [_narrowed(name, np.asarray(one), result.dtype) for name, one, result in fields]
+        fields = op.result_names(dict(attributes))
+        made = []
+        for name, one, like in zip(fields, found if op.result is not None else (found,), expected, strict=True):
+            if total is not None and one.shape != like.shape:
+                raise OpError(f"total is {total}, but a result has shape {one.shape}").in_op(op.name)
+            made.append(_narrowed(name, np.asarray(one), like.dtype))
+        return made
 
     return run
 

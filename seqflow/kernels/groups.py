@@ -52,8 +52,8 @@ def scatter_segments(
     """Add the row of each segment to those of a table that its indices name, each times its weight.
 
     data[B, *d], indices[sum(lengths)], lengths[B], weights[sum(lengths)] or None -> sums[num_rows, *d], in the dtype
-    of `data`, added up in this order. An index equal to `ignore_index` counts for nothing, any other outside
-    [0, num_rows) is a KernelError.
+    of `data`. They are added up in this order, more than a few in float64, and cast once. An index equal to
+    `ignore_index` counts for nothing, any other outside [0, num_rows) is a KernelError.
     """
     data, indices = rows(data, "data"), int64_counts(indices, "indices")
     lengths = int64_counts(lengths, "lengths")
@@ -61,11 +61,12 @@ def scatter_segments(
     check_same_size(data=data, lengths=lengths)
     check_sum(lengths, len(indices), "indices")
     picked, used = checked_indices(indices, num_rows, False, ignore_index)
-    added = np.repeat(data, lengths, axis=0)
-    sums = np.zeros((num_rows, *data.shape[1:]), data.dtype)
+    wide = np.result_type(data.dtype, np.float64)
+    added = np.repeat(data.astype(wide, copy=False), lengths, axis=0)
+    sums = np.zeros((num_rows, *data.shape[1:]), wide)
     with np.errstate(all="ignore"):
         if weights is not None:
             check_same_size(weights=weights, indices=indices)
-            added = added * weights.astype(data.dtype, copy=False).reshape(-1, *[1] * (data.ndim - 1))
+            added = added * weights.astype(wide, copy=False).reshape(-1, *[1] * (data.ndim - 1))
         np.add.at(sums, picked[used], added[used])
-    return sums
+        return sums.astype(data.dtype, copy=False)

@@ -1,5 +1,6 @@
 """The op as users call it: a Python function that checks its inputs and runs the body."""
 
+import builtins
 import linecache
 from collections.abc import Callable
 from types import FunctionType
@@ -49,7 +50,7 @@ def make_call(
 ) -> Callable[..., Any]:
     """The checked op. Its code is generated when it is first called: a program calls few of all ops."""
     name = function.__name__
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"__builtins__": builtins}  # where torch's compiler looks them up
     call = FunctionType(_first_call.__code__, scope, name)
 
     def generate() -> Callable[..., Any]:

@@ -59,6 +59,7 @@ def op(
         raise OpError(f"defines= is said in the signature, `name[…] := value` after an output\n  {signature}")
 
     def declare(function: F) -> F:
+        _check_name(function)
         read = parse(signature)
         if family_of(function) is not None:
             claims.setdefault("moves", ", ".join(read.moved))
@@ -106,6 +107,17 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     doc = inspect.cleandoc(function.__doc__ or "")
     definition = OpDef(name, signature, attributes, function, call, result, doc, **facts)
     return definition
+
+
+def _check_name(function: Callable[..., Any]) -> None:
+    """It is the name of the op, which nets and tensors' names are made of."""
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        found = "a lambda" if name == "<lambda>" else f"{function!r}"
+        raise OpTypeError(
+            f"op: the function is {found}, expected one with a name, which is the name of the op\n"
+            "  declare it as a function: @sf.op(…) above def doubled(x): return 2 * x"
+        )
 
 
 def _check_gradient_names(definition: OpDef) -> None:

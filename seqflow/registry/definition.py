@@ -149,6 +149,14 @@ class OpDef:
         except SeqflowError as error:
             raise name_op(self.name, self.signature, error) from None
 
+    def check_total(self, total: Any) -> int | None:
+        """The rows that a call in torch or jax says a result has, None unless it does; OpError for no such number."""
+        try:
+            checked: int | None = Attribute("total", "int", optional=True, minimum=0).check(total)
+        except SeqflowError as error:
+            raise error.in_op(self.name) from None
+        return checked
+
     def _refuse_unknown(self, kind: str, given: Iterable[str], known: Collection[str]) -> None:
         wrong = next((name for name in given if name not in known), None)
         if wrong is not None:

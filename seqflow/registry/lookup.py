@@ -35,13 +35,19 @@ def get(name: str) -> OpDef:
 def register(definition: OpDef) -> None:
     """Make an op known by its name; OpError where there is one of that name."""
     _load()
-    if definition.name in _ops:
-        raise OpError(f"{definition.name}: an op of that name is registered already")
+    earlier = _ops.get(definition.name)
+    if earlier is not None:
+        advice = (
+            f"to declare it again, as a cell that runs twice does: sf.registry.unregister({definition.name!r})"
+            if earlier.family is None
+            else "it is one of seqflow's own: take another name"
+        )
+        raise OpError(f"{definition.name}: an op of that name is registered already\n  {advice}")
     _ops[definition.name] = definition
 
 
 def unregister(name: str) -> OpDef:
-    """Forget an op, to declare it anew (in a notebook, say), and return it; UnknownOpError where there is none."""
+    """Forget an op, to declare it again (in a notebook, say), and return it; UnknownOpError where there is none."""
     definition = get(name)
     del _ops[name]
     return definition

@@ -230,12 +230,18 @@ def _shown(value: Any) -> str:
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
     """The attributes of a function, in order, from its keyword-only parameters."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    return tuple(
-        _attribute(parameter.name, hints.get(parameter.name, Any), parameter.default)
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    )
+    named = [one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    bare = next((one.name for one in named if one.annotation is one.empty), None)
+    if bare is not None:
+        raise OpTypeError(
+            f"{function.__name__}: the attribute {bare} has no annotation, expected what it takes\n"
+            f"  annotate it: {bare}: int, float, bool, str, Literal['a', 'b'], or Any (unchecked)"
+        )
+    try:
+        hints = typing.get_type_hints(function, include_extras=True) if named else {}
+    except NameError as error:
+        raise OpTypeError(f"{function.__name__}: an annotation is not known: {error}") from None
+    return tuple(_attribute(one.name, hints[one.name], one.default) for one in named)
 
 
 def _attribute(name: str, hint: Any, default: Any) -> Attribute:

@@ -38,3 +38,17 @@ def constant_when_traced(function: F) -> F:
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
+
+
+def never_traced(function: F) -> F:
+    """A function that the compiler runs as it is, with all that it calls, when a program comes to it.
+
+    torch 2.7 and later can be told. Earlier ones look into it, and leave alone what they do not know.
+    """
+    import torch
+
+    compiler = torch._C._dynamo.eval_frame  # type: ignore[attr-defined, unused-ignore]
+    if hasattr(compiler, "set_code_exec_strategy"):
+        skip = compiler._FrameExecStrategy(compiler._FrameAction.SKIP, compiler._FrameAction.SKIP)
+        compiler.set_code_exec_strategy(function.__code__, skip)  # type: ignore[attr-defined]
+    return function

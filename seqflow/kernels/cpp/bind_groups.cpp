@@ -1,6 +1,8 @@
 // Groups rows by id: counting sort, and sums by id. In NumPy: groups.py.
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <vector>
 
 #include "python.h"
 #include "threads.h"
@@ -123,9 +125,78 @@ struct Scatter {
   T *sums;
 };
 
-// The part [first, last) of the table; false where an index is outside of the table.
+// Ids of which many rows are summed. In float32 the sums of a million would be off by a percent: they have accumulators of
+// float64, and are cast once. They are found by a sample: one of ten thousand rows with near certainty, while float32 loses
+// less than a thousandth on fewer.
+struct Hot {
+  static constexpr int64_t SLOTS = 1024, STRIDE = 128, LEAST = 32, MOST_ELEMENTS = 1 << 17;
+  std::vector<int64_t> ids;
+  std::vector<int32_t> slots;  // 1 + the number of the hot id whose last bits these are; 0 for none
+  std::vector<double> sums;
+
+  Hot(const Scatter<float> &job) {
+    if (job.indices.size < STRIDE * LEAST) return;
+    std::vector<int64_t> sample;
+    uint64_t bits = 0;
+    for (int64_t i = 0; i + STRIDE <= job.indices.size; i += STRIDE) {
+      bits = bits * 6364136223846793005u + 1442695040888963407u;
+      sample.push_back(job.indices[i + static_cast<int64_t>(bits >> 57)]);
+    }
+    std::sort(sample.begin(), sample.end());
+    std::vector<std::pair<int64_t, int64_t>> counted;  // - how often, id
+    for (size_t i = 0, end; i < sample.size(); i = end) {
+      for (end = i; end < sample.size() && sample[end] == sample[i];) ++end;
+      const bool inside = static_cast<uint64_t>(sample[i]) < static_cast<uint64_t>(job.num_rows);
+      if (inside && static_cast<int64_t>(end - i) >= LEAST) counted.emplace_back(-static_cast<int64_t>(end - i), sample[i]);
+    }
+    if (counted.empty()) return;
+    std::sort(counted.begin(), counted.end());
+    slots.resize(SLOTS);
+    for (const auto &[often, id] : counted) {
+      int32_t &slot = slots[static_cast<size_t>(id % SLOTS)];
+      if (slot != 0 || (static_cast<int64_t>(ids.size()) + 1) * job.columns > std::max(MOST_ELEMENTS, job.columns)) continue;
+      ids.push_back(id);
+      slot = static_cast<int32_t>(ids.size());
+    }
+    sums.resize(ids.size() * static_cast<size_t>(job.columns));
+  }
+
+  // The accumulators of an id; null where it has none.
+  double *of(int64_t id, int64_t columns) {
+    const int32_t slot = slots[static_cast<size_t>(id % SLOTS)];
+    return slot != 0 && ids[slot - 1] == id ? sums.data() + (slot - 1) * columns : nullptr;
+  }
+};
+
 template <class T>
-[[gnu::noinline]] bool scatter(const Scatter<T> &job, int64_t first, int64_t last) {
+void add_row(const T *from, const T *weight, int64_t columns, T *to) {
+  if (weight) {
+    const T factor = *weight;
+    for (int64_t c = 0; c < columns; ++c) to[c] += factor * from[c];
+  } else {
+    for (int64_t c = 0; c < columns; ++c) to[c] += from[c];
+  }
+}
+
+void add_wide(const float *from, const float *weight, int64_t columns, double *to) {
+  using Floats = float __attribute__((vector_size(16)));
+  using Doubles = double __attribute__((vector_size(32)));
+  const double factor = weight ? *weight : 1;
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4) {
+    Floats added;
+    Doubles sum;
+    std::memcpy(&added, from + c, sizeof added);
+    std::memcpy(&sum, to + c, sizeof sum);
+    sum += factor * __builtin_convertvector(added, Doubles);
+    std::memcpy(to + c, &sum, sizeof sum);
+  }
+  for (; c < columns; ++c) to[c] += factor * from[c];
+}
+
+// The part [first, last) of the table; false where an index is outside of the table.
+template <bool HAS_HOT, class T>
+[[gnu::noinline]] bool scatter(const Scatter<T> &job, Hot *hot, int64_t first, int64_t last) {
   constexpr int64_t AHEAD = 8;  // rows of the table that are fetched before they are needed
   for (int64_t i = first * job.columns; i < last * job.columns; ++i) job.sums[i] = 0;
   for (int64_t k = 0; k < job.num_segments; ++k) {
@@ -138,13 +209,13 @@ template <class T>
       if (job.ignores && index == job.ignored) continue;
       if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(job.num_rows)) return false;
       if (index < first || index >= last) continue;
-      T *const to = job.sums + index * job.columns;
-      if (job.weights) {
-        const T weight = job.weights[i];
-        for (int64_t c = 0; c < job.columns; ++c) to[c] += weight * from[c];
-      } else {
-        for (int64_t c = 0; c < job.columns; ++c) to[c] += from[c];
-      }
+      const T *const weight = job.weights ? job.weights + i : nullptr;
+      if constexpr (HAS_HOT && sizeof(T) == 4)
+        if (double *const wide = hot->of(index, job.columns)) {
+          add_wide(from, weight, job.columns, wide);
+          continue;
+        }
+      add_row(from, weight, job.columns, job.sums + index * job.columns);
     }
   }
   return true;
@@ -169,12 +240,20 @@ nb::object scatter_segments(const Buffer &rows, Integers picks, Integers counts,
     const Numbers offsets = checked_offsets(counts, "lengths");
     job.offsets = offsets.data(), job.num_segments = counts.size;
     check_sum(offsets[counts.size], picks.size, "lengths", "indices");
+    std::unique_ptr<Hot> hot;
+    if constexpr (sizeof(T) == 4) hot = std::make_unique<Hot>(job);
+    const bool has_hot = hot && !hot->ids.empty();
     const int64_t parts = usable_threads();  // each reads all indices
     parallel_for(parts, work + buffer.bytes(), [&](int64_t part) {
       const int64_t step = (num_rows + parts - 1) / parts;
       const int64_t begin = std::min(part * step, num_rows), end = std::min(begin + step, num_rows);
-      if (!scatter(job, begin, end)) __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
+      if (!(has_hot ? scatter<true>(job, hot.get(), begin, end) : scatter<false>(job, hot.get(), begin, end)))
+        __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
     });
+    if (has_hot)
+      for (size_t i = 0; i < hot->ids.size(); ++i)
+        for (int64_t c = 0; c < job.columns; ++c)
+          job.sums[hot->ids[i] * job.columns + c] = static_cast<T>(hot->sums[i * job.columns + c]);
   }
   if (!fits) blame_index(picks, 0, num_rows, ignored.any, ignored.index, "indices");
   return result;

@@ -66,6 +66,12 @@ class _Reverse:
         self.names: dict[int, str] = {id(tree): result}
         """The tensors of nodes whose values formulas need."""
         active = _active(tree, wanted)
+        self.constant: set[int] = set()
+        for node in postorder(tree):
+            if isinstance(node, Literal) or (
+                isinstance(node, Call) and all(id(child) in self.constant for child in node.arguments)
+            ):
+                self.constant.add(id(node))
         arriving_at = {id(tree): [arriving]}
         for node in reversed(list(postorder(tree))):
             given = arriving_at.get(id(node), [])
@@ -102,9 +108,9 @@ class _Reverse:
         """A name for the value of a node, which is computed again where it has none."""
         if isinstance(node, Operand):
             return self.operands[node.index]
-        if isinstance(node, Literal):
-            text = repr(node.value)
-            return f"({text})" if text.startswith("-") else text
+        if id(node) in self.constant:  # no statement assigns a number
+            text = infix(node, self.operands)
+            return text if isinstance(node, Literal) and not text.startswith("-") else f"({text})"
         if id(node) not in self.names:
             name = self.names[id(node)] = self.local(f"v{len(self.statements)}")
             self.statements.append(f"{name} = {infix(node, self.operands)}")

@@ -3,17 +3,34 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from seqflow.errors import GradientError, SeqflowError
 from seqflow.net.gradient.derivative import has_floats, is_differentiable
 from seqflow.net.gradient.formula import literal
 from seqflow.net.net import Net
+from seqflow.net.step import compute
 from seqflow.registry import NoDerivative, OpDef
 from seqflow.shape import Dimension
-from seqflow.signature import Argument, Described, Repeated
-from seqflow.signature.language import AtLeast, Literal, Name, Rest, Sum
+from seqflow.signature import Argument, Attribute, Described, Repeated
+from seqflow.signature.language import (
+    CONCRETE_DTYPES,
+    LIKE,
+    POINTING,
+    Anything,
+    AtLeast,
+    Literal,
+    Max,
+    Name,
+    Rest,
+    Sum,
+    evaluate,
+    parts,
+)
 from seqflow.tensor import TensorSpec
 
-Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
+Specs = Mapping[str, Any]
+"""A spec, or an array, of each input; of one that is a list a list."""
 
 
 def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collection[str]) -> None:
@@ -34,15 +51,29 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
                     op.name
                 ) from error
             spec, expected = inference.specs[found], tensors[tensor]
-            if spec.dtype != expected.dtype:
-                raise GradientError(
-                    f"the derivative by {name} is {spec.dtype}, expected {expected.dtype} as {name}"
-                ).in_op(op.name)
-            assumed = [str(guard) for guard in inference.guards if str(guard) not in map(str, forward.guards)]
-            if assumed:
-                raise GradientError(
-                    f"the derivative by {name} is {spec}, not known to be like {name} {expected}: {assumed[0]}"
-                ).in_op(op.name)
+            _check_like(op, name, spec.dtype, expected.dtype)
+            sizes, wanted_sizes = spec.shape.dimensions or (), expected.shape.dimensions
+            reasons = [str(guard) for guard in inference.guards if str(guard) not in map(str, forward.guards)]
+            if len(sizes) != len(wanted_sizes) or any(map(_broadcasts, sizes, wanted_sizes)):
+                reasons.append("it would broadcast")
+            if reasons:
+                message = f"the derivative by {name} is {spec}, not known to be like {name} {expected}"
+                raise _NotKnown(f"{message}: {reasons[0]}").in_op(op.name)
+
+
+class _NotKnown(GradientError):
+    """Inference cannot say that a gradient is like its input."""
+
+
+def _broadcasts(size: Any, wanted: Any) -> bool:
+    return bool(size == 1 != wanted)
+
+
+def _check_like(op: OpDef, name: str, found: Any, expected: Any) -> None:
+    if found != expected:
+        raise GradientError(f"the derivative by {name} is {found}, expected {expected} as {name}").in_op(
+            op.name
+        )
 
 
 def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
@@ -52,7 +83,7 @@ def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
         given = specs.get(argument.name)
         if given is not None:
             names = _names(argument.name, given)
-            written = names[0] if isinstance(given, TensorSpec) else f"[{', '.join(names)}]"
+            written = f"[{', '.join(names)}]" if isinstance(given, list) else names[0]
             arguments.append(f"{argument.name}={written}")
     arguments += [f"{name}={literal(value)}" for name, value in attributes.items() if name != "out"]
     floats = {one.field for one in op.signature.output_arguments if has_floats(one)}
@@ -70,66 +101,140 @@ def _field(result: str) -> str:
     return ".".join(parts[:-1] if parts[-1].isdecimal() else parts)
 
 
-def _names(name: str, given: TensorSpec | Sequence[TensorSpec]) -> list[str]:
-    return [name] if isinstance(given, TensorSpec) else [f"{name}.{i}" for i in range(len(given))]
+def _names(name: str, given: Any) -> list[str]:
+    return [f"{name}.{i}" for i in range(len(given))] if isinstance(given, list) else [name]
 
 
-def _flat(specs: Specs) -> dict[str, TensorSpec]:
-    found: dict[str, TensorSpec] = {}
+def _flat(specs: Specs) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for name, given in specs.items():
-        found |= zip(_names(name, given), [given] if isinstance(given, TensorSpec) else given, strict=True)
+        found |= zip(_names(name, given), given if isinstance(given, list) else [given], strict=True)
     return found
 
 
 def check_declared(op: OpDef) -> None:
-    """GradientError where a formula of an op does not infer, on tensors as its signature has them.
+    """GradientError where a gradient of an op is not like its input, on tensors as its signature has them.
 
-    An op whose attributes have to be given, and one whose signature leaves ranks or sizes open, is not known before
-    it is called: `prove` holds its derivative against given specs.
+    Inference decides. Where it cannot, since the signature leaves sizes open or attributes have to be given, the
+    op and its derivative are run on a few small arrays. An op that refuses these is not known before it is called.
     """
-    if op.grad is None or isinstance(op.grad, NoDerivative) or op.required:
+    if op.grad is None or isinstance(op.grad, NoDerivative):
         return
-    if any(isinstance(item, Repeated) for item in (*op.signature.inputs, *op.signature.outputs)):
+    arguments, not_known = op.signature.input_arguments, None
+    wanted = [one.name for one in arguments if is_differentiable(op, one.name) and _has_formula(op, one.name)]
+    try:
+        attributes = op.complete({one.name: _value(one) for one in op.required})
+        arrays = _arrays(op, attributes)
+    except (KeyError, TypeError):  # attributes that are objects, sizes that nothing says
         return
-    specs = {one.name: _spec(one) for one in op.signature.input_arguments}
-    known = {name: spec for name, spec in specs.items() if spec is not None}
-    if len(known) < len(specs):
-        return
-    wanted = [
-        name
-        for name in known
-        if is_differentiable(op, name) and not isinstance(_said(op, name), NoDerivative)
-    ]
-    prove(op, known, op.complete({}), wanted)
+    dims = [dim for one in arguments for dim in one.dims]
+    has_lists = op.signature.takes_lists or op.signature.gives_lists
+    if not (op.required or has_lists) and all(isinstance(dim, _CLOSED) and dim != Rest("_") for dim in dims):
+        try:
+            prove(op, {one.name: _spec(one, arrays[one.name]) for one in arguments}, attributes, wanted)
+            return
+        except _NotKnown as error:
+            not_known = error
+    has_one_rank = (
+        len({dim for dim in dims if isinstance(dim, Rest)}) < 2
+    )  # of several, the arrays have one, too
+    if not _probe(op, arrays, attributes, wanted) and not_known is not None and has_one_rank:
+        raise not_known
 
 
-def _said(op: OpDef, name: str) -> object:
+_CLOSED = (Literal, Name, AtLeast, Sum, Rest)
+"""Sizes that inference has a symbol for."""
+_VALUES = {
+    "ints": (0,),
+    "parts": 2,
+    "float": 0.5,
+    "bool": True,
+    "str": "a",
+    "texts": ("a",),
+    "scalar": 1,
+    "fill": 0,
+}
+"""Values of attributes that have to be given."""
+
+
+def _value(attribute: Attribute) -> Any:
+    if attribute.kind == "int":
+        return max(attribute.minimum or 0, 1)
+    return attribute.choices[0] if attribute.kind == "choice" else _VALUES[attribute.kind]
+
+
+def _has_formula(op: OpDef, name: str) -> bool:
     if not isinstance(op.grad, Mapping):
-        return None
-    return next(
-        (formula for keys, formula in op.grad.items() if name in keys.replace(" ", "").split(",")), None
-    )
+        return name == op.signature.input_arguments[0].name
+    said = [formula for keys, formula in op.grad.items() if name in keys.replace(" ", "").split(",")]
+    return bool(said) and not isinstance(said[0], NoDerivative)
 
 
-def _spec(argument: Argument) -> TensorSpec | None:
-    """A spec as the signature has it; None where it leaves the sizes open."""
-    sizes: list[Any] = []
-    for dim in argument.dims:
-        match dim:
-            case Literal(value=value):
-                sizes.append(value)
-            case Name(name=name) | AtLeast(name=name):
-                sizes.append(Dimension.symbol(name))
-            case Sum(of=of):
-                sizes.append(Dimension.sum_of(of))
-            case Rest(name=name) if name != "_":
-                sizes.append(3)
-            case _:
-                return None
-    words = {"bool": "bool", "int": "int64", "index": "int64", "offset": "int64", "position": "int64"}
+def _probe(op: OpDef, inputs: Specs, attributes: Mapping[str, Any], wanted: Sequence[str]) -> bool:
+    """Hold gradients of small arrays against these; False where the op does not take the arrays."""
+    arrays = _flat(inputs)
+    try:
+        net = _loss_of(op, inputs, attributes)
+        _run(net, arrays)
+    except Exception:  # whatever the body of the op raises
+        return False
+    for name in wanted:
+        for tensor in _names(name, inputs[name]):
+            try:
+                found = _run(net.gradient("loss", tensor), arrays)[f"grad.{tensor}"]
+            except GradientError:
+                raise
+            except SeqflowError as error:
+                raise GradientError(f"the derivative by {name} fails: {error}").in_op(op.name) from error
+            _check_like(op, name, *(f"{one.dtype}{list(one.shape)}" for one in (found, arrays[tensor])))
+    return True
+
+
+def _run(net: Net, tensors: Mapping[str, Any]) -> Mapping[str, Any]:
+    known = dict(tensors)
+    for step in net.steps:
+        known |= zip(step.results, compute(step, known), strict=True)
+    return known
+
+
+def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """An array for each input, two for a list: of sizes that differ, as far as the signature lets them."""
+    sizes: dict[Any, Any] = dict(attributes)
+    found: dict[str, Any] = {}
+    arguments = op.signature.input_arguments
+    for argument in sorted(arguments, key=lambda one: (not one.is_lengths, one.computed)):
+        for part in (part for dim in argument.dims for part in parts(dim)):
+            if isinstance(part, Name):
+                sizes.setdefault(part.name, 4 + 2 * len(sizes))
+            elif isinstance(part, AtLeast):
+                sizes.setdefault(part.name, evaluate(part.bound, sizes) + 2)
+        shape = [3 if isinstance(dim, (Rest, Anything)) else evaluate(dim, sizes) for dim in argument.dims]
+        like = found.get(argument.dtype.of[0]) if argument.dtype.word == LIKE else None
+        array = np.zeros(shape, _dtype(argument) if like is None else like.dtype)
+        if argument.is_lengths:
+            array = np.resize([3, 5], shape)
+            sizes |= {Sum(argument.name): int(array.sum()), Max(argument.name): 5}
+        elif array.dtype.kind == "f":
+            array += np.arange(1, array.size + 1).reshape(shape)
+        found[argument.name] = array
+    lists = {a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments}
+    return {one.name: [found[one.name]] * 2 if one.name in lists else found[one.name] for one in arguments}
+
+
+def _dtype(argument: Argument) -> str:
     word = argument.dtype.word
-    dtype = "float32" if has_floats(argument) else words.get(word, word)
+    if argument.is_lengths or word in ("lens", "int", *POINTING):
+        return "int64"
+    return "float32" if has_floats(argument) and word not in CONCRETE_DTYPES else word
+
+
+def _spec(argument: Argument, array: Any) -> TensorSpec:
+    """A spec as the signature has it, of the dtype of an array, and its sizes where they are fixed."""
+    sizes: list[Any] = list(array.shape)
+    for axis, dim in enumerate(argument.dims):
+        if isinstance(dim, (Name, AtLeast)):
+            sizes[axis] = Dimension.symbol(dim.name)
+        elif isinstance(dim, Sum):
+            sizes[axis] = Dimension.sum_of(dim.of)
     described = [dim.of for dim in argument.dims[:1] if isinstance(dim, Sum)]
-    if argument.is_lengths or dtype in ("str", "lens"):
-        dtype = "int64"
-    return TensorSpec(dtype, sizes, Described(described[0]) if described else None)
+    return TensorSpec(array.dtype, sizes, Described(described[0]) if described else None)

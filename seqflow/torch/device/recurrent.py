@@ -63,7 +63,9 @@ def _run(
     initial = [packed.states(one, x, hidden) for one in given[2:]]
     filled = [x.new_zeros(len(weights[0])) if one is None else one for one in given[:2]]
     if not packed.alive or not hidden:
-        found, *last = x.new_zeros(len(x), hidden), *(one[: packed.alive] for one in initial)
+        found, last = x, [one[: packed.alive] for one in initial]
+        for weight, bias in zip(weights, filled, strict=True):  # of no elements, but in the graph
+            found = torch.nn.functional.linear(found, weight[:hidden], bias[:hidden])
     else:
         first = [one[None, : packed.alive].contiguous() for one in initial]
         found, *last = _CELLS[cell](x[packed.rows], packed.batch_sizes, first, [*weights, *filled])

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqflow.torch.device.structure import arange, column, fill_like
+from seqflow.torch.device.structure import arange, column, fill_like, with_rows
 
 
 def filled(results: Tensor, counts: Tensor, empty: Any) -> Tensor:
@@ -60,18 +60,41 @@ def extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any)
 
 def picked(data: Tensor, rows: Tensor, empty: Any) -> Tensor:
     """The elements at these rows, column by column; `empty` where there is none."""
-    if not len(data):
-        return data.new_full(rows.shape, empty)
-    found = data.gather(0, rows.clamp_max(len(data) - 1))
-    return torch.where(rows < len(data), found, fill_like(found, empty))
+    inside = rows < len(data)
+    data = with_rows(data)
+    return torch.where(inside, data.gather(0, rows.clamp_max(len(data) - 1)), fill_like(data, empty))
 
 
 def shared_extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
     """The extreme of each segment; equal ones share its gradient."""
-    everywhere = column(ids, data.ndim).expand_as(data)
-    narrow = data.to(torch.uint8) if data.dtype is torch.bool else data
-    found = _reduce(narrow, everywhere, len(counts), kind).to(data.dtype)
+    found: Tensor = _Extreme.apply(data, ids, len(counts), kind)
     return filled(found, counts, empty)
+
+
+class _Extreme(torch.autograd.Function):
+    """The extreme of each segment. The gradient of `scatter_reduce` lets the zeros that it starts with share, too."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(data: Tensor, ids: Tensor, count: int, kind: str) -> Tensor:
+        narrow = data.to(torch.uint8) if data.dtype is torch.bool else data
+        return _reduce(narrow, column(ids, data.ndim).expand_as(data), count, kind).to(data.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        data, ids, ctx.count, ctx.kind = inputs
+        ctx.save_for_backward(data, ids, output)
+
+    @staticmethod
+    def backward(ctx: Any, arriving: Tensor) -> Any:
+        data, ids, extremes = (one.detach() for one in ctx.saved_tensors)
+        first = first_extreme(data, ids, ctx.count, ctx.kind).index_select(0, ids)
+        is_first = column(arange(ids, len(ids)), data.ndim) == first  # of NaNs the first has it alone
+        hits = torch.where(torch.isnan(data), is_first, data == extremes.index_select(0, ids))
+        dtype = torch.promote_types(data.dtype, torch.float32)
+        shares = hits / sum_by(hits, ids, ctx.count, dtype).clamp_min(1).index_select(0, ids)
+        return (arriving.index_select(0, ids) * shares).to(data.dtype), None, None, None
 
 
 def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
@@ -94,8 +117,7 @@ def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
 def prod_by(data: Tensor, places: Tensor, starts: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
     """The products of the rows of each segment, which follow one another; 1 where there are none."""
     products = scan(data.to(dtype), places, "prod")
-    if not len(products):
-        return products.new_ones((len(counts), *products.shape[1:]))
+    products = with_rows(products)
     ends = products.index_select(0, (starts + counts - 1).clamp(0, len(products) - 1))
     return filled(ends, counts, 1)
 
@@ -106,6 +128,6 @@ def logsumexp_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype, 
     largest = extreme_by(data.detach(), ids, counts, "amax", 0)
     largest = torch.where(torch.isfinite(largest), largest, fill_like(largest, 0))
     sums = sum_by(torch.exp(data - largest.index_select(0, ids)), ids, len(counts), dtype)
-    is_empty = column(counts, sums.ndim) == 0
-    logs = torch.log(torch.where(is_empty, fill_like(sums, 1), sums)) + largest
-    return torch.where(is_empty, fill_like(logs, empty), logs)
+    is_zero = sums == 0  # of no rows, and of nothing but -inf: there the gradient is 0
+    logs = torch.log(torch.where(is_zero, fill_like(sums, 1), sums)) + largest
+    return filled(torch.where(is_zero, fill_like(logs, -torch.inf), logs), counts, empty)

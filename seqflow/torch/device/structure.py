@@ -50,13 +50,18 @@ def column(values: Tensor, rank: int) -> Tensor:
 
 def take(data: Tensor, rows: Tensor, inside: Tensor | None = None, fill: Any = 0) -> Tensor:
     """The rows of data at `rows`, of any rank; `fill` where they are not `inside`: rows[*i] -> [*i, *d]."""
-    inner = data.shape[1:]
-    if not len(data):
-        return data.new_full((*rows.shape, *inner), fill)
+    if data.dtype is torch.float16 and data.requires_grad:  # its gradient is summed in float32, and cast once
+        return take(data.float(), rows, inside, fill).to(data.dtype)
+    data, inner = with_rows(data), data.shape[1:]
     if inside is not None:
         rows = rows.clamp(0, len(data) - 1)
     taken = data.index_select(0, rows.reshape(-1)).reshape(*rows.shape, *inner)
     return taken if inside is None else torch.where(column(inside, taken.ndim), taken, fill_like(taken, fill))
+
+
+def with_rows(data: Tensor) -> Tensor:
+    """The data, with a row of zeros where there is none: for what is taken of it, which keeps its graph."""
+    return data if len(data) else torch.cat([data, data.new_zeros(1, *data.shape[1:])])
 
 
 def fill_like(data: Tensor, fill: Any) -> Tensor:

@@ -34,7 +34,7 @@ def _normalize_within(data: Tensor, lengths: Tensor, *, norm: str) -> Tensor:
     dtype = mean_dtype(data)
     wide, ids = data.double(), segment_ids(lengths, len(data))
     sums = sum_by(wide.abs() if norm == "l1" else wide.square(), ids, len(lengths), wide.dtype)
-    sums = torch.where(sums == 0, fill_like(sums, 1), sums)
+    sums = torch.where(sums == 0, fill_like(sums, 1), sums)  # 1 before the root, which has no derivative at 0
     norms = sums if norm == "l1" else sums.sqrt()
     return (wide / norms.index_select(0, ids)).to(dtype)
 

@@ -173,7 +173,9 @@ def keep(
     except GradientError as error:
         ctx.seqflow_reason = str(error)
         return
-    if made is not None:
+    if made is None:
+        ctx.seqflow_none = [[None] * len(one) if isinstance(one, (list, tuple)) else None for one in inputs]
+    else:
         ctx.seqflow = made
         ctx.save_for_backward(*made.save(inputs, output if isinstance(output, tuple) else (output,)))
 
@@ -183,7 +185,7 @@ def gradients_of(ctx: Any, gradients: Gradients, arriving: Sequence[Any]) -> lis
     if ctx.seqflow_reason is not None:
         raise GradientError(ctx.seqflow_reason)
     made: Backward | None = ctx.seqflow
-    return [None] * len(gradients.names) if made is None else made.gradients(ctx.saved_tensors, arriving)
+    return list(ctx.seqflow_none) if made is None else made.gradients(ctx.saved_tensors, arriving)
 
 
 def _totals(op: OpDef, inputs: Sequence[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
+from seqflow.torch.compiler import never_traced
 from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
 from seqflow.torch.ops.schemas import attributes_of, takes_total
 
@@ -33,14 +34,19 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
             elif name in dtypes:
                 attributes[name] = numpy_dtype(value)
         found = call(*arrays, **attributes)
-        if total is not None and len(found) != total:
-            raise OpError(f"total is {total}, but sum(lengths) is {len(found)}").in_op(op.name)
+        check_total(op, total, found)
         narrow = any(_is_bfloat16(one) for one in tensors)
         if is_group:
             return tuple([_result(one, arrays, narrow) for one in found])
         return _result(found, arrays, narrow) if has_results else None
 
-    return kernel
+    return never_traced(kernel)
+
+
+def check_total(op: OpDef, total: int | None, found: Any) -> None:
+    """OpError where a call says of its result that it has another number of rows."""
+    if total is not None and len(found) != total:
+        raise OpError(f"total is {total}, but sum(lengths) is {len(found)}").in_op(op.name)
 
 
 def _array(value: Any) -> Any:

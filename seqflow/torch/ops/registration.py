@@ -20,7 +20,7 @@ from seqflow.torch.ops.eager import Run, eager_call, is_plain, is_transformed, t
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
-from seqflow.torch.ops.kernels import cpu_kernel
+from seqflow.torch.ops.kernels import check_total, cpu_kernel
 from seqflow.torch.ops.schemas import attributes_of, schema_of, takes_total, why_not
 from seqflow.torch.ops.sparse import sparse_call
 
@@ -64,7 +64,10 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
     overload = getattr(torch.ops.seqflow, op.name).default
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
-    known = {one.name for one in attributes_of(op)} | ({"total"} if takes_total(op) else set())
+    known = {one.name for one in attributes_of(op)}
+    if takes_total(op):
+        known.add("total")
+        convert["total"] = lambda value, *_: value if torch.compiler.is_compiling() else op.check_total(value)
     with_sparse_gradient = sparse_call(op.name, call_of)
     if with_sparse_gradient is not None:
         known.add("sparse")
@@ -191,7 +194,9 @@ def _elsewhere(op: OpDef, device: torch.device, inputs: Sequence[Any], named: Ma
         raise OpError(f"its tensors are on {device}, but it runs on the CPU: call it with x.cpu()").in_op(
             op.name
         )
-    return implementation(*inputs, **{name: value for name, value in named.items() if name != "total"})
+    found = implementation(*inputs, **{name: value for name, value in named.items() if name != "total"})
+    check_total(op, named.get("total"), found)
+    return found
 
 
 def _explain(op: OpDef, named: Mapping[str, Any], error: Exception) -> None:

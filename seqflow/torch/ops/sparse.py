@@ -73,9 +73,8 @@ def _of_table(
     if ignored is not None:
         kept = indices != ignored
         indices, values = indices[kept], values[kept]
-    return torch.sparse_coo_tensor(
-        indices.to(torch.int64)[None], values.to(dtype), shape, check_invariants=False
-    )
+    found = torch.sparse_coo_tensor(indices.to(torch.int64)[None], values, shape, check_invariants=False)
+    return found if values.dtype is dtype else found.coalesce().to(dtype)  # summed wide, and cast once
 
 
 def _of_weights(calls: Calls, kind: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
@@ -83,7 +82,8 @@ def _of_weights(calls: Calls, kind: str, each: Tensor, weights: Tensor, lengths:
     if kind == "weighted_sum":
         return each.to(weights.dtype)
     places = calls["lengths_to_positions"](lengths).long()
-    return torch.zeros_like(weights).index_add(0, places, each.to(weights.dtype))
+    sums = torch.zeros_like(weights, dtype=torch.float64).index_add(0, places, each.double())
+    return sums.to(weights.dtype)
 
 
 def _shares(
