@@ -153,10 +153,8 @@ class OpDef:
         wrong = next((name for name in given if name not in known), None)
         if wrong is not None:
             takes = ", ".join(known) or "none"
-            raise OpTypeError(
-                f"{self.name}: there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}"
-                f"\n  {self.signature}"
-            )
+            message = f"there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}\n  {self.signature}"
+            raise OpTypeError(message).in_op(self.name)
 
     def infer(
         self,
@@ -182,8 +180,11 @@ class OpDef:
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
         float32{3,4}
         """
+        from seqflow.registry.inference import check_specs
+
         if not self.input_names.issuperset(specs):
             self._refuse_unknown("input", specs, [one.name for one in self.signature.input_arguments])
+        check_specs(self, specs)
         completed = self.complete(self.check_attributes(attributes or {}))
         return self.infer_checked(specs, completed, values or {}, names, results, equalities, all_declared)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqflow.errors import OpTypeError
 from seqflow.registry.moved_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
@@ -48,6 +49,19 @@ def infer(
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
     return _infer(op, specs, attributes, values, names, results, equalities, _held(specs))
+
+
+def check_specs(op: OpDef, specs: Specs) -> None:
+    """Raise OpTypeError for a required input that is missing, and for what is not a spec, or not a list of them."""
+    for name, argument in op.signature.arguments.items():
+        given, in_list = specs.get(name), name in op.signature.listed
+        fits = isinstance(given, (list, tuple) if in_list else TensorSpec)
+        if name not in specs and argument.optional:
+            continue
+        if not fits or (in_list and not all(isinstance(one, TensorSpec) for one in given)):  # type: ignore[union-attr]
+            found = f"{given!r:.60} ({type(given).__name__})" if name in specs else "missing"
+            expected = "a list of TensorSpecs" if in_list else "a TensorSpec"
+            raise OpTypeError(f"{name} is {found}, expected {expected}\n  {op.signature}").in_op(op.name)
 
 
 def _infer(

@@ -81,7 +81,7 @@ def output_value(
     else:
         given = tuple(inputs)
         depends = _flat(inputs.values()) if depends is None else depends
-    if signature.takes_lists:
+    if signature.listed:
         given = tuple([(name, len(v)) if isinstance(v := inputs[name], list) else name for name in given])
     alone = "" if len(signature.outputs) == 1 else output
     label = f"{output}.{repetition}" if signature.gives_lists else alone

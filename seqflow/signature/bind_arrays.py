@@ -34,8 +34,10 @@ from seqflow.signature.language import (
     Size,
     Sum,
     Value,
+    as_linear,
     evaluate,
     parts,
+    sizes_given,
 )
 from seqflow.signature.order import advice_on_order
 
@@ -66,7 +68,7 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
     if signature.alike:
         check_alike(signature, dtypes_of(signature, bound))
         bound = widen_texts(signature, bound)
-    _bind_all(signature.inputs, bound, _sizes_given(attributes))
+    _bind_all(signature.inputs, bound, sizes_given(attributes))
     return tuple(bound)
 
 
@@ -79,7 +81,7 @@ def bind_sizes(signature: Signature, inputs: Sequence[Any], attributes: Mapping[
         else next(remaining)
         for item in signature.inputs
     ]
-    known = _sizes_given(attributes)
+    known = sizes_given(attributes)
     _bind_all(signature.inputs, bound, known)
     return known
 
@@ -298,17 +300,13 @@ def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
 
 def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> None:
     """Bind the one unknown name of `4*H` or `B+1`."""
-    unknown = [part.name for part in parts(dim) if isinstance(part, Name) and part.name not in known]
-    if len(unknown) != 1:
+    linear = as_linear(dim, known)
+    if linear is None:
         return
-    name = unknown[0]
-    at_0, at_1 = (evaluate(dim, {**known, name: n}) for n in (0, 1))  # type: ignore[arg-type]
-    if at_0 is None or at_1 is None or at_0 == at_1:
-        return
-    quotient, remainder = divmod(size - at_0, at_1 - at_0)
-    if remainder or quotient < 0:
-        raise ShapeError(f"{place} is {size}, expected {dim} for some {name}")
-    known[name], origins[name] = quotient, place
+    try:
+        known[linear.name], origins[linear.name] = linear.solve(size), place
+    except ShapeError:
+        raise ShapeError(f"{place} is {size}, expected {dim} for some {linear.name}") from None
 
 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:

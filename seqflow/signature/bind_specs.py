@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from seqflow.shape.terms import Term
 from seqflow.signature.alike import TEXT, check_alike
 from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
-from seqflow.signature.bind_sizes import CheckSize, OutputShape, Sizes, check_size
+from seqflow.signature.bind_sizes import CheckSize, OutputShape, ReadAxis, Sizes, binds, compares
 from seqflow.signature.claims import Claims
-from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Axis, Signature
+from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Dim, Signature
 from seqflow.signature.limits import Scope, note_limits
 from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
@@ -32,15 +32,21 @@ class SpecReader:
     def __init__(self, signature: Signature, claims: Claims, attributes: Collection[str]) -> None:
         self.signature = signature
         self.claims = claims
-        self.checks: dict[str, list[tuple[Axis, CheckSize]]] = {
-            argument.name: [(axis, check_size(axis, attributes)) for axis in argument.axes]
-            for argument in signature.input_arguments
-        }
+        self.binding = {one.name: _read(one, binds, attributes) for one in signature.input_arguments}
+        self.computed = {one.name: _read(one, compares, attributes) for one in signature.input_arguments}
         self.shapes = {
             argument.name: OutputShape(argument.dims, attributes) for argument in signature.output_arguments
         }
-        counts = [argument.computed for argument in signature.input_arguments]
-        self.is_in_order = counts == sorted(counts) and not signature.takes_lists
+
+
+def _read(
+    argument: Argument,
+    read: Callable[[Dim, Collection[str]], CheckSize | None],
+    attributes: Collection[str],
+) -> list[ReadAxis]:
+    """The axes of an input of which something has to be done, and what."""
+    found = [(axis.key, axis.first, read(axis.dim, attributes)) for axis in argument.axes]
+    return [(key, first, check) for key, first, check in found if check is not None]
 
 
 def bind_specs(
@@ -67,11 +73,18 @@ def bind_specs(
     guards: Guards = []
     sizes = Sizes(attributes, equalities, guards)
     spaces = RowSpaces(op, signature, reader.claims, attributes, equalities, guards, facts)
-    for one in inputs if reader.is_in_order else sorted(inputs, key=_computed):
-        _bind_input(one, reader.checks[one.argument.name], sizes, spaces)
-    if signature.solved:
-        for one in inputs:
-            sizes.solve(one.argument, one.spec.shape, one.label)
+    for one in inputs:
+        _check_input(one)
+    for one in inputs:
+        spec, sizes.tensors = one.spec, one.names
+        if spec.axes:
+            rank = None if spec.shape.dimensions is None else len(spec.shape.dimensions)
+            spaces.input(one.argument, spec.axes, rank, one.label, one.names)
+        _meet_sizes(one, reader.binding[one.argument.name], sizes)
+    for one in inputs:  # of all inputs the names first: sizes are computed from them
+        if computed := reader.computed[one.argument.name]:
+            sizes.tensors = one.names
+            _meet_sizes(one, computed, sizes)
     if signature.pointing:
         spaces.check_pointing(inputs)
     if (spaces.named or spaces.rests) and equalities.all_declared:
@@ -88,27 +101,28 @@ def bind_specs(
     return outputs, guards
 
 
-def _bind_input(
-    one: BoundInput, checks: Sequence[tuple[Axis, CheckSize]], sizes: Sizes, spaces: RowSpaces
-) -> None:
-    argument, spec, label, _, sizes.tensors = one
+def _check_input(one: BoundInput) -> None:
+    """Check dtype and rank, of all inputs before rows and sizes meet."""
+    argument, spec, label, _, _ = one
     kinds = argument.kinds
     fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
     if not fits:
         raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
     dimensions = spec.shape.dimensions
     if dimensions is None:
-        if spec.axes:
-            spaces.input(argument, spec.axes, None, label, sizes.tensors)
         return
     rank = len(dimensions)
     if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
         wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
         raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
-    if spec.axes:
-        spaces.input(argument, spec.axes, rank, label, sizes.tensors)
-    for (_, key, first, _), check in checks:
-        check(sizes, dimensions[key], (label, first if first >= 0 else first + rank))
+
+
+def _meet_sizes(one: BoundInput, axes: Sequence[ReadAxis], sizes: Sizes) -> None:
+    dimensions = one.spec.shape.dimensions
+    if dimensions is None:
+        return
+    for key, first, check in axes:
+        check(sizes, dimensions[key], (one.label, first if first >= 0 else first + len(dimensions)))
 
 
 def _outputs(
@@ -143,10 +157,6 @@ def _counted(shape: PartialShape, axes: Sequence[Term | None], result: str, size
     known = shape.dimensions[0]
     count = sizes.equalities.count_rows(axes[0], known, f"{result} has the same rows")
     return shape if count is known else PartialShape([count, *shape.dimensions[1:]])
-
-
-def _computed(one: BoundInput) -> int:
-    return one.argument.computed
 
 
 def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[BoundInput]:
