@@ -153,7 +153,9 @@ class OpDef:
         wrong = next((name for name in given if name not in known), None)
         if wrong is not None:
             takes = ", ".join(known) or "none"
-            message = f"there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}\n  {self.signature}"
+            message = (
+                f"there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}\n  {self.signature}"
+            )
             raise OpTypeError(message).in_op(self.name)
 
     def infer(

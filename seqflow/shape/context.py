@@ -7,10 +7,11 @@ import numpy as np
 
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.shape.broadcasting import broadcast_shapes
+from seqflow.shape.arithmetic import Comparison
+from seqflow.shape.broadcasting import merge_rows, repeat_size
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guards, InferredOutput
+from seqflow.shape.guards import Guard, Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
@@ -666,17 +667,26 @@ class InferenceContext:
             return PartialShape.dynamic(), () if rows is None else (rows,)
         rank = max(map(len, parts.values()), default=0)
         if not any(self._axes.get(self._inputs.position(key)) for key in parts):
-            return broadcast_shapes(list(parts.values()), (), self.equalities, self.merge), ()
+            return PartialShape([self._repeat(parts.values(), axis - rank) for axis in range(rank)]), ()
         with self._unchanged_on_error():
-            axes = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
-            held = [axis for axis, space in enumerate(axes) if space is not None]
-            shape = broadcast_shapes(list(parts.values()), held, self.equalities, self.merge)
+            found = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
+        axes = [rows for rows, _ in found]
         while axes and axes[-1] is None:
             axes.pop()
-        return shape, tuple(axes)
+        return PartialShape([size for _, size in found]), tuple(axes)
 
-    def _broadcast_axis(self, parts: Mapping[Key, PartialShape], axis: int, rank: int) -> Term | None:
-        """Whose rows an axis, counted from the end, holds."""
+    def _repeat(self, shapes: Iterable[PartialShape], axis: int) -> Dimension:
+        """The size of an axis without rows, counted from the end."""
+        size = Dimension(1)
+        for shape in shapes:
+            if len(shape) >= -axis:
+                size = repeat_size(size, shape[axis], self.equalities, self.merge)
+        return size
+
+    def _broadcast_axis(
+        self, parts: Mapping[Key, PartialShape], axis: int, rank: int
+    ) -> tuple[Term | None, Dimension]:
+        """Whose rows an axis, counted from the end, holds, and its size."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
         opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
         sizes = [shape[axis] for shape in parts.values() if len(shape) >= -axis]
@@ -694,7 +704,63 @@ class InferenceContext:
                     raise self._rows_broadcast(key, space, other)
                 continue
             found.append((key, own))
-        return self.merge_axes(found, repeated)
+        unsure = self._may_be_repeated(found)
+        sure = [place for place in found if place not in unsure]
+        unproved = self._unproved([place for place in sure if self._held(*place) is not None])
+        rows = self.merge_axes(sure, repeated)
+        if rows is None:
+            if (
+                unsure
+            ):  # they are the same rows, or one row is repeated: what comes out may hold what it meets
+                result = self.results.get(0, self.op_name)
+                rows = self.equalities.terms.make(
+                    "variable", f"{result}.shape[{axis + rank}]" if axis + rank else result
+                )
+            return rows, self._repeat(parts.values(), axis)
+        for (
+            one,
+            other,
+            origin,
+        ) in unproved:  # the rows are the same ones now, and so their number is taken to be
+            if self.equalities.compare(one, other) is Comparison.EQUAL:
+                self.guards.append(Guard(one, other, origin))
+        size = Dimension(1)
+        for key, shape in parts.items():
+            if len(shape) >= -axis and (key, len(shape) + axis) not in unsure:
+                size = merge_rows(size, shape[axis], self.merge)
+        if unsure and size.may_be(1) and 0 in self.results:
+            origin = f"rows of {self._place(*unsure[0])} do not repeat a row"
+            self.guards.append(
+                Guard(size, Dimension.axis_of(self.results[0], axis + rank), origin, is_checked=False)
+            )
+        return rows, size
+
+    def _may_be_repeated(self, places: Sequence[tuple[Key, int]]) -> list[tuple[Key, int]]:
+        """The axes that may be one row of which nobody declared what it holds, where others may be more."""
+        terms = self.equalities.terms
+        found = [
+            (key, axis)
+            for key, axis in places
+            if (rows := self._held(key, axis)) is not None
+            and terms.find(rows).kind == "variable"
+            and (size := self.equalities.resolve(self.input(key)[axis])).is_dynamic
+            and size.may_be(1)
+        ]
+        sizes = [size for key, axis in places if found and (size := self.input(key)[axis]) != 1]
+        same = all(self.equalities.compare(sizes[0], size) is Comparison.EQUAL for size in sizes[1:])
+        return [] if same else found
+
+    def _unproved(self, places: Sequence[tuple[Key, int]]) -> list[tuple[Dimension, Dimension, str]]:
+        """The sizes of rows that are not known to be equal, of which one could be 1 and be repeated."""
+        sizes = [(self.input(key)[axis], self._place(key, axis)) for key, axis in places]
+        sizes = [(size, place) for size, place in sizes if size != 1]
+        return [
+            (sizes[0][0], size, f"{sizes[0][1]} and {place}")
+            for size, place in sizes[1:]
+            if size is not sizes[0][0]
+            and (size.may_be(1) or sizes[0][0].may_be(1))
+            and self.equalities.compare(sizes[0][0], size) is Comparison.UNKNOWN
+        ]
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
         """The error for rows that would be repeated along an axis of another input."""

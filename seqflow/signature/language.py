@@ -512,7 +512,9 @@ class Linear(NamedTuple):
 
     def solve(self, size: Any) -> Any:
         """What the name is where this is the size, a number or a Dimension; ShapeError where no size gives it."""
-        distance, slope = (size - self.at_0, self.slope) if self.slope > 0 else (self.at_0 - size, -self.slope)
+        distance, slope = (
+            (size - self.at_0, self.slope) if self.slope > 0 else (self.at_0 - size, -self.slope)
+        )
         if not isinstance(distance, int):
             return distance.divide_exactly(slope)
         if distance % slope or distance < 0:

@@ -104,7 +104,9 @@ def _check_inputs(op: OpDef, given: Sequence[Any], attributes: Mapping[str, Any]
     arguments = op.signature.input_arguments
     devices: dict[torch.device, str] = {}
     for argument, value in zip(arguments, given, strict=True):
-        for one in [value] if argument.name not in op.signature.listed and value is not None else _each(value):
+        for one in (
+            [value] if argument.name not in op.signature.listed and value is not None else _each(value)
+        ):
             if not isinstance(one, Tensor):
                 raise OpTypeError(f"{argument.name} is {type(one).__name__}, expected a tensor")
             devices.setdefault(one.device, argument.name)
