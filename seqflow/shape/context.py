@@ -701,7 +701,9 @@ class InferenceContext:
                 unknown = self.equalities.terms.find(space).kind == "variable"
                 other = next((one for one, size in longest if not unknown or size[axis] == 1), None)
                 if other is not None and shape[axis] != 1:
-                    raise self._rows_broadcast(key, space, other)
+                    if not unknown or not self.equalities.resolve(shape[axis]).may_be(1):
+                        raise self._rows_broadcast(key, space, other)
+                    self.merge(shape[axis], 1)
                 continue
             found.append((key, own))
         unsure = self._may_be_repeated(found)
