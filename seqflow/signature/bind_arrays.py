@@ -231,8 +231,11 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
                     _bind_rest(argument, axis, dim, size, known, origins)
                 case _:
                     later.append((argument, axis, dim, size))
-    for argument, axis, dim, size in later:
-        _check_size(argument, axis, dim, size, known, origins)
+    while later:  # a size that is solved may be what another one is computed from
+        unknown = [one for one in later if not _check_size(*one, known, origins)]
+        if len(unknown) == len(later):
+            return
+        later = unknown
 
 
 def total_of(name: str, lengths: Array) -> int:
@@ -267,7 +270,8 @@ def _bind_rest(
 
 def _check_size(
     argument: Argument, axis: int, dim: Dim, size: int, known: Known, origins: dict[object, str]
-) -> None:
+) -> bool:
+    """Whether the size is known, and so is the right one, or could be solved for a name."""
     place = f"{argument.name}.shape[{axis}]"
     if isinstance(dim, AtLeast):
         bound = evaluate(dim.bound, known)
@@ -275,14 +279,14 @@ def _check_size(
             raise ShapeError(f"{place} is {size}, expected {bound} or more ({dim.bound} is {bound})")
         if known[dim.name] != size:
             raise ShapeError(f"{place} is {size}, expected {known[dim.name]} as in {origins[dim.name]}")
-        return
+        return True
     expected = evaluate(dim, known)  # type: ignore[arg-type]  # the other dimensions are bound already
     if expected is None:
-        _solve(place, dim, size, known, origins)
-    elif expected != size and isinstance(dim, Sum):
+        return _solve(place, dim, size, known, origins)
+    if expected != size and isinstance(dim, Sum):
         where = "rows" if axis == 0 else f"elements along axis {axis}"
         raise LodError(f"{dim} is {expected} but {argument.name} has {size} {where}")
-    elif expected != size:
+    if expected != size:
         origin = origins.get(getattr(dim, "name", None))
         because = (
             f" as in {origin}" if origin else f" ({dim} is {expected}{_origins_of(dim, known, origins)})"
@@ -290,6 +294,7 @@ def _check_size(
         raise ShapeError(
             f"{place} is {size}, expected {expected}{'' if isinstance(dim, Literal) else because}"
         )
+    return True
 
 
 def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
@@ -298,15 +303,16 @@ def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
     return "".join(f", {name} is {known[name]} as in {origins[name]}" for name in names if name in origins)
 
 
-def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> None:
-    """Bind the one unknown name of `4*H` or `B+1`."""
+def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> bool:
+    """Bind the one unknown name of `4*H` or `B+1`, where there is one."""
     linear = as_linear(dim, known)
     if linear is None:
-        return
+        return False
     try:
         known[linear.name], origins[linear.name] = linear.solve(size), place
     except ShapeError:
         raise ShapeError(f"{place} is {size}, expected {dim} for some {linear.name}") from None
+    return True
 
 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:

@@ -95,15 +95,17 @@ class Sizes:
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
-    def solve(self, dim: Dim, size: Dimension, axis: AxisLabel) -> None:
-        """Find the one unknown name of a size, as in `B+1`."""
+    def solve(self, dim: Dim, size: Dimension, axis: AxisLabel) -> bool:
+        """Find the one unknown name of a size, as in `B+1`, where there is one."""
         static = {name: known.get_length() for name, known in self.known.items() if known.is_static}
         linear = as_linear(dim, sizes_given(self.attributes) | static)
-        if linear is not None and linear.name not in self.known:
-            try:
-                self.known[linear.name], self.axes[linear.name] = linear.solve(size), axis
-            except ShapeError:
-                raise ShapeError(f"{words(axis)} is {size}, expected {dim} for some {linear.name}") from None
+        if linear is None or linear.name in self.known:
+            return False
+        try:
+            self.known[linear.name], self.axes[linear.name] = linear.solve(size), axis
+        except ShapeError:
+            raise ShapeError(f"{words(axis)} is {size}, expected {dim} for some {linear.name}") from None
+        return True
 
 
 def words(axis: AxisLabel | Value) -> str:
@@ -112,7 +114,8 @@ def words(axis: AxisLabel | Value) -> str:
 
 
 SizeOf = Callable[[Sizes], Dimension | None]
-CheckSize = Callable[[Sizes, Any, AxisLabel], None]
+CheckSize = Callable[[Sizes, Any, AxisLabel], bool | None]
+"""False where the size is not known yet."""
 ReadAxis = tuple[int | slice, int, CheckSize]
 """Where the size of an axis stands in a shape, which axis that is, and what is done with it."""
 
@@ -183,12 +186,12 @@ def compares(dim: Dim, attributes: Collection[str]) -> CheckSize | None:
     assert not isinstance(dim, (Fresh, Anything, Rest))
     expected = size_of(dim, attributes)
 
-    def compare(sizes: Sizes, found: Dimension, place: AxisLabel) -> None:
+    def compare(sizes: Sizes, found: Dimension, place: AxisLabel) -> bool:
         size = expected(sizes)
         if size is None:
-            sizes.solve(dim, found, place)
-        else:
-            sizes.merge(size, found, dim, place)
+            return sizes.solve(dim, found, place)
+        sizes.merge(size, found, dim, place)
+        return True
 
     return compare
 

@@ -76,15 +76,23 @@ def bind_specs(
     for one in inputs:
         _check_input(one)
     for one in inputs:
-        spec, sizes.tensors = one.spec, one.names
+        spec = one.spec
         if spec.axes:
             rank = None if spec.shape.dimensions is None else len(spec.shape.dimensions)
             spaces.input(one.argument, spec.axes, rank, one.label, one.names)
-        _meet_sizes(one, reader.binding[one.argument.name], sizes)
-    for one in inputs:  # of all inputs the names first: sizes are computed from them
-        if computed := reader.computed[one.argument.name]:
-            sizes.tensors = one.names
-            _meet_sizes(one, computed, sizes)
+        for axis in reader.binding[one.argument.name] if spec.shape.dimensions is not None else ():
+            _check_axis(one, axis, sizes)
+    later = [  # of all inputs the names first: sizes are computed from them
+        (one, axis)
+        for one in inputs
+        if one.spec.shape.dimensions is not None
+        for axis in reader.computed[one.argument.name]
+    ]
+    while later:  # a size that is solved may be what another one is computed from
+        unknown = [pair for pair in later if _check_axis(*pair, sizes) is False]
+        if len(unknown) == len(later):
+            break
+        later = unknown
     if signature.pointing:
         spaces.check_pointing(inputs)
     if (spaces.named or spaces.rests) and equalities.all_declared:
@@ -117,12 +125,11 @@ def _check_input(one: BoundInput) -> None:
         raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
 
 
-def _meet_sizes(one: BoundInput, axes: Sequence[ReadAxis], sizes: Sizes) -> None:
-    dimensions = one.spec.shape.dimensions
-    if dimensions is None:
-        return
-    for key, first, check in axes:
-        check(sizes, dimensions[key], (one.label, first if first >= 0 else first + len(dimensions)))
+def _check_axis(one: BoundInput, axis: ReadAxis, sizes: Sizes) -> bool | None:
+    key, first, check = axis
+    dimensions: Any = one.spec.shape.dimensions
+    sizes.tensors = one.names
+    return check(sizes, dimensions[key], (one.label, first if first >= 0 else first + len(dimensions)))
 
 
 def _outputs(

@@ -495,9 +495,11 @@ def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
             return evaluate(otherwise, known) if given is None else given
         case Arithmetic(operator=symbol, left=left, right=right):
             a, b = evaluate(left, known), evaluate(right, known)
+            if a is None or b is None:
+                return None
             if symbol == "//" and b == 0:
                 raise ShapeError(f"{size} divides by 0: {right} is 0, expected 1 or more")
-            return None if a is None or b is None else OPERATORS[symbol](a, b)
+            return OPERATORS[symbol](a, b)
         case Count(of=of):
             return count_of(known[of]) if of in known else known.get(size)
     return None
@@ -512,14 +514,14 @@ class Linear(NamedTuple):
 
     def solve(self, size: Any) -> Any:
         """What the name is where this is the size, a number or a Dimension; ShapeError where no size gives it."""
-        distance, slope = (
-            (size - self.at_0, self.slope) if self.slope > 0 else (self.at_0 - size, -self.slope)
+        grown = (
+            size + -self.at_0 if self.at_0 < 0 else size - self.at_0 if self.slope > 0 else self.at_0 - size
         )
-        if not isinstance(distance, int):
-            return distance.divide_exactly(slope)
-        if distance % slope or distance < 0:
+        if not isinstance(grown, int):
+            return grown.divide_exactly(abs(self.slope))
+        if grown % self.slope or grown < 0:
             raise ShapeError(f"no {self.name} gives {size}")
-        return distance // slope
+        return grown // abs(self.slope)
 
 
 def as_linear(size: Dim | Value, known: Mapping[Any, Any]) -> Linear | None:
