@@ -17,7 +17,6 @@ import numpy as np
 
 from seqflow.errors import LodError, SeqflowError
 from seqflow.registry import OpDef
-from seqflow.registry.errors import name_op
 from seqflow.registry.inference import infer_rows
 from seqflow.signature import Argument, Described, Repeated
 from seqflow.signature.language import Anything, Name
@@ -248,10 +247,7 @@ def _with_outputs(
     requested: frozenset[str] = frozenset()
     if details is None:
         known = {_tensor(slot): outer for slot, outer in rule.rows.items()}
-        try:
-            rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
-        except SeqflowError as error:
-            raise name_op(op.name, op.signature, error) from None
+        rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
         if (
             op.shape is not None
         ):  # it is not asked: the rows of the deepest input may well be those of the result

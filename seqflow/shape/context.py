@@ -1,6 +1,7 @@
 """InferenceContext: the inputs of an op for its shape function, which sets the outputs there."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -667,7 +668,7 @@ class InferenceContext:
             return PartialShape.dynamic(), () if rows is None else (rows,)
         rank = max(map(len, parts.values()), default=0)
         if not any(self._axes.get(self._inputs.position(key)) for key in parts):
-            return PartialShape([self._repeat(parts.values(), axis - rank) for axis in range(rank)]), ()
+            return PartialShape([self._repeated_size(parts, axis - rank) for axis in range(rank)]), ()
         with self._unchanged_on_error():
             found = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
         axes = [rows for rows, _ in found]
@@ -675,13 +676,9 @@ class InferenceContext:
             axes.pop()
         return PartialShape([size for _, size in found]), tuple(axes)
 
-    def _repeat(self, shapes: Iterable[PartialShape], axis: int) -> Dimension:
+    def _repeated_size(self, parts: Mapping[Key, PartialShape], axis: int) -> Dimension:
         """The size of an axis without rows, counted from the end."""
-        size = Dimension(1)
-        for shape in shapes:
-            if len(shape) >= -axis:
-                size = repeat_size(size, shape[axis], self.equalities, self.merge)
-        return size
+        return reduce(partial(repeat_size, self.equalities, self.merge), _along(parts, axis))
 
     def _broadcast_axis(
         self, parts: Mapping[Key, PartialShape], axis: int, rank: int
@@ -689,8 +686,7 @@ class InferenceContext:
         """Whose rows an axis, counted from the end, holds, and its size."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
         opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
-        sizes = [shape[axis] for shape in parts.values() if len(shape) >= -axis]
-        repeated = any(size != 1 for size in sizes)  # then a size of 1 is, whatever rows it has
+        repeated = any(size != 1 for size in _along(parts, axis))  # then a size of 1 is, whatever rows it has
         found: list[tuple[Key, int]] = []
         for key, shape in parts.items():
             own = len(shape) + axis
@@ -706,63 +702,33 @@ class InferenceContext:
                     self.merge(shape[axis], 1)
                 continue
             found.append((key, own))
-        unsure = self._may_be_repeated(found)
-        sure = [place for place in found if place not in unsure]
-        unproved = self._unproved([place for place in sure if self._held(*place) is not None])
-        rows = self.merge_axes(sure, repeated)
-        if rows is None:
-            if (
-                unsure
-            ):  # they are the same rows, or one row is repeated: what comes out may hold what it meets
-                result = self.results.get(0, self.op_name)
-                rows = self.equalities.terms.make(
-                    "variable", f"{result}.shape[{axis + rank}]" if axis + rank else result
-                )
-            return rows, self._repeat(parts.values(), axis)
-        for (
-            one,
-            other,
-            origin,
-        ) in unproved:  # the rows are the same ones now, and so their number is taken to be
-            if self.equalities.compare(one, other) is Comparison.EQUAL:
-                self.guards.append(Guard(one, other, origin))
-        size = Dimension(1)
-        for key, shape in parts.items():
-            if len(shape) >= -axis and (key, len(shape) + axis) not in unsure:
-                size = merge_rows(size, shape[axis], self.merge)
-        if unsure and size.may_be(1) and 0 in self.results:
-            origin = f"rows of {self._place(*unsure[0])} do not repeat a row"
-            self.guards.append(
-                Guard(size, Dimension.axis_of(self.results[0], axis + rank), origin, is_checked=False)
-            )
+        sizes = [size for key, own in found if (size := self.input(key)[own]) != 1]
+        same = all(size is sizes[0] or self._are_equal(sizes[0], size) for size in sizes[1:])
+        unsure = [] if same else [place for place in found if self._may_be_one_row(*place)]
+        rows = self.merge_axes([place for place in found if place not in unsure], repeated)
+        result = self.results.get(0, self.op_name)
+        if rows is None:  # of rows that may be repeated: the result holds what it meets, as they do
+            name = f"{result}.shape[{axis + rank}]" if axis + rank else result
+            made = self.equalities.terms.make("variable", name) if unsure else None
+            return made, self._repeated_size(parts, axis)
+        count = len(self.guards)
+        kept = {key: shape for key, shape in parts.items() if (key, len(shape) + axis) not in unsure}
+        size = reduce(partial(merge_rows, self.merge), _along(kept, axis))
+        if (
+            not same and count == len(self.guards) and size.may_be(1)
+        ):  # one row may not be repeated for others
+            origin = f"rows of the result, {' and '.join(str(self._place(*place)) for place in found)}"
+            self.guards.append(Guard(size, Dimension.axis_of(result, axis + rank), origin, is_checked=False))
         return rows, size
 
-    def _may_be_repeated(self, places: Sequence[tuple[Key, int]]) -> list[tuple[Key, int]]:
-        """The axes that may be one row of which nobody declared what it holds, where others may be more."""
-        terms = self.equalities.terms
-        found = [
-            (key, axis)
-            for key, axis in places
-            if (rows := self._held(key, axis)) is not None
-            and terms.find(rows).kind == "variable"
-            and (size := self.equalities.resolve(self.input(key)[axis])).is_dynamic
-            and size.may_be(1)
-        ]
-        sizes = [size for key, axis in places if found and (size := self.input(key)[axis]) != 1]
-        same = all(self.equalities.compare(sizes[0], size) is Comparison.EQUAL for size in sizes[1:])
-        return [] if same else found
+    def _are_equal(self, one: Dimension, other: Dimension) -> bool:
+        return self.equalities.compare(one, other) is Comparison.EQUAL
 
-    def _unproved(self, places: Sequence[tuple[Key, int]]) -> list[tuple[Dimension, Dimension, str]]:
-        """The sizes of rows that are not known to be equal, of which one could be 1 and be repeated."""
-        sizes = [(self.input(key)[axis], self._place(key, axis)) for key, axis in places]
-        sizes = [(size, place) for size, place in sizes if size != 1]
-        return [
-            (sizes[0][0], size, f"{sizes[0][1]} and {place}")
-            for size, place in sizes[1:]
-            if size is not sizes[0][0]
-            and (size.may_be(1) or sizes[0][0].may_be(1))
-            and self.equalities.compare(sizes[0][0], size) is Comparison.UNKNOWN
-        ]
+    def _may_be_one_row(self, key: Key, axis: int) -> bool:
+        """Whether an axis holds rows of which nobody declared what they are, and there may be one, to be repeated."""
+        rows, size = self._held(key, axis), self.equalities.resolve(self.input(key)[axis])
+        is_open = rows is not None and self.equalities.terms.find(rows).kind == "variable"
+        return is_open and size.is_dynamic and size.may_be(1)
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
         """The error for rows that would be repeated along an axis of another input."""
@@ -856,6 +822,11 @@ class InferenceContext:
 
     def _wrong_rank(self, shape: PartialShape, expected: str) -> ShapeError:
         return self._error(f"{self._inputs.name_of(shape)} has rank {len(shape)}, expected {expected}")
+
+
+def _along(parts: Mapping[Key, PartialShape], axis: int) -> list[Dimension]:
+    """The sizes of an axis, counted from the end, in the shapes that have it."""
+    return [shape[axis] for shape in parts.values() if len(shape) >= -axis]
 
 
 class _Unchanged:

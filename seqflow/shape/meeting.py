@@ -35,30 +35,21 @@ def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin:
             equalities.unite(mine, theirs, origin)
             guards.append(SameLengths(mine.tensor, theirs.tensor, origin))
             return True
-    if not left.is_rows and not right.is_rows and _slices_of_same_steps(terms, left, right):
-        return True
     return _made_alike(left, right) and all(
         _meet_whole(equalities, *pair, guards, origin) for pair in zip(left.args, right.args, strict=True)
     )
 
 
-def _slices_of_same_steps(terms: Terms, one: Term, other: Term) -> bool:
-    """Whether both are slices of one padded axis: each step may meet the next, unlike rows."""
-    return any(
-        left.kind == right.kind == "sliced"
-        and terms.find(left.args[0]).kind == "steps"
-        and terms.equal(left.args[0], right.args[0])
-        for left in terms.members(one)
-        for right in terms.members(other)
-    )
-
-
 def _made_alike(one: Term, other: Term) -> bool:
-    """Whether two spaces are the same slice, or join, of other rows."""
+    """Whether two spaces are the same slice, or join, of other rows; steps may be shifted, each meets the next then."""
     return (
         one.kind == other.kind in ("sliced", "joined")
         and len(one.args) == len(other.args)
-        and (one.data == other.data or (one.kind == "joined" and _may_be_alike(one, other)))
+        and (
+            one.data == other.data
+            or (one.kind == "joined" and _may_be_alike(one, other))
+            or one.args[0].kind == other.args[0].kind == "steps"
+        )
     )
 
 

@@ -95,6 +95,11 @@ class Sizes:
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
+    def is_unknown(self, check: CheckSize, found: Any, axis: AxisLabel, tensors: Mapping[str, str]) -> bool:
+        """Whether a size cannot be computed yet; where it can, it is compared."""
+        self.tensors = tensors
+        return check(self, found, axis) is False
+
     def solve(self, dim: Dim, size: Dimension, axis: AxisLabel) -> bool:
         """Find the one unknown name of a size, as in `B+1`, where there is one."""
         static = {name: known.get_length() for name, known in self.known.items() if known.is_static}
@@ -116,8 +121,6 @@ def words(axis: AxisLabel | Value) -> str:
 SizeOf = Callable[[Sizes], Dimension | None]
 CheckSize = Callable[[Sizes, Any, AxisLabel], bool | None]
 """False where the size is not known yet."""
-ReadAxis = tuple[int | slice, int, CheckSize]
-"""Where the size of an axis stands in a shape, which axis that is, and what is done with it."""
 
 
 def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
@@ -163,27 +166,20 @@ def _apply(
     return None if left is None or right is None else operator(left, right)
 
 
-def binds(dim: Dim, attributes: Collection[str]) -> CheckSize | None:
-    """A function that binds the name of an axis, or `*d`; None where the size is computed."""
+def read_axis(dim: Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSize]]:
+    """What is done with the size of an axis, or the sizes of `*d`: at once, or once all names are known."""
     match dim:
         case Rest(name=name):
-            return lambda sizes, found, place: sizes.rest(name, found, place)
+            return [(True, lambda sizes, found, place: sizes.rest(name, found, place))]
         case Name(name=name) if name not in attributes:
-            return lambda sizes, found, place: sizes.name(name, found, place)
-        case AtLeast(name=name):
-            return lambda sizes, found, place: sizes.name(name, found, place)
-    return None
-
-
-def compares(dim: Dim, attributes: Collection[str]) -> CheckSize | None:
-    """A function that compares the size of an axis with what is computed from all names; None for a name alone."""
-    match dim:
-        case AtLeast(bound=bound):
+            return [(True, lambda sizes, found, place: sizes.name(name, found, place))]
+        case AtLeast(name=name, bound=bound):
             least = size_of(bound, attributes)
-            return lambda sizes, found, place: sizes.at_least(least(sizes), bound, found, place)
-        case _ if binds(dim, attributes) is not None:
-            return None
-    assert not isinstance(dim, (Fresh, Anything, Rest))
+            return [
+                (True, lambda sizes, found, place: sizes.name(name, found, place)),
+                (False, lambda sizes, found, place: sizes.at_least(least(sizes), bound, found, place)),
+            ]
+    assert not isinstance(dim, (Fresh, Anything))
     expected = size_of(dim, attributes)
 
     def compare(sizes: Sizes, found: Dimension, place: AxisLabel) -> bool:
@@ -193,7 +189,7 @@ def compares(dim: Dim, attributes: Collection[str]) -> CheckSize | None:
         sizes.merge(size, found, dim, place)
         return True
 
-    return compare
+    return [(False, compare)]
 
 
 class OutputShape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from seqflow.shape.terms import Term
 from seqflow.signature.alike import TEXT, check_alike
 from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
-from seqflow.signature.bind_sizes import CheckSize, OutputShape, ReadAxis, Sizes, binds, compares
+from seqflow.signature.bind_sizes import AxisLabel, CheckSize, OutputShape, Sizes, read_axis
 from seqflow.signature.claims import Claims
-from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Dim, Signature
+from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Signature
 from seqflow.signature.limits import Scope, note_limits
 from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
@@ -32,21 +32,17 @@ class SpecReader:
     def __init__(self, signature: Signature, claims: Claims, attributes: Collection[str]) -> None:
         self.signature = signature
         self.claims = claims
-        self.binding = {one.name: _read(one, binds, attributes) for one in signature.input_arguments}
-        self.computed = {one.name: _read(one, compares, attributes) for one in signature.input_arguments}
+        self.checks = {
+            argument.name: [
+                (axis.key, axis.first, *read)
+                for axis in argument.axes
+                for read in read_axis(axis.dim, attributes)
+            ]
+            for argument in signature.input_arguments
+        }
         self.shapes = {
             argument.name: OutputShape(argument.dims, attributes) for argument in signature.output_arguments
         }
-
-
-def _read(
-    argument: Argument,
-    read: Callable[[Dim, Collection[str]], CheckSize | None],
-    attributes: Collection[str],
-) -> list[ReadAxis]:
-    """The axes of an input of which something has to be done, and what."""
-    found = [(axis.key, axis.first, read(axis.dim, attributes)) for axis in argument.axes]
-    return [(key, first, check) for key, first, check in found if check is not None]
 
 
 def bind_specs(
@@ -73,23 +69,21 @@ def bind_specs(
     guards: Guards = []
     sizes = Sizes(attributes, equalities, guards)
     spaces = RowSpaces(op, signature, reader.claims, attributes, equalities, guards, facts)
-    for one in inputs:
-        _check_input(one)
-    for one in inputs:
-        spec = one.spec
+    later: list[tuple[CheckSize, Any, AxisLabel, Mapping[str, str]]] = []
+    for argument, spec, label, _, tensors in inputs:
+        dimensions = spec.shape.dimensions
+        rank = None if dimensions is None else len(dimensions)
         if spec.axes:
-            rank = None if spec.shape.dimensions is None else len(spec.shape.dimensions)
-            spaces.input(one.argument, spec.axes, rank, one.label, one.names)
-        for axis in reader.binding[one.argument.name] if spec.shape.dimensions is not None else ():
-            _check_axis(one, axis, sizes)
-    later = [  # of all inputs the names first: sizes are computed from them
-        (one, axis)
-        for one in inputs
-        if one.spec.shape.dimensions is not None
-        for axis in reader.computed[one.argument.name]
-    ]
-    while later:  # a size that is solved may be what another one is computed from
-        unknown = [pair for pair in later if _check_axis(*pair, sizes) is False]
+            spaces.input(argument, spec.axes, rank, label, tensors)
+        if dimensions is not None and rank is not None:
+            for key, first, at_once, check in reader.checks[argument.name]:
+                place = label, first if first >= 0 else first + rank
+                if at_once:
+                    check(sizes, dimensions[key], place)
+                else:  # it may be computed from the name of another input
+                    later.append((check, dimensions[key], place, tensors))
+    while later:  # and what is solved may be what another size is computed from
+        unknown = [one for one in later if sizes.is_unknown(*one)]
         if len(unknown) == len(later):
             break
         later = unknown
@@ -109,27 +103,18 @@ def bind_specs(
     return outputs, guards
 
 
-def _check_input(one: BoundInput) -> None:
-    """Check dtype and rank, of all inputs before rows and sizes meet."""
+def _checked(one: BoundInput) -> BoundInput:
+    """The input; OpTypeError and ShapeError for its dtype and rank, which come before rows and sizes of all."""
     argument, spec, label, _, _ = one
-    kinds = argument.kinds
+    kinds, shape = argument.kinds, spec.shape
     fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
     if not fits:
         raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
-    dimensions = spec.shape.dimensions
-    if dimensions is None:
-        return
-    rank = len(dimensions)
-    if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
+    more = 0 if shape.dimensions is None else len(shape.dimensions) - argument.rank
+    if more and (more < 0 or argument.rest is None):
         wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
-        raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
-
-
-def _check_axis(one: BoundInput, axis: ReadAxis, sizes: Sizes) -> bool | None:
-    key, first, check = axis
-    dimensions: Any = one.spec.shape.dimensions
-    sizes.tensors = one.names
-    return check(sizes, dimensions[key], (one.label, first if first >= 0 else first + len(dimensions)))
+        raise ShapeError(f"{label} has shape {shape}, expected {wanted} dimensions ({argument})")
+    return one
 
 
 def _outputs(
@@ -173,7 +158,7 @@ def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[st
         if isinstance(item, Argument):
             spec = specs.get(item.name)
             if isinstance(spec, TensorSpec):
-                found.append(BoundInput(item, spec, item.name, single[item.name], single))
+                found.append(_checked(BoundInput(item, spec, item.name, single[item.name], single)))
             continue
         columns = [(a, _listed(specs, a.name), list(names[a.name])) for a in item.arguments]
         counts = {a.name: len(column) for a, column, _ in columns}
@@ -183,7 +168,8 @@ def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[st
         for i in range(len(columns[0][1])):
             own = dict(single) | {a.name: tensors[i] for a, _, tensors in columns}
             found += [
-                BoundInput(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns
+                _checked(BoundInput(a, given[i], f"{a.name}[{i}]", tensors[i], own))
+                for a, given, tensors in columns
             ]
     return found
 

@@ -78,8 +78,8 @@ def parse(text: str) -> Signature:
     outputs, limits = _outputs(reader)
     signature = Signature(reader.text, inputs_text, inputs, outputs, limits)
     _check_names(signature)
-    _check_optional(signature)
     _check_alike(signature)
+    _check_optional(signature)
     _check_pointing(signature)
     _check_values(signature)
     return _mark_lengths(signature)
@@ -108,19 +108,18 @@ def _check_names(signature: Signature) -> None:
 
 
 def _check_optional(signature: Signature) -> None:
-    """Only inputs that are no lists may be optional, and they stand last: calls give inputs by position."""
-    may_be = [isinstance(item, Argument) and item.optional for item in signature.inputs]
+    """Inputs that are optional stand last, since calls give inputs by position; lists and outputs never are."""
+    flags = [isinstance(item, Argument) and item.optional for item in signature.inputs]
     optional = [a.name for a in (*signature.input_arguments, *signature.output_arguments) if a.optional]
-    if len(optional) > sum(may_be):
-        wrong = next(name for name in optional if name in signature.listed or name not in signature.arguments)
-        kind = "a list" if wrong in signature.listed else "an output"
-        raise OpError(f"signature: {wrong} is {kind}, which cannot be optional\n  {signature.text}")
-    if may_be != sorted(may_be):
-        in_order = sorted(signature.inputs, key=lambda item: isinstance(item, Argument) and item.optional)
+    if len(optional) > sum(flags):
         raise OpError(
-            f"signature: {optional[0]} is optional and stands before inputs that are required\n"
-            f"  write optional inputs last: {', '.join(map(str, in_order))}"
+            f"signature: {optional[-1]} is in a list, or an output: neither is optional\n  {signature.text}"
         )
+    if flags != sorted(flags):
+        last = ", ".join(
+            map(str, sorted(signature.inputs, key=lambda item: isinstance(item, Argument) and item.optional))
+        )
+        raise OpError(f"signature: {optional[0]} is optional, inputs after it are required\n  write {last}")
 
 
 def _check_alike(signature: Signature) -> None:
