@@ -48,20 +48,7 @@ def infer(
     """The outputs' specs: as the signature says, and then as the op's shape function does."""
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
-    return _infer(op, specs, attributes, values, names, results, equalities, _held(specs))
-
-
-def check_specs(op: OpDef, specs: Specs) -> None:
-    """Raise OpTypeError for a required input that is missing, and for what is not a spec, or not a list of them."""
-    for name, argument in op.signature.arguments.items():
-        given, in_list = specs.get(name), name in op.signature.listed
-        fits = isinstance(given, (list, tuple) if in_list else TensorSpec)
-        if name not in specs and argument.optional:
-            continue
-        if not fits or (in_list and not all(isinstance(one, TensorSpec) for one in given)):  # type: ignore[union-attr]
-            found = f"{given!r:.60} ({type(given).__name__})" if name in specs else "missing"
-            expected = "a list of TensorSpecs" if in_list else "a TensorSpec"
-            raise OpTypeError(f"{name} is {found}, expected {expected}\n  {op.signature}").in_op(op.name)
+    return _infer(op, specs, attributes, values, names, results, equalities, _held(op, specs))
 
 
 def _infer(
@@ -143,7 +130,7 @@ def _alone(
     known: Equalities,
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
-    holds = _held(specs)
+    holds = _held(op, specs)
     rows_matter = holds.rows or holds.points
     found = _infer(op, specs, attributes, values, names, results, known, holds, rows_matter)
     for spec in found.outputs:
@@ -165,10 +152,21 @@ class _Held(NamedTuple):
     """Whether some are not terms yet."""
 
 
-def _held(specs: Specs) -> _Held:
+def _held(op: OpDef, specs: Specs) -> _Held:
+    """Look through the specs; OpTypeError where one is missing, or is not what the op takes."""
     rows = points = undeclared = False
-    for spec in specs.values():
-        for one in (spec,) if isinstance(spec, TensorSpec) else spec:
+    listed = op.signature.listed
+    if not op.required_inputs <= specs.keys():
+        missing = next(
+            name for name in op.signature.arguments if name in op.required_inputs.difference(specs)
+        )
+        raise OpTypeError(f"{missing} is missing\n  {op.signature}")
+    for name, given in specs.items():
+        is_list = isinstance(given, (list, tuple))
+        for one in given if is_list else (given,):
+            if is_list is not (name in listed) or not isinstance(one, TensorSpec):
+                expected = "a list of TensorSpecs" if name in listed else "a TensorSpec"
+                raise OpTypeError(f"{name} is {given!r:.60} ({type(given).__name__}), expected {expected}")
             if one.points is not None:
                 points, undeclared = True, undeclared or type(one.points) is not Term
             for axis in one.axes:

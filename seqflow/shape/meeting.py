@@ -41,7 +41,7 @@ def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin:
 
 
 def _made_alike(one: Term, other: Term) -> bool:
-    """Whether two spaces are the same slice, or join, of other rows; steps may be shifted, each meets the next then."""
+    """Whether two spaces are the same slice, or join, of other rows; steps may be shifted: each meets the next."""
     return (
         one.kind == other.kind in ("sliced", "joined")
         and len(one.args) == len(other.args)
