@@ -162,9 +162,9 @@ def _held(op: OpDef, specs: Specs) -> _Held:
         )
         raise OpTypeError(f"{missing} is missing\n  {op.signature}")
     for name, given in specs.items():
-        is_list = isinstance(given, (list, tuple))
-        for one in given if is_list else (given,):
-            if is_list is not (name in listed) or not isinstance(one, TensorSpec):
+        is_list = name in listed
+        for one in given if is_list and isinstance(given, (list, tuple)) else (given,):
+            if type(one) is not TensorSpec or (is_list and one is given):
                 expected = "a list of TensorSpecs" if name in listed else "a TensorSpec"
                 raise OpTypeError(f"{name} is {given!r:.60} ({type(given).__name__}), expected {expected}")
             if one.points is not None:

@@ -10,13 +10,8 @@ Merge = Callable[[Dimension, Dimension], Dimension]
 """Says what is known of two sizes that have to be the same."""
 
 
-def merge_rows(merge: Merge, left: Dimension, right: Dimension) -> Dimension:
-    """The size of an axis of rows, or steps: both sizes, where only a static 1 is repeated."""
-    return right if left == 1 else left if right == 1 else merge(left, right)
-
-
 def repeat_size(equalities: Equalities, merge: Merge, left: Dimension, right: Dimension) -> Dimension:
-    """The size of any other axis; where one of the two may be 1, it covers what comes out either way."""
+    """The size of an axis without rows; where one of the two may be 1, it covers what comes out either way."""
     a, b = equalities.resolve(left), equalities.resolve(right)
     if a == 1 or b == 1:
         return right if a == 1 else left

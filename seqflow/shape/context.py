@@ -9,7 +9,7 @@ import numpy as np
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.shape.arithmetic import Comparison
-from seqflow.shape.broadcasting import merge_rows, repeat_size
+from seqflow.shape.broadcasting import repeat_size
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guard, Guards, InferredOutput
@@ -686,7 +686,9 @@ class InferenceContext:
         """Whose rows an axis, counted from the end, holds, and its size."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
         opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
-        repeated = any(size != 1 for size in _along(parts, axis))  # then a size of 1 is, whatever rows it has
+        sizes = [
+            size for size in _along(parts, axis) if size != 1
+        ]  # a size of 1 is repeated, whatever rows it has
         found: list[tuple[Key, int]] = []
         for key, shape in parts.items():
             own = len(shape) + axis
@@ -702,18 +704,19 @@ class InferenceContext:
                     self.merge(shape[axis], 1)
                 continue
             found.append((key, own))
-        sizes = [size for key, own in found if (size := self.input(key)[own]) != 1]
         same = all(size is sizes[0] or self._are_equal(sizes[0], size) for size in sizes[1:])
         unsure = [] if same else [place for place in found if self._may_be_one_row(*place)]
-        rows = self.merge_axes([place for place in found if place not in unsure], repeated)
+        rows = self.merge_axes([place for place in found if place not in unsure], bool(sizes))
         result = self.results.get(0, self.op_name)
         if rows is None:  # of rows that may be repeated: the result holds what it meets, as they do
             name = f"{result}.shape[{axis + rank}]" if axis + rank else result
             made = self.equalities.terms.make("variable", name) if unsure else None
             return made, self._repeated_size(parts, axis)
         count = len(self.guards)
-        kept = {key: shape for key, shape in parts.items() if (key, len(shape) + axis) not in unsure}
-        size = reduce(partial(merge_rows, self.merge), _along(kept, axis))
+        if unsure:
+            kept = {key: shape for key, shape in parts.items() if (key, len(shape) + axis) not in unsure}
+            sizes = [size for size in _along(kept, axis) if size != 1]
+        size = reduce(self.merge, sizes) if sizes else Dimension(1)
         if (
             not same and count == len(self.guards) and size.may_be(1)
         ):  # one row may not be repeated for others
@@ -726,9 +729,9 @@ class InferenceContext:
 
     def _may_be_one_row(self, key: Key, axis: int) -> bool:
         """Whether an axis holds rows of which nobody declared what they are, and there may be one, to be repeated."""
-        rows, size = self._held(key, axis), self.equalities.resolve(self.input(key)[axis])
+        rows, size = self._held(key, axis), self.input(key)[axis]
         is_open = rows is not None and self.equalities.terms.find(rows).kind == "variable"
-        return is_open and size.is_dynamic and size.may_be(1)
+        return is_open and size.is_dynamic and self.equalities.resolve(size).may_be(1)
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
         """The error for rows that would be repeated along an axis of another input."""
