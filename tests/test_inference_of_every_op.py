@@ -1,6 +1,7 @@
 """Inference and calls agree: on every op, for specs that say all of the inputs, a part, or nothing."""
 
 import numpy as np
+import pytest
 from every_op import EXAMPLES, each, every_op, flat, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,3 +59,54 @@ def test_what_a_call_takes_inference_takes_and_every_result_fits_its_spec(op, da
     for guard in inferred.guards:
         sides = [guard.left.evaluate(values), guard.right.evaluate(values)]
         assert None in sides or sides[0] == sides[1], guard
+
+
+def inferred_or_refused(op, specs, attributes):
+    try:
+        return op.infer(specs, attributes).outputs
+    except sf.SeqflowError as error:
+        assert op.name in str(error)
+        return None
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=1)
+def test_inference_asks_for_each_required_input_and_for_lists_where_lists_are_due(op, data):
+    inputs, attributes = data.draw(calls(op))
+    specs = each(inputs, lambda array: TensorSpec.of(np.asarray(array)))
+    for argument in op.signature.input_arguments:
+        name = argument.name
+        if not argument.optional:
+            without = {key: spec for key, spec in specs.items() if key != name}
+            with pytest.raises(sf.SeqflowError, match=f"{name} is missing"):
+                op.infer(without, attributes)
+        if name in specs:
+            one = specs[name][0] if isinstance(specs[name], list) else specs[name]
+            wrong = one if isinstance(specs[name], list) else [one]
+            for bad in (wrong, None, "float32{3}"):
+                with pytest.raises(sf.OpTypeError, match=f"{name} is "):
+                    op.infer({**specs, name: bad}, attributes)
+
+
+DTYPES = ("bool", "int8", "uint64", "float16", "float64", "datetime64[s]", "timedelta64[ms]", "U3", "S2")
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_unlike_dtypes_give_a_result_or_our_error_and_what_inference_refuses_calls_refuse(op, data):
+    inputs, attributes = data.draw(calls(op))
+    inputs = each(inputs, np.asarray)
+    for name in inputs:
+        dtype = data.draw(st.sampled_from((None, *DTYPES)))
+        if dtype is not None:
+            inputs |= each({name: inputs[name]}, lambda array, dtype=dtype: np.zeros(array.shape, dtype))
+    outputs = inferred_or_refused(op, each(inputs, TensorSpec.of), attributes)
+    try:
+        found = results(op, inputs, attributes)
+    except sf.SeqflowError:
+        return
+    assert outputs is not None
+    for spec, array in zip(outputs, found, strict=True):
+        assert spec.dtype == array.dtype or spec.dtype.kind == array.dtype.kind
