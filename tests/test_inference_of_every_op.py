@@ -9,6 +9,7 @@ from strategies.calls import calls
 
 import seqflow as sf
 from seqflow import TensorSpec
+from seqflow.errors import OpTypeError
 from seqflow.shape import Dimension
 
 
@@ -61,14 +62,6 @@ def test_what_a_call_takes_inference_takes_and_every_result_fits_its_spec(op, da
         assert None in sides or sides[0] == sides[1], guard
 
 
-def inferred_or_refused(op, specs, attributes):
-    try:
-        return op.infer(specs, attributes).outputs
-    except sf.SeqflowError as error:
-        assert op.name in str(error)
-        return None
-
-
 @every_op
 @given(data=st.data())
 @settings(max_examples=1)
@@ -85,7 +78,7 @@ def test_inference_asks_for_each_required_input_and_for_lists_where_lists_are_du
             one = specs[name][0] if isinstance(specs[name], list) else specs[name]
             wrong = one if isinstance(specs[name], list) else [one]
             for bad in (wrong, None, "float32{3}"):
-                with pytest.raises(sf.OpTypeError, match=f"{name} is "):
+                with pytest.raises(OpTypeError, match=f"{name} is "):
                     op.infer({**specs, name: bad}, attributes)
 
 
@@ -102,11 +95,15 @@ def test_unlike_dtypes_give_a_result_or_our_error_and_what_inference_refuses_cal
         dtype = data.draw(st.sampled_from((None, *DTYPES)))
         if dtype is not None:
             inputs |= each({name: inputs[name]}, lambda array, dtype=dtype: np.zeros(array.shape, dtype))
-    outputs = inferred_or_refused(op, each(inputs, TensorSpec.of), attributes)
+    try:
+        outputs = op.infer(each(inputs, TensorSpec.of), attributes).outputs
+    except sf.SeqflowError:
+        with pytest.raises(sf.SeqflowError):
+            results(op, inputs, attributes)
+        return
     try:
         found = results(op, inputs, attributes)
-    except sf.SeqflowError:
+    except sf.SeqflowError:  # of their values
         return
-    assert outputs is not None
     for spec, array in zip(outputs, found, strict=True):
         assert spec.dtype == array.dtype or spec.dtype.kind == array.dtype.kind

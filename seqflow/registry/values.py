@@ -168,13 +168,15 @@ def _folded(term: Term, fold: Callable[[int, int], int], equalities: Equalities)
     """Lengths that two numbers in a row are combined with, combined with one: `n + 1 + 2` is `n + 3`."""
     terms = equalities.terms
     of, number = _with_number(term, terms)
-    for inner in terms.members(of) if of is not None and number is not None else ():
+    if of is None or number is None:
+        return None
+    for inner in terms.members(of):
         if inner.kind == "commutative" and inner.data == term.data:
             lengths, known = _with_number(inner, terms)
             if lengths is not None and known is not None and terms.find(lengths).vector is not None:
                 return terms.make(
                     "commutative", term.data, lengths, _literal(fold(known, number), equalities)
-                )  # type: ignore[arg-type]
+                )
     return None
 
 

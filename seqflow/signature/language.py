@@ -499,7 +499,8 @@ def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
                 return None
             if symbol == "//" and b == 0:
                 raise ShapeError(f"{size} divides by 0: {right} is 0, expected 1 or more")
-            return OPERATORS[symbol](a, b)
+            found: int = OPERATORS[symbol](a, b)
+            return found
         case Count(of=of):
             return count_of(known[of]) if of in known else known.get(size)
     return None
