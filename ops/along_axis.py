@@ -4,7 +4,7 @@ The ops here know nothing of lengths. Where row i of the result is still row i o
 and lengths that describe the input's rows describe those of the result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from seqflow.errors import OpError, OpIndexError, ShapeError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
-from seqflow.registry import op
+from seqflow.registry import get, op
 from seqflow.signature import CountOrSizes, Ints, Sizes
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext
+    from seqflow.shape.terms import Term
 
 
 # Joining and repeating
@@ -108,7 +109,7 @@ def _infer_split(ctx: "InferenceContext") -> None:
     for i, size in enumerate(_part_sizes(ctx, x[along], along, parts)):
         start, stop = ctx.value(first), ctx.value(first + size)
         by = (start, stop, 1) if isinstance(parts, tuple) else ("part", parts, i)
-        part = ctx.selected(axes[along], x[along], by, start, stop) if ctx.num_outputs > 1 else axes[along]
+        part = _selected(ctx, axes[along], x[along], by, start, stop) if ctx.num_outputs > 1 else axes[along]
         first = first + size
         ctx.set_output(i, ctx.replace_dim(x, along, size), axes=[*axes[:along], part, *axes[along + 1 :]])
 
@@ -211,8 +212,34 @@ def _infer_slice(ctx: "InferenceContext") -> None:
         if not (part.step == 1 and sizes[axis] == x[axis] and x[axis].is_named):
             start = part.start if part.step == 1 else None
             by = part.start, part.stop, part.step
-            held[axis] = ctx.selected(held[axis], x[axis], by, start, part.stop)
+            held[axis] = _selected(ctx, held[axis], x[axis], by, start, part.stop)
     ctx.set_output(0, sizes, axes=held)
+
+
+def _selected(
+    ctx: "InferenceContext",
+    held: "Term | None",
+    size: "Dimension",
+    by: Hashable,
+    start: int | None,
+    stop: int | None,
+) -> "Term | None":
+    """What a slice takes of an axis; the first k steps are those padded for `minimum(lengths, k)`."""
+    from seqflow.registry.values import output_value
+    from seqflow.shape.terms import literal
+
+    selected, terms = ctx.selected(held, size, by, start, stop), ctx.equalities.terms
+    steps = None if held is None else terms.find(held)
+    if steps is not None and steps.kind == "steps" and start is not None and stop is not None:
+        from_front = steps.data == "right" and start == 0 <= stop < _END
+        if from_front or (steps.data == "left" and start < 0 and stop >= _END):
+            minimum, most = get("minimum"), terms.make("literal", literal(stop if from_front else -start))
+            inputs = {"x": steps.args[0], "y": most}
+            lengths = output_value(minimum, "result", 0, inputs, minimum.complete({}), ctx.equalities)
+            first = terms.steps(lengths, str(steps.data))
+            ctx.equalities.unite(first, selected, ctx.op_name)  # type: ignore[arg-type]
+            return first
+    return selected
 
 
 def _sliced(size: "Dimension", part: slice) -> "Dimension":

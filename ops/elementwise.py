@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,7 @@ _COMMUTATIVE = {
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
     "minimum", "mul", "not_equal",
 }  # fmt: skip
+_FOLDS: Mapping[str, Callable[[int, int], int]] = {"add": add, "maximum": max, "minimum": min}
 _CHOOSES = {
     "where": ("x", "y"), "maximum": ("x", "y"), "minimum": ("x", "y"), "clip": ("x", "low", "high"),
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), ("x",)),
@@ -78,7 +80,7 @@ def _declare(row: Function) -> OpDef:
 
 def _claims_of(name: str) -> Claims:
     commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
-    return Claims(commutes=commutes, moves=moves) if commutes or moves else NONE
+    return Claims(commutes=commutes, fold=_FOLDS.get(name), moves=moves) if commutes or moves else NONE
 
 
 def _gradients_of(row: Function) -> Gradients:

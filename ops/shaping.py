@@ -239,7 +239,9 @@ def _infer_squeeze(ctx: "InferenceContext") -> None:
     else:
         gone = positive_axes("axis", axis, len(x))
         for i in gone:
-            _check_one(i, ctx.merge(x[i], 1) if x[i].may_be(1) else x[i])
+            if not ctx.equalities.resolve(x[i]).may_be(1):
+                _check_one(i, x[i])
+            ctx.merge(x[i], 1)
     rest = [i for i in range(len(x)) if i not in gone]
     held = ctx.axes("x")
     ctx.set_output(0, [x[i] for i in rest], axes=[held[i] for i in rest])

@@ -178,10 +178,10 @@ def _plan_without_sizes(net: Net, structure: Structure) -> NetPlan | None:
 def _structure(
     tensors: Mapping[str, Array], parents: Mapping[str, Any], with_sizes: bool = False
 ) -> Structure:
-    """Dtypes, ranks, parents and sizes: of rows with a parent those of each row, of others which are 1."""
+    """Dtypes, ranks, parents and sizes: of rows with a parent those of each row, of others which are 0 or 1."""
     return tuple([
         (name, array.dtype, array.ndim, parents[name],
-         tuple([1 if size == 1 else size if i and with_sizes else None for i, size in enumerate(array.shape)])
+         tuple([size if size < 2 or (i and with_sizes) else None for i, size in enumerate(array.shape)])
          if parents[name] is _UNKNOWN else (None, *array.shape[1:])[:array.ndim])
         for name, array in tensors.items()
     ])  # fmt: skip
@@ -192,7 +192,10 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
     own = OwnRows("the record")
     specs = {}
     for name, dtype, rank, parent, known in structure:
-        sizes = [Dimension.dynamic() if size is None else Dimension(size) for size in known]
+        least = (
+            2 if parent is _UNKNOWN else 0
+        )  # a size of 1 is repeated where it meets others: it is told apart
+        sizes = [Dimension(least, None) if size is None else Dimension(size) for size in known]
         shape = PartialShape(sizes).named(name)
         if parent is None or parent is _UNKNOWN:
             specs[name] = TensorSpec(dtype, shape, own if rank and parent is None else None)

@@ -51,9 +51,7 @@ class Lifted:
         self.brought = brought_lengths(op)
         self.positional = tuple(a.name for a in arguments if a.name not in self.brought)
         self.inputs = frozenset(a.name for a in arguments)
-        self.lists = frozenset(
-            a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
-        )
+        self.lists = op.signature.listed
         self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
         self.detailed = op.shape is not None
         self.many_outputs = any(isinstance(item, Repeated) for item in op.signature.outputs)

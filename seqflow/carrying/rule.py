@@ -19,7 +19,7 @@ from seqflow.errors import LodError, SeqflowError
 from seqflow.registry import OpDef
 from seqflow.registry.inference import infer_rows
 from seqflow.signature import Argument, Described, Repeated
-from seqflow.signature.language import Name
+from seqflow.signature.language import Anything, Name
 from seqflow.signature.rows import dividing, name_outputs
 
 Slot = str | tuple[str, int]
@@ -139,9 +139,6 @@ class _LengthSources:
         self.op = op
         self.kinds = kinds
         self.arguments = {argument.name: argument for argument in op.signature.input_arguments}
-        self.listed = {
-            a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
-        }
         self.supplied: dict[Slot, OuterLevels] = {}
         self.compared: dict[Slot, OuterLevels] = {}
         self.equal: list[tuple[OuterLevels, OuterLevels]] = []
@@ -169,7 +166,7 @@ class _LengthSources:
         of = dividing(self.arguments[name_of(slot)])
         if of not in self.arguments:
             return None
-        return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
+        return (of, slot[1]) if of in self.op.signature.listed and not isinstance(slot, str) else of
 
     def give(self, slot: Slot, outer: OuterLevels) -> None:
         """Say what describes the rows of an input."""
@@ -180,9 +177,12 @@ class _LengthSources:
             self.supply(lengths, outer)
             return
         argument = self.arguments[name_of(slot)]
-        if argument.row_name is not None:
-            self.agree(self.named.setdefault(argument.row_name, outer), outer)
-            self.rows[slot] = self.named[argument.row_name]
+        name = argument.row_name
+        if self.op.shape is None and argument.rest == 0:  # `*d` is the same rows where a name would be
+            name = str(argument.dims[0])
+        if name is not None:
+            self.agree(self.named.setdefault(name, outer), outer)
+            self.rows[slot] = self.named[name]
         elif _has_any_shape(argument):
             self.rows[slot] = outer
         elif argument.is_lengths:
@@ -384,5 +384,5 @@ def gives_sequence(op: OpDef) -> bool:
 
 
 def _has_any_shape(argument: Argument) -> bool:
-    """Whether a shape function has to say which axis of the argument is which: `x[*d]`."""
-    return argument.rest == 0
+    """Whether a shape function has to say which axis of the argument is which: `x[*d]`, `x[_, *d]`."""
+    return argument.rest == 0 or isinstance(next(iter(argument.dims), None), Anything)

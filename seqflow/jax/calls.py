@@ -25,7 +25,7 @@ Key = tuple[tuple[str, Any], ...]
 
 def why_not(op: OpDef) -> str | None:
     """The reason why an op cannot be called from jax; None where it can."""
-    if op.signature.takes_lists or op.signature.gives_lists or op.variadic:
+    if op.signature.listed or op.signature.gives_lists or op.variadic:
         return "it takes or gives lists, or any number of arrays"
     odd = next((one.name for one in op.attributes if one.kind == "object" and one.name != "out"), None)
     if odd is not None:

@@ -21,7 +21,7 @@ _TEMPLATE = """\
 def {name}({parameters}):
 {renamed}    try:
         fits = {condition}
-    except (KernelError, TypeError, ValueError):
+    except (KernelError, TypeError, ValueError, ZeroDivisionError):
         fits = False
     try:
         if not fits:

@@ -26,7 +26,7 @@ FileCheck = Callable[[Mapping[str, Any]], None]
 
 def family_of(function: Callable[..., Any]) -> str | None:
     """The module of `seqflow.ops` that a function is defined in; None for a user's own."""
-    package, _, module = function.__module__.rpartition(".")
+    package, _, module = (function.__module__ or "").rpartition(".")
     return module if package == "seqflow.ops" else None
 
 
@@ -74,6 +74,12 @@ class OpDef:
     @cached_property
     def input_names(self) -> frozenset[str]:
         return frozenset(argument.name for argument in self.signature.input_arguments)
+
+    @cached_property
+    def required_inputs(self) -> frozenset[str]:
+        return frozenset(
+            argument.name for argument in self.signature.input_arguments if not argument.optional
+        )
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
@@ -161,10 +167,10 @@ class OpDef:
         wrong = next((name for name in given if name not in known), None)
         if wrong is not None:
             takes = ", ".join(known) or "none"
-            raise OpTypeError(
-                f"{self.name}: there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}"
-                f"\n  {self.signature}"
+            message = (
+                f"there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}\n  {self.signature}"
             )
+            raise OpTypeError(message).in_op(self.name)
 
     def infer(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqflow.errors import OpTypeError
 from seqflow.registry.moved_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
@@ -47,7 +48,7 @@ def infer(
     """The outputs' specs: as the signature says, and then as the op's shape function does."""
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
-    return _infer(op, specs, attributes, values, names, results, equalities, _held(specs))
+    return _infer(op, specs, attributes, values, names, results, equalities, _held(op, specs))
 
 
 def _infer(
@@ -129,7 +130,7 @@ def _alone(
     known: Equalities,
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
-    holds = _held(specs)
+    holds = _held(op, specs)
     rows_matter = holds.rows or holds.points
     found = _infer(op, specs, attributes, values, names, results, known, holds, rows_matter)
     for spec in found.outputs:
@@ -151,10 +152,21 @@ class _Held(NamedTuple):
     """Whether some are not terms yet."""
 
 
-def _held(specs: Specs) -> _Held:
+def _held(op: OpDef, specs: Specs) -> _Held:
+    """Look through the specs; OpTypeError where one is missing, or is not what the op takes."""
     rows = points = undeclared = False
-    for spec in specs.values():
-        for one in (spec,) if isinstance(spec, TensorSpec) else spec:
+    listed = op.signature.listed
+    if not op.required_inputs <= specs.keys():
+        missing = next(
+            name for name in op.signature.arguments if name in op.required_inputs.difference(specs)
+        )
+        raise OpTypeError(f"{missing} is missing\n  {op.signature}")
+    for name, given in specs.items():
+        is_list = name in listed
+        for one in given if is_list and isinstance(given, (list, tuple)) else (given,):
+            if type(one) is not TensorSpec or (is_list and one is given):
+                expected = "a list of TensorSpecs" if name in listed else "a TensorSpec"
+                raise OpTypeError(f"{name} is {given!r:.60} ({type(given).__name__}), expected {expected}")
             if one.points is not None:
                 points, undeclared = True, undeclared or type(one.points) is not Term
             for axis in one.axes:

@@ -81,7 +81,7 @@ def output_value(
     else:
         given = tuple(inputs)
         depends = _flat(inputs.values()) if depends is None else depends
-    if signature.takes_lists:
+    if signature.listed:
         given = tuple([(name, len(v)) if isinstance(v := inputs[name], list) else name for name in given])
     alone = "" if len(signature.outputs) == 1 else output
     label = f"{output}.{repetition}" if signature.gives_lists else alone
@@ -142,6 +142,10 @@ def _claim(
         equalities.all_declared or not _is_of_one(op.signature.definitions[output], inputs)
     ):
         equalities.unite(term, definition(inputs, attributes, equalities), op.name)
+    if claims.fold is not None and term.kind == "commutative":
+        folded = _folded(term, claims.fold, equalities)
+        if folded is not None:
+            equalities.unite(term, folded, op.name)
     masked = claims.masks.get(output)
     if masked is not None:
         width = attributes.get("max_length")
@@ -158,6 +162,35 @@ def _claim(
         given_back = _given_back(op, output, inputs, attributes, equalities)
         if given_back is not None:
             equalities.unite(term, given_back, op.name)
+
+
+def _folded(term: Term, fold: Callable[[int, int], int], equalities: Equalities) -> Term | None:
+    """Lengths that two numbers in a row are combined with, combined with one: `n + 1 + 2` is `n + 3`."""
+    terms = equalities.terms
+    of, number = _with_number(term, terms)
+    if of is None or number is None:
+        return None
+    for inner in terms.members(of):
+        if inner.kind == "commutative" and inner.data == term.data:
+            lengths, known = _with_number(inner, terms)
+            if lengths is not None and known is not None and terms.find(lengths).vector is not None:
+                return terms.make(
+                    "commutative", term.data, lengths, _literal(fold(known, number), equalities)
+                )
+    return None
+
+
+def _with_number(call: Term, terms: Terms) -> tuple[Term | None, int | None]:
+    """The operand of a call that is not a number, and the one that is."""
+    numbers = [_number(one, terms) for one in call.args]
+    if len(numbers) != 2 or (numbers[0] is None) == (numbers[1] is None):
+        return None, None
+    return (call.args[1], numbers[0]) if numbers[1] is None else (call.args[0], numbers[1])
+
+
+def _number(term: Term, terms: Terms) -> int | None:
+    found = (one.data[1] for one in terms.members(term) if one.kind == "literal" and one.data[0] == "int")
+    return next(found, None)
 
 
 def _is_of_one(definition: Value, inputs: Inputs) -> bool:

@@ -1,16 +1,18 @@
 """InferenceContext: the inputs of an op for its shape function, which sets the outputs there."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.shape.broadcasting import broadcast_shapes
+from seqflow.shape.arithmetic import Comparison
+from seqflow.shape.broadcasting import repeat_size
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guards, InferredOutput
+from seqflow.shape.guards import Guard, Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
@@ -666,21 +668,27 @@ class InferenceContext:
             return PartialShape.dynamic(), () if rows is None else (rows,)
         rank = max(map(len, parts.values()), default=0)
         if not any(self._axes.get(self._inputs.position(key)) for key in parts):
-            return broadcast_shapes(list(parts.values()), (), self.equalities, self.merge), ()
+            return PartialShape([self._repeated_size(parts, axis - rank) for axis in range(rank)]), ()
         with self._unchanged_on_error():
-            axes = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
-            held = [axis for axis, space in enumerate(axes) if space is not None]
-            shape = broadcast_shapes(list(parts.values()), held, self.equalities, self.merge)
+            found = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
+        axes = [rows for rows, _ in found]
         while axes and axes[-1] is None:
             axes.pop()
-        return shape, tuple(axes)
+        return PartialShape([size for _, size in found]), tuple(axes)
 
-    def _broadcast_axis(self, parts: Mapping[Key, PartialShape], axis: int, rank: int) -> Term | None:
-        """Whose rows an axis, counted from the end, holds."""
+    def _repeated_size(self, parts: Mapping[Key, PartialShape], axis: int) -> Dimension:
+        """The size of an axis without rows, counted from the end."""
+        return reduce(partial(repeat_size, self.equalities, self.merge), _along(parts, axis))
+
+    def _broadcast_axis(
+        self, parts: Mapping[Key, PartialShape], axis: int, rank: int
+    ) -> tuple[Term | None, Dimension]:
+        """Whose rows an axis, counted from the end, holds, and its size."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
         opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
-        sizes = [shape[axis] for shape in parts.values() if len(shape) >= -axis]
-        repeated = any(size != 1 for size in sizes)  # then a size of 1 is, whatever rows it has
+        sizes = [
+            size for size in _along(parts, axis) if size != 1
+        ]  # a size of 1 is repeated, whatever rows it has
         found: list[tuple[Key, int]] = []
         for key, shape in parts.items():
             own = len(shape) + axis
@@ -691,10 +699,39 @@ class InferenceContext:
                 unknown = self.equalities.terms.find(space).kind == "variable"
                 other = next((one for one, size in longest if not unknown or size[axis] == 1), None)
                 if other is not None and shape[axis] != 1:
-                    raise self._rows_broadcast(key, space, other)
+                    if not unknown or not self.equalities.resolve(shape[axis]).may_be(1):
+                        raise self._rows_broadcast(key, space, other)
+                    self.merge(shape[axis], 1)
                 continue
             found.append((key, own))
-        return self.merge_axes(found, repeated)
+        same = all(size is sizes[0] or self._are_equal(sizes[0], size) for size in sizes[1:])
+        unsure = [] if same else [place for place in found if self._may_be_one_row(*place)]
+        rows = self.merge_axes([place for place in found if place not in unsure], bool(sizes))
+        result = self.results.get(0, self.op_name)
+        if rows is None:  # of rows that may be repeated: the result holds what it meets, as they do
+            name = f"{result}.shape[{axis + rank}]" if axis + rank else result
+            made = self.equalities.terms.make("variable", name) if unsure else None
+            return made, self._repeated_size(parts, axis)
+        count = len(self.guards)
+        if unsure:
+            kept = {key: shape for key, shape in parts.items() if (key, len(shape) + axis) not in unsure}
+            sizes = [size for size in _along(kept, axis) if size != 1]
+        size = reduce(self.merge, sizes) if sizes else Dimension(1)
+        if (
+            not same and count == len(self.guards) and size.may_be(1)
+        ):  # one row may not be repeated for others
+            origin = f"rows of the result, {' and '.join(str(self._place(*place)) for place in found)}"
+            self.guards.append(Guard(size, Dimension.axis_of(result, axis + rank), origin, is_checked=False))
+        return rows, size
+
+    def _are_equal(self, one: Dimension, other: Dimension) -> bool:
+        return self.equalities.compare(one, other) is Comparison.EQUAL
+
+    def _may_be_one_row(self, key: Key, axis: int) -> bool:
+        """Whether an axis holds rows of which nobody declared what they are, and there may be one, to be repeated."""
+        rows, size = self._held(key, axis), self.input(key)[axis]
+        is_open = rows is not None and self.equalities.terms.find(rows).kind == "variable"
+        return is_open and size.is_dynamic and self.equalities.resolve(size).may_be(1)
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
         """The error for rows that would be repeated along an axis of another input."""
@@ -788,6 +825,11 @@ class InferenceContext:
 
     def _wrong_rank(self, shape: PartialShape, expected: str) -> ShapeError:
         return self._error(f"{self._inputs.name_of(shape)} has rank {len(shape)}, expected {expected}")
+
+
+def _along(parts: Mapping[Key, PartialShape], axis: int) -> list[Dimension]:
+    """The sizes of an axis, counted from the end, in the shapes that have it."""
+    return [shape[axis] for shape in parts.values() if len(shape) >= -axis]
 
 
 class _Unchanged:

@@ -41,11 +41,15 @@ def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin:
 
 
 def _made_alike(one: Term, other: Term) -> bool:
-    """Whether two spaces are the same slice, or join, of other rows."""
+    """Whether two spaces are the same slice, or join, of other rows; steps may be shifted: each meets the next."""
     return (
         one.kind == other.kind in ("sliced", "joined")
         and len(one.args) == len(other.args)
-        and (one.data == other.data or (one.kind == "joined" and _may_be_alike(one, other)))
+        and (
+            one.data == other.data
+            or (one.kind == "joined" and _may_be_alike(one, other))
+            or one.args[0].kind == other.args[0].kind == "steps"
+        )
     )
 
 

@@ -37,7 +37,10 @@ def _advice(found: str, dtype: np.dtype[Any], first: str, expected: np.dtype[Any
     """A cast that loses nothing: of the narrower, or of both; where there is none, say what it would lose."""
     if {dtype.kind, expected.kind} <= {"U", "S"}:  # cast has no dtypes of text
         return f'convert both first: array.astype("{np.result_type(dtype, expected)}")'
-    wide = np.result_type(dtype, expected)
+    try:
+        wide = np.result_type(dtype, expected)
+    except TypeError:  # numbers and times have no common dtype
+        return f"no dtype holds {dtype} and {expected}: give both as one of them"
     if not (np.can_cast(dtype, wide, "safe") and np.can_cast(expected, wide, "safe")) or _is_inexact(
         wide, dtype, expected
     ):

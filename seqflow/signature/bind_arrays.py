@@ -35,8 +35,10 @@ from seqflow.signature.language import (
     Size,
     Sum,
     Value,
+    as_linear,
     evaluate,
     parts,
+    sizes_given,
 )
 from seqflow.signature.order import advice_on_order
 
@@ -67,7 +69,7 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
     if signature.alike:
         check_alike(signature, dtypes_of(signature, bound))
         bound = widen_texts(signature, bound)
-    _bind_all(signature.inputs, bound, _sizes_given(attributes))
+    _bind_all(signature.inputs, bound, sizes_given(attributes))
     return tuple(bound)
 
 
@@ -80,7 +82,7 @@ def bind_sizes(signature: Signature, inputs: Sequence[Any], attributes: Mapping[
         else next(remaining)
         for item in signature.inputs
     ]
-    known = _sizes_given(attributes)
+    known = sizes_given(attributes)
     _bind_all(signature.inputs, bound, known)
     return known
 
@@ -250,8 +252,11 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
                     _bind_rest(argument, axis, dim, size, known, origins)
                 case _:
                     later.append((argument, axis, dim, size))
-    for argument, axis, dim, size in later:
-        _check_size(argument, axis, dim, size, known, origins)
+    while later:  # a size that is solved may be what another one is computed from
+        unknown = [one for one in later if not _check_size(*one, known, origins)]
+        if len(unknown) == len(later):
+            return
+        later = unknown
 
 
 def total_of(name: str, lengths: Array) -> int:
@@ -286,7 +291,8 @@ def _bind_rest(
 
 def _check_size(
     argument: Argument, axis: int, dim: Dim, size: int, known: Known, origins: dict[object, str]
-) -> None:
+) -> bool:
+    """Whether the size is known, and so is the right one, or could be solved for a name."""
     place = f"{argument.name}.shape[{axis}]"
     if isinstance(dim, AtLeast):
         bound = evaluate(dim.bound, known)
@@ -294,14 +300,14 @@ def _check_size(
             raise ShapeError(f"{place} is {size}, expected {bound} or more ({dim.bound} is {bound})")
         if known[dim.name] != size:
             raise ShapeError(f"{place} is {size}, expected {known[dim.name]} as in {origins[dim.name]}")
-        return
+        return True
     expected = evaluate(dim, known)  # type: ignore[arg-type]  # the other dimensions are bound already
     if expected is None:
-        _solve(place, dim, size, known, origins)
-    elif expected != size and isinstance(dim, Sum):
+        return _solve(place, dim, size, known, origins)
+    if expected != size and isinstance(dim, Sum):
         where = "rows" if axis == 0 else f"elements along axis {axis}"
         raise LodError(f"{dim} is {expected} but {argument.name} has {size} {where}")
-    elif expected != size:
+    if expected != size:
         origin = origins.get(getattr(dim, "name", None))
         because = (
             f" as in {origin}" if origin else f" ({dim} is {expected}{_origins_of(dim, known, origins)})"
@@ -309,6 +315,7 @@ def _check_size(
         raise ShapeError(
             f"{place} is {size}, expected {expected}{'' if isinstance(dim, Literal) else because}"
         )
+    return True
 
 
 def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
@@ -317,19 +324,16 @@ def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
     return "".join(f", {name} is {known[name]} as in {origins[name]}" for name in names if name in origins)
 
 
-def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> None:
-    """Bind the one unknown name of `4*H` or `B+1`."""
-    unknown = [part.name for part in parts(dim) if isinstance(part, Name) and part.name not in known]
-    if len(unknown) != 1:
-        return
-    name = unknown[0]
-    at_0, at_1 = (evaluate(dim, {**known, name: n}) for n in (0, 1))  # type: ignore[arg-type]
-    if at_0 is None or at_1 is None or at_0 == at_1:
-        return
-    quotient, remainder = divmod(size - at_0, at_1 - at_0)
-    if remainder or quotient < 0:
-        raise ShapeError(f"{place} is {size}, expected {dim} for some {name}")
-    known[name], origins[name] = quotient, place
+def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> bool:
+    """Bind the one unknown name of `4*H` or `B+1`, where there is one."""
+    linear = as_linear(dim, known)
+    if linear is None:
+        return False
+    try:
+        known[linear.name], origins[linear.name] = linear.solve(size), place
+    except ShapeError:
+        raise ShapeError(f"{place} is {size}, expected {dim} for some {linear.name}") from None
+    return True
 
 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:

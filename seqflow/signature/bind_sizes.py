@@ -15,10 +15,8 @@ from seqflow.shape.guards import Guards
 from seqflow.signature.language import (
     OPERATORS,
     Anything,
-    Argument,
     Arithmetic,
     AtLeast,
-    Axis,
     Count,
     Dim,
     Fresh,
@@ -29,9 +27,9 @@ from seqflow.signature.language import (
     Rest,
     Sum,
     Value,
+    as_linear,
     count_of,
-    evaluate,
-    parts,
+    sizes_given,
 )
 
 AxisLabel = tuple[str, int]
@@ -97,20 +95,22 @@ class Sizes:
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
-    def solve(self, argument: Argument, shape: PartialShape, label: str) -> None:
-        """Find the one unknown name of a size, as in `B+1`."""
-        for dim, key, first, _ in argument.axes if shape.dimensions is not None else ():
-            if not isinstance(dim, Arithmetic):
-                continue
-            names = {part.name for part in parts(dim) if isinstance(part, Name)}
-            unknown = names.difference(self.attributes, self.known)
-            if len(unknown) == 1:
-                (name,) = unknown
-                at_0, at_1 = (evaluate(dim, {**self.attributes, name: n}) for n in (0, 1))
-                if at_0 is not None and at_1 is not None and at_1 > at_0:
-                    size: Any = shape[key]
-                    self.known[name] = (size - at_0).divide_exactly(at_1 - at_0)
-                    self.axes[name] = label, first
+    def is_unknown(self, check: CheckSize, found: Any, axis: AxisLabel, tensors: Mapping[str, str]) -> bool:
+        """Whether a size cannot be computed yet; where it can, it is compared."""
+        self.tensors = tensors
+        return check(self, found, axis) is False
+
+    def solve(self, dim: Dim, size: Dimension, axis: AxisLabel) -> bool:
+        """Find the one unknown name of a size, as in `B+1`, where there is one."""
+        static = {name: known.get_length() for name, known in self.known.items() if known.is_static}
+        linear = as_linear(dim, sizes_given(self.attributes) | static)
+        if linear is None or linear.name in self.known:
+            return False
+        try:
+            self.known[linear.name], self.axes[linear.name] = linear.solve(size), axis
+        except ShapeError:
+            raise ShapeError(f"{words(axis)} is {size}, expected {dim} for some {linear.name}") from None
+        return True
 
 
 def words(axis: AxisLabel | Value) -> str:
@@ -119,7 +119,8 @@ def words(axis: AxisLabel | Value) -> str:
 
 
 SizeOf = Callable[[Sizes], Dimension | None]
-CheckSize = Callable[[Sizes, Any, AxisLabel], None]
+CheckSize = Callable[[Sizes, Any, AxisLabel], bool | None]
+"""False where the size is not known yet."""
 
 
 def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
@@ -129,7 +130,7 @@ def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
             known = Dimension(number)
             return lambda sizes: known
         case Name(name=name) if name in attributes:
-            return lambda sizes: _given(sizes.attributes[name])
+            return lambda sizes: _given_or(sizes.attributes[name], sizes.known.get(name))
         case Name(name=name):
             return lambda sizes: sizes.known.get(name)
         case Sum(of=of):
@@ -142,20 +143,16 @@ def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
             return size_of(size, attributes)
         case Given(attribute=attribute, otherwise=otherwise):
             other = size_of(otherwise, attributes)
-
-            def given_or_other(sizes: Sizes) -> Dimension | None:
-                given = sizes.attributes.get(attribute)
-                return other(sizes) if given is None else Dimension(given)
-
-            return given_or_other
+            return lambda sizes: _given_or(sizes.attributes.get(attribute), other(sizes))
         case Arithmetic(operator=operator, left=left, right=right):
             one, two, apply = size_of(left, attributes), size_of(right, attributes), OPERATORS[operator]
             return lambda sizes: _apply(apply, one(sizes), two(sizes))
     return lambda sizes: None
 
 
-def _given(value: Any) -> Dimension | None:
-    return None if value is None else Dimension(value)
+def _given_or(value: Any, otherwise: Dimension | None) -> Dimension | None:
+    """The size that an attribute gives, where it is a number."""
+    return Dimension(int(value)) if isinstance(value, int) else otherwise
 
 
 def _of_lengths(sizes: Sizes, of: Callable[[str], Dimension], name: str) -> Dimension | None:
@@ -169,31 +166,30 @@ def _apply(
     return None if left is None or right is None else operator(left, right)
 
 
-def check_size(axis: Axis, attributes: Collection[str]) -> CheckSize:
-    """A function that compares the size of an axis, or the sizes of `*d`, with what the signature says."""
-    match axis.dim:
+def read_axis(dim: Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSize]]:
+    """What is done with the size of an axis, or the sizes of `*d`: at once, or once all names are known."""
+    match dim:
         case Rest(name=name):
-            return lambda sizes, found, place: sizes.rest(name, found, place)
+            return [(True, lambda sizes, found, place: sizes.rest(name, found, place))]
         case Name(name=name) if name not in attributes:
-            return lambda sizes, found, place: sizes.name(name, found, place)
+            return [(True, lambda sizes, found, place: sizes.name(name, found, place))]
         case AtLeast(name=name, bound=bound):
             least = size_of(bound, attributes)
-
-            def check_least(sizes: Sizes, found: Dimension, place: AxisLabel) -> None:
-                sizes.name(name, found, place)
-                sizes.at_least(least(sizes), bound, found, place)
-
-            return check_least
-    dim = axis.dim
-    assert not isinstance(dim, (Fresh, Anything, AtLeast))
+            return [
+                (True, lambda sizes, found, place: sizes.name(name, found, place)),
+                (False, lambda sizes, found, place: sizes.at_least(least(sizes), bound, found, place)),
+            ]
+    assert not isinstance(dim, (Fresh, Anything))
     expected = size_of(dim, attributes)
 
-    def check(sizes: Sizes, found: Dimension, place: AxisLabel) -> None:
+    def compare(sizes: Sizes, found: Dimension, place: AxisLabel) -> bool:
         size = expected(sizes)
-        if size is not None:
-            sizes.merge(size, found, dim, place)
+        if size is None:
+            return sizes.solve(dim, found, place)
+        sizes.merge(size, found, dim, place)
+        return True
 
-    return check
+    return [(False, compare)]
 
 
 class OutputShape:

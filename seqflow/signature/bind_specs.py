@@ -15,9 +15,9 @@ from seqflow.shape.terms import Term
 from seqflow.signature.alike import TEXT, check_alike
 from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
-from seqflow.signature.bind_sizes import CheckSize, OutputShape, Sizes, check_size
+from seqflow.signature.bind_sizes import AxisLabel, CheckSize, OutputShape, Sizes, read_axis
 from seqflow.signature.claims import Claims
-from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Axis, Signature
+from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Signature
 from seqflow.signature.limits import Scope, note_limits
 from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
@@ -32,15 +32,17 @@ class SpecReader:
     def __init__(self, signature: Signature, claims: Claims, attributes: Collection[str]) -> None:
         self.signature = signature
         self.claims = claims
-        self.checks: dict[str, list[tuple[Axis, CheckSize]]] = {
-            argument.name: [(axis, check_size(axis, attributes)) for axis in argument.axes]
+        self.checks = {
+            argument.name: [
+                (axis.key, axis.first, *read)
+                for axis in argument.axes
+                for read in read_axis(axis.dim, attributes)
+            ]
             for argument in signature.input_arguments
         }
         self.shapes = {
             argument.name: OutputShape(argument.dims, attributes) for argument in signature.output_arguments
         }
-        counts = [argument.computed for argument in signature.input_arguments]
-        self.is_in_order = counts == sorted(counts) and not signature.takes_lists
 
 
 def bind_specs(
@@ -67,11 +69,24 @@ def bind_specs(
     guards: Guards = []
     sizes = Sizes(attributes, equalities, guards)
     spaces = RowSpaces(op, signature, reader.claims, attributes, equalities, guards, facts)
-    for one in inputs if reader.is_in_order else sorted(inputs, key=_computed):
-        _bind_input(one, reader.checks[one.argument.name], sizes, spaces)
-    if signature.solved:
-        for one in inputs:
-            sizes.solve(one.argument, one.spec.shape, one.label)
+    later: list[tuple[CheckSize, Any, AxisLabel, Mapping[str, str]]] = []
+    for argument, spec, label, _, tensors in inputs:
+        dimensions = spec.shape.dimensions
+        rank = None if dimensions is None else len(dimensions)
+        if spec.axes:
+            spaces.input(argument, spec.axes, rank, label, tensors)
+        if dimensions is not None and rank is not None:
+            for key, first, at_once, check in reader.checks[argument.name]:
+                place = label, first if first >= 0 else first + rank
+                if at_once:
+                    check(sizes, dimensions[key], place)
+                else:  # it may be computed from the name of another input
+                    later.append((check, dimensions[key], place, tensors))
+    while later:  # and what is solved may be what another size is computed from
+        unknown = [one for one in later if sizes.is_unknown(*one)]
+        if len(unknown) == len(later):
+            break
+        later = unknown
     if signature.pointing:
         spaces.check_pointing(inputs)
     if (spaces.named or spaces.rests) and equalities.all_declared:
@@ -88,27 +103,18 @@ def bind_specs(
     return outputs, guards
 
 
-def _bind_input(
-    one: BoundInput, checks: Sequence[tuple[Axis, CheckSize]], sizes: Sizes, spaces: RowSpaces
-) -> None:
-    argument, spec, label, _, sizes.tensors = one
-    kinds = argument.kinds
+def _checked(one: BoundInput) -> BoundInput:
+    """The input; OpTypeError and ShapeError for its dtype and rank, which come before rows and sizes of all."""
+    argument, spec, label, _, _ = one
+    kinds, shape = argument.kinds, spec.shape
     fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
     if not fits:
         raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
-    dimensions = spec.shape.dimensions
-    if dimensions is None:
-        if spec.axes:
-            spaces.input(argument, spec.axes, None, label, sizes.tensors)
-        return
-    rank = len(dimensions)
-    if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
+    more = 0 if shape.dimensions is None else len(shape.dimensions) - argument.rank
+    if more and (more < 0 or argument.rest is None):
         wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
-        raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
-    if spec.axes:
-        spaces.input(argument, spec.axes, rank, label, sizes.tensors)
-    for (_, key, first, _), check in checks:
-        check(sizes, dimensions[key], (label, first if first >= 0 else first + rank))
+        raise ShapeError(f"{label} has shape {shape}, expected {wanted} dimensions ({argument})")
+    return one
 
 
 def _outputs(
@@ -145,10 +151,6 @@ def _counted(shape: PartialShape, axes: Sequence[Term | None], result: str, size
     return shape if count is known else PartialShape([count, *shape.dimensions[1:]])
 
 
-def _computed(one: BoundInput) -> int:
-    return one.argument.computed
-
-
 def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[BoundInput]:
     """The given inputs, those in lists one by one; `single` maps the inputs that are not lists to their tensors."""
     found: list[BoundInput] = []
@@ -156,7 +158,7 @@ def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[st
         if isinstance(item, Argument):
             spec = specs.get(item.name)
             if isinstance(spec, TensorSpec):
-                found.append(BoundInput(item, spec, item.name, single[item.name], single))
+                found.append(_checked(BoundInput(item, spec, item.name, single[item.name], single)))
             continue
         columns = [(a, _listed(specs, a.name), list(names[a.name])) for a in item.arguments]
         counts = {a.name: len(column) for a, column, _ in columns}
@@ -166,7 +168,8 @@ def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[st
         for i in range(len(columns[0][1])):
             own = dict(single) | {a.name: tensors[i] for a, _, tensors in columns}
             found += [
-                BoundInput(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns
+                _checked(BoundInput(a, given[i], f"{a.name}[{i}]", tensors[i], own))
+                for a, given, tensors in columns
             ]
     return found
 

@@ -56,6 +56,8 @@ class Claims:
     pure: bool = True
     commutes: bool = False
     """The order of the inputs does not matter."""
+    fold: Callable[[int, int], int] | None = None
+    """Of an op that commutes: what two numbers in a row come together to, as 3 in `x + 1 + 2`."""
     value: Callable[..., Any] | None = None
     """Says itself what its one output is: an expression is what its functions are."""
     look_up: Callable[[str], Any] = field(default=str, compare=False)

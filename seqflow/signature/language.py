@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
+from seqflow.errors import ShapeError
+
 DTYPE_WORDS = {
     "any": "biufcmMSUV",
     "number": "biuf",
@@ -252,14 +254,11 @@ class Argument:
     """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
     may_be_lengths: bool = field(init=False, repr=False, compare=False)
     """Whether it is a vector, of integers as far as its dtype word says."""
-    computed: int = field(init=False, repr=False, compare=False)
-    """The number of dimensions computed from other sizes. Arguments without any are bound first."""
     moves: bool = field(init=False, repr=False, compare=False)
     """Whether an input of this dtype word is one that is moved as it is, not computed with."""
 
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
-        plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
         words = {
             **dict.fromkeys(POINTING, "int"),
             LIKE: "any",
@@ -277,7 +276,6 @@ class Argument:
         rest = rests[0] if rests else None
         object.__setattr__(self, "rest", rest)
         object.__setattr__(self, "axes", tuple(_axes(self.dims, rest)))
-        object.__setattr__(self, "computed", len(self.dims) - plain)
         object.__setattr__(self, "moves", self.dtype.word in ("any", "int", "ordered", LIKE))
 
     @property
@@ -357,7 +355,8 @@ class Signature:
     output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
     arguments: Mapping[str, Argument] = field(init=False, repr=False, compare=False)
     """The inputs by name."""
-    takes_lists: bool = field(init=False, repr=False, compare=False)
+    listed: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The inputs that are lists."""
     gives_lists: bool = field(init=False, repr=False, compare=False)
     bound: frozenset[str] = field(init=False, repr=False, compare=False)
     """The dimension variables that inputs have."""
@@ -378,7 +377,8 @@ class Signature:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
         object.__setattr__(self, "arguments", {argument.name: argument for argument in self.input_arguments})
-        object.__setattr__(self, "takes_lists", any(isinstance(item, Repeated) for item in self.inputs))
+        listed = (a.name for item in self.inputs if isinstance(item, Repeated) for a in item.arguments)
+        object.__setattr__(self, "listed", frozenset(listed))
         object.__setattr__(self, "gives_lists", any(isinstance(item, Repeated) for item in self.outputs))
         dims = [dim for argument in self.input_arguments for dim in argument.dims]
         sizes = [part for dim in dims for part in parts(dim) if isinstance(part, (Name, AtLeast))]
@@ -495,10 +495,53 @@ def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
             return evaluate(otherwise, known) if given is None else given
         case Arithmetic(operator=symbol, left=left, right=right):
             a, b = evaluate(left, known), evaluate(right, known)
-            return None if a is None or b is None else OPERATORS[symbol](a, b)
+            if a is None or b is None:
+                return None
+            if symbol == "//" and b == 0:
+                raise ShapeError(f"{size} divides by 0: {right} is 0, expected 1 or more")
+            found: int = OPERATORS[symbol](a, b)
+            return found
         case Count(of=of):
-            return count_of(known[of]) if of in known else None
+            return count_of(known[of]) if of in known else known.get(size)
     return None
+
+
+class Linear(NamedTuple):
+    """A size with one unknown name: `at_0 + slope * name`."""
+
+    name: str
+    at_0: int
+    slope: int
+
+    def solve(self, size: Any) -> Any:
+        """What the name is where this is the size, a number or a Dimension; ShapeError where no size gives it."""
+        grown = (
+            size + -self.at_0 if self.at_0 < 0 else size - self.at_0 if self.slope > 0 else self.at_0 - size
+        )
+        if not isinstance(grown, int):
+            return grown.divide_exactly(abs(self.slope))
+        if grown % self.slope or grown < 0:
+            raise ShapeError(f"no {self.name} gives {size}")
+        return grown // abs(self.slope)
+
+
+def as_linear(size: Dim | Value, known: Mapping[Any, Any]) -> Linear | None:
+    """The size as one that grows evenly with its one unknown name; None where it does not, as `H//R` or `B*B`."""
+    inside = list(parts(size))
+    unknown = {part.name for part in inside if isinstance(part, Name)}.difference(known)
+    if len(unknown) != 1 or any(isinstance(part, Arithmetic) and part.operator == "//" for part in inside):
+        return None
+    (name,) = unknown
+    at_0, at_1, at_2 = (evaluate(size, {**known, name: n}) for n in (0, 1, 2))  # type: ignore[arg-type]
+    if at_0 is None or at_1 is None or at_2 is None or at_2 - at_1 != at_1 - at_0 or at_1 == at_0:
+        return None
+    return Linear(name, at_0, at_1 - at_0)
+
+
+def sizes_given(attributes: Mapping[str, Any]) -> dict[Any, int]:
+    """The sizes that attributes give: numbers by their names, and how many elements each has as `len(name)`."""
+    counts: dict[Any, int] = {Count(name): count_of(value) for name, value in attributes.items()}
+    return counts | {name: int(value) for name, value in attributes.items() if isinstance(value, int)}
 
 
 def count_of(attribute: Any) -> int:

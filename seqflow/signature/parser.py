@@ -79,6 +79,7 @@ def parse(text: str) -> Signature:
     signature = Signature(reader.text, inputs_text, inputs, outputs, limits)
     _check_names(signature)
     _check_alike(signature)
+    _check_optional(signature)
     _check_pointing(signature)
     _check_values(signature)
     return _mark_lengths(signature)
@@ -104,6 +105,21 @@ def _check_names(signature: Signature) -> None:
         repeated = next((name for name in group if group.count(name) > 1), None)
         if repeated is not None:
             raise OpError(f"signature: the name {repeated!r} stands for two tensors\n  {signature.text}")
+
+
+def _check_optional(signature: Signature) -> None:
+    """Inputs that are optional stand last, since calls give inputs by position; lists and outputs never are."""
+    flags = [isinstance(item, Argument) and item.optional for item in signature.inputs]
+    optional = [a.name for a in (*signature.input_arguments, *signature.output_arguments) if a.optional]
+    if len(optional) > sum(flags):
+        raise OpError(
+            f"signature: {optional[-1]} is in a list, or an output: neither is optional\n  {signature.text}"
+        )
+    if flags != sorted(flags):
+        last = ", ".join(
+            map(str, sorted(signature.inputs, key=lambda item: isinstance(item, Argument) and item.optional))
+        )
+        raise OpError(f"signature: {optional[0]} is optional, inputs after it are required\n  write {last}")
 
 
 def _check_alike(signature: Signature) -> None:

@@ -76,7 +76,7 @@ def test_values_of_one_column_with_the_lengths_of_another_are_refused_before_any
 
 def test_rows_of_two_origins_do_not_meet():
     with pytest.raises(
-        sf.LodError, match="padded holds the rows of the record, but lengths the rows of another batch"
+        sf.LodError, match="lengths holds the rows of another batch, but padded the rows of the record"
     ):
         infer("unpad", padded=spec("int32{?,8}", RECORD), lengths=spec("int64{?}", OwnRows("another batch")))
 
@@ -87,7 +87,7 @@ def test_rows_of_two_origins_do_not_meet():
         ("lengths_sum", {"data": "float32{7}", "lengths": "float32{3}"}, OpTypeError, "lengths is float32, expected integers"),
         ("lengths_sum", {"data": "float32{7}", "lengths": "int64{3,1}"}, sf.ShapeError, "lengths has shape {3,1}, expected 1 dimensions"),
         ("lengths_sum", {"data": "float32{}", "lengths": "int64{3}"}, sf.ShapeError, "data has shape {}, expected 1 or more"),
-        ("unpad", {"padded": "int32{4,8}", "lengths": "int64{3}"}, sf.ShapeError, "padded.shape[0] is 4, but lengths.shape[0] is 3"),
+        ("unpad", {"padded": "int32{4,8}", "lengths": "int64{3}"}, sf.ShapeError, "lengths.shape[0] is 3, but padded.shape[0] is 4"),
         ("sparse_lengths_sum", {"table": "str{5}", "indices": "int64{2}", "lengths": "int64{1}"}, OpTypeError, "table is <U0, expected numbers"),
     ],
 )  # fmt: skip

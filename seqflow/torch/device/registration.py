@@ -15,7 +15,7 @@ from seqflow.kernels import KernelError
 from seqflow.registry import OpDef
 from seqflow.registry.errors import explain, name_op
 from seqflow.signature import Argument, Repeated, bind
-from seqflow.signature.language import POINTING, AtLeast, Max, Sum
+from seqflow.signature.language import POINTING, AtLeast, Max, Sum, flatten
 from seqflow.torch.device.checks import check
 from seqflow.torch.device.dtypes import numpy_dtype
 
@@ -104,7 +104,9 @@ def _check_inputs(op: OpDef, given: Sequence[Any], attributes: Mapping[str, Any]
     arguments = op.signature.input_arguments
     devices: dict[torch.device, str] = {}
     for argument, value in zip(arguments, given, strict=True):
-        for one in _each(value):
+        for one in (
+            [value] if argument.name not in op.signature.listed and value is not None else _each(value)
+        ):
             if not isinstance(one, Tensor):
                 raise OpTypeError(f"{argument.name} is {type(one).__name__}, expected a tensor")
             devices.setdefault(one.device, argument.name)
@@ -186,14 +188,11 @@ class _StandIns:
         return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), tuple(tensor.shape))
 
     def _total(self, lengths: str, i: int | None) -> int | None:
-        """The size of an axis that these lengths divide."""
-        for item in self.items:
-            for argument in item.arguments if isinstance(item, Repeated) else (item,):
-                value = self.values[argument.name]
-                if isinstance(value, (list, tuple)):
-                    value = value[i or 0]
+        """The size of an axis that these lengths divide; None where the input has too few axes, or tensors."""
+        for argument in flatten(self.items):
+            for value in _each(self.values[argument.name])[slice(i, None if i is None else i + 1)][:1]:
                 for dim, key, _, _ in argument.axes:
-                    if value is not None and dim == Sum(lengths) and isinstance(key, int):
+                    if dim == Sum(lengths) and isinstance(key, int) and -value.ndim <= key < value.ndim:
                         return int(value.shape[key])
         return None
 

@@ -37,7 +37,7 @@ def call_of(name: str) -> Callable[..., Any]:
     op = registry.get(name)
     kernel, gradients = cpu_kernel(op), Gradients(op, call_of)
     _register(op, kernel, gradients)
-    has_lists = op.signature.takes_lists or op.signature.gives_lists  # in which autograd sees no tensors
+    has_lists = op.signature.listed or op.signature.gives_lists  # in which autograd sees no tensors
     if has_lists or not op.output_names:
         return _make_call(op, None, None)
     overload = getattr(torch.ops.seqflow, name).default
