@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
+
 from seqflow.errors import OpError, OpTypeError
 from seqflow.json_form import is_count
+from seqflow.kernels.arrays import Array
 
 Span = tuple[int, int, int]
 """The first batch that is left out, the one behind the last, and the epoch."""
@@ -70,6 +73,12 @@ class Skips:
     def number(self, index: int) -> int:
         """The number of a batch, counted over those that are kept."""
         return index + self._before[bisect_right(self._firsts, index)]
+
+    def numbers(self, indices: Array) -> Array:
+        """int64: `number` of many."""
+        if not self.spans:
+            return indices
+        return indices + np.array(self._before)[np.searchsorted(self._firsts, indices, side="right")]
 
     def between(self, start: int, stop: int) -> list[int]:
         """The batches that are left out, of those from one to another."""
