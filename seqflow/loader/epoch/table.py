@@ -206,11 +206,15 @@ class RowStream(Stream):
     def first_row(self, place: int) -> int:
         """First row of a batch; the row after the last where there is no such batch."""
         place += self.skipped
-        batch, row = next(one for one in reversed(self.restarts) if one[0] <= place)
+        batch, row = self.restarts[-1]
+        if place < batch:
+            batch, row = next(one for one in reversed(self.restarts) if one[0] <= place)
         return min(row + (place - batch) * self.n, self.ends[-1])
 
     def row(self, number: int, stream: int, place: int) -> Row:
-        start, stop, ends = self.first_row(place), self.first_row(place + 1), self.ends
+        ends, start = self.ends, self.first_row(place)
+        # batches before the last restart may be shorter
+        stop = min(start + self.n, ends[-1]) if len(self.restarts) == 1 else self.first_row(place + 1)
         window = bisect_right(ends, start) - 1
         inside = place - self.firsts[window]
         if stop <= ends[window + 1]:

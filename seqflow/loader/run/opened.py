@@ -63,7 +63,7 @@ class WindowsInUse:
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """The first window of a stream that is still needed when one is opened."""
         self._open: dict[WindowAddress, OpenWindow] = {}
-        self._uncounted: dict[WindowAddress, OpenWindow] = {}
+        self.uncounted: dict[WindowAddress, OpenWindow] = {}
         """Windows that are open, of which no batch was handed out yet."""
         self._seen: set[WindowAddress] = set()
 
@@ -80,7 +80,7 @@ class WindowsInUse:
         stream, position = address
         if not self._reader.has(address):  # all batches before it were handed out, or nobody would wait
             first = self.first_needed(stream, position)
-            self.release(stream, min([first, *(at for of, at in self._uncounted if of == stream)]))
+            self.release(stream, min([first, *(at for of, at in self.uncounted if of == stream)]))
         opened = self._open[address] = self._reader.get(address)
         self._stats.seconds_waiting += perf_counter() - started
         if address not in self._seen:
@@ -89,7 +89,7 @@ class WindowsInUse:
             if self._at_once:
                 self._count(address, opened)
             else:
-                self._uncounted[address] = opened
+                self.uncounted[address] = opened
             self._stats.bytes_in_flight = self._reader.bytes_in_flight
         return opened
 
@@ -105,9 +105,8 @@ class WindowsInUse:
 
     def count_until(self, stream: int, stop: int) -> None:
         """Count the windows of a stream before a position."""
-        if self._uncounted:
-            for one in sorted(one for one in self._uncounted if one[0] == stream and one[1] < stop):
-                self._count(one, self._uncounted.pop(one))
+        for one in sorted(one for one in self.uncounted if one[0] == stream and one[1] < stop):
+            self._count(one, self.uncounted.pop(one))
 
     @staticmethod
     def _check(stream: Stream, address: WindowAddress, batches: int) -> None:

@@ -32,6 +32,8 @@ class PlannedRows:
 
     def __init__(self, table: Table, windows: Windows) -> None:
         self.table, self._windows = table, windows
+        self._across = [Rows(one.n) if isinstance(one, RowStream) else None for one in table.streams]
+        """For each stream the plan of batches that run across its windows."""
         self._inside: dict[int, tuple[OpenWindow, WindowBatches]] = {}
         """For each stream the batches inside a window, where its first rows belong to a batch of an earlier one."""
 
@@ -61,10 +63,10 @@ class PlannedRows:
                 if window is None:
                     return None
                 opened = (*opened, window)
-        stream = self.table.streams[row.stream]
-        if not isinstance(stream, RowStream):
+        across = self._across[row.stream]
+        if across is None:
             return opened, opened[0].batches, row.inside
-        return opened, *self._batches_across(Rows(stream.n), row, opened)
+        return opened, *self._batches_across(across, row, opened)
 
     def planned(self, row: Row, stop: int, *, wait: bool) -> PlannedBatches | None:
         """A row, and those before place `stop` of its stream that the same window plans; None: that takes waiting."""

@@ -48,6 +48,8 @@ class SourceRun:
         self._windows.first_needed = self.turns.first_needed
         self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
         self._refused = RefusedRows(maker, handler)
+        self._needed = (0, 0)
+        """The stream of the last batch, and the first of its windows that was still needed."""
 
     @property
     def table(self) -> Table:
@@ -58,7 +60,7 @@ class SourceRun:
         parts, (stream,) = self.epoch.parts, self.table.streams
         assert parts is not None
         stream.cut(parts.start(number), parts.stop(number))
-        self.turns.rows.table = Table([stream])
+        self.turns.look_up(Table([stream]))
         return stream
 
     # Handing out
@@ -76,14 +78,18 @@ class SourceRun:
         if turn.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream
             stats.repeated += size.begun
             return False
-        stream = self.table.streams[row.stream]
+        stream = self.turns.table.streams[row.stream]
         if not turn.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
-            self._open_without_batches(stream, row)
+            if stream.counted and not stream.crosses:
+                self._open_without_batches(stream, row)
         first, last = (row.window, row.window) if turn.pool is None else (turn.pool.first, turn.pool.last)
-        self._windows.count_until(row.stream, stream.next_window(last))
-        self._windows.release(row.stream, first)
+        if self._windows.uncounted:
+            self._windows.count_until(row.stream, stream.next_window(last))
+        if self._needed != (row.stream, first):
+            self._needed = row.stream, first
+            self._windows.release(row.stream, first)
         is_last = turn.at_end and stream.is_last(row)
         if made.refused or self._refused:
             self._refused.add(turn.windows, made.refused)

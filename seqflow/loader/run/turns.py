@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from seqflow.loader.epoch.deal import AnyTable, Dealt, dealt
+from seqflow.loader.epoch.deal import Dealt, dealt
 from seqflow.loader.epoch.steps import Steps
 from seqflow.loader.epoch.table import Missing, Row, Table
 from seqflow.loader.plans.batches import NO_ROWS
@@ -48,9 +48,8 @@ class EpochPlan:
 class Turns(Protocol):
     """Makes turns of the rows of a table."""
 
-    @property
-    def table(self) -> AnyTable:
-        """The table of the rows."""
+    table: Any
+    """The table of the rows: one of a source, or of a mix."""
 
     def plan(self, window: Missing, *, wait: bool) -> bool:
         """Plan a window that the table misses; False where that takes waiting."""
@@ -83,7 +82,7 @@ class RowTurns:
     def __init__(
         self, epoch: EpochPlan, maker: WindowMaker, windows: Windows, table: Table, stats: Stats
     ) -> None:
-        self._epoch, self._maker = epoch, maker
+        self._epoch, self._maker, self.table = epoch, maker, table
         self.rows = PlannedRows(table, windows)
         self.steps = None
         if epoch.steps is not None:
@@ -91,9 +90,9 @@ class RowTurns:
             self.steps = StepPlanner(epoch.steps, maker.recipe, epoch.start.epoch, stats, self.rows, handed)
         self._first: RowTurns | None = None
 
-    @property
-    def table(self) -> Table:
-        return self.rows.table
+    def look_up(self, table: Table) -> None:
+        """Look rows up in another table of the same windows from now on."""
+        self.table = self.rows.table = table
 
     def plan(self, window: Missing, *, wait: bool) -> bool:
         return self.rows.plan(window, wait=wait)
@@ -157,7 +156,12 @@ class TurnsOfRank:
         while isinstance(found := dealt(turns.table, self._index, deal, skips), Missing):
             if not turns.plan(found, wait=wait):
                 return None
-        turn = None if found is None else self._turn_of(found, wait=wait)
+        if found is None:
+            return None
+        if found.row is None or found.fill:
+            turn = self._filler(found, wait=wait)
+        else:
+            turn = turns.of(found.row, found.next, wait=wait)
         if turn is not None:
             self._index += deal.stride
             if self.rows_passed:
@@ -179,13 +183,13 @@ class TurnsOfRank:
             return None
         return turn_at(self._turns, own, wait=True)
 
-    def _turn_of(self, found: Dealt, *, wait: bool) -> Any | None:
+    def _filler(self, found: Dealt, *, wait: bool) -> Any | None:
         if found.row is None:
             repeated = turn_at(self._turns.first(), found.number, wait=True)
             assert repeated is not None
             return repeated._replace(next=found.next, fill=found.fill)
         turn = self._turns.of(found.row, found.next, wait=wait)
-        return turn._replace(size=NO_ROWS, fill="pad") if turn is not None and found.fill else turn
+        return None if turn is None else turn._replace(size=NO_ROWS, fill="pad")
 
     def _pass_over(self, *, wait: bool) -> bool:
         """Count the data rows of what is skipped before the next round, or in it: one of all ranks counts each.
