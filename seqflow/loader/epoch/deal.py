@@ -41,15 +41,16 @@ def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Miss
     Kept rows are those that are not skipped. It looks at one round of one table and reads nothing: so it ends, and a
     loop over rounds ends with the table. Where a window has to be planned first, that window is the answer.
     """
-    rank, world_size, tail = deal.rank, deal.world_size, deal.tail
-    own, last, after = index + rank, index + world_size - 1, index + world_size * (deal.workers - deal.worker)
+    ranks = deal.ranks
+    world_size = ranks.world_size
+    own, after = index + ranks.rank, index + world_size * (deal.workers - deal.worker)
     if skips:
-        own, last, after = skips.number(own), skips.number(last), skips.number(after - 1) + 1
+        own, after = skips.number(own), skips.number(after - 1) + 1
     if world_size > 1:
-        whole = table.has(last)
+        whole = table.has(skips.number(index + world_size - 1))
         if isinstance(whole, Missing):
             return whole
-        if not whole and (tail == "drop" or table.has(own) is not True):
+        if not whole and (ranks.tail == "drop" or table.has(own) is not True):
             return _filler(table, index, deal, skips)
     found = table.find(own)
     if found is None or isinstance(found, Missing):
