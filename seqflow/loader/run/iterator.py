@@ -84,7 +84,7 @@ class BatchIterator:
         *,
         deal: Deal = ALL_BATCHES,
         reuse: bool = False,
-        numbers: Iterator[int] | None = None,
+        numbers: Iterator[int | None] | None = None,
         skips: Skips = NO_SKIPS,
         steps: Steps | None = None,
         totals: Totals | None = None,
@@ -112,7 +112,7 @@ class BatchIterator:
         self._skips_windows = crossing is None and rotation.counted
         """Whether windows without batches are known, and read with a batch beside them."""
         self._numbers = numbers
-        """The batches to make, where they are not those of a rank."""
+        """The batches to make, where they are not those of a rank; None where there is none for now."""
         self._number: int | None = None
         self._skips, self._has_skips = skips, bool(skips)
         self._round = deal.first(skips.kept_before(start.batch))
@@ -367,7 +367,7 @@ class BatchIterator:
                 self._rows_passed += 0 if turn is None else turn.size.begun
             self._passed_until = number + 1
 
-    def _next_number(self, numbers: Iterator[int], *, wait: bool) -> Turn | None:
+    def _next_number(self, numbers: Iterator[int | None], *, wait: bool) -> Turn | None:
         if self._number is None:
             self._number = next(numbers, None)
         if self._number is None:

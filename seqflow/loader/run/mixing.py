@@ -234,6 +234,8 @@ class MixIterator:
         self.mix, self.deal, self.start, self.only = mix, mix.deal, start, only
         self.workers, self._stats = workers, stats
         self.picks, self.skips = mix.picks(start.epoch), Skips(mix.skip, start.epoch)
+        self.number = self._looked = start.batch
+        """The batch that is being made, and the one up to which all are known to be in the epoch."""
         self.members = [_Member(self, number, handler) for number, handler in enumerate(handlers)]
 
     def __iter__(self) -> Iterator[Record]:
@@ -243,17 +245,19 @@ class MixIterator:
         first = self.deal.first(self.skips.kept_before(self.start.batch))
         while (count := self._round(first)) and not (count < world_size and self._dropped(first)):
             if self.deal.rank < count:
-                batch = self._batch(self.skips.number(first + self.deal.rank))
+                self.number = self.skips.number(first + self.deal.rank)
+                batch = self._batch(self.number)
             elif self.deal.tail == "pad":
                 batch = self._empty()
             else:
                 batch = self._repeated(self.skips.number((self.deal.rank - count) % (first + count)))
+            is_last = count < world_size  # after it come only batches of sources that are not exhausted
             first += self.deal.stride
-            behind = self.skips.number(first - self.deal.first(0) - 1) + 1
-            self._hand_out(behind, is_last=count < world_size)
+            kept = first - self.deal.stride + count if is_last else first - self.deal.first(0)
+            self._hand_out(self.skips.number(kept - 1) + 1, is_last=is_last)
             yield batch
             del batch
-            if count < world_size:  # behind it only batches of sources that are not exhausted
+            if is_last:
                 break
         self._sum_counts()
 
@@ -266,15 +270,15 @@ class MixIterator:
                     check_start(batch, self.start.ranks, member.num_batches())
 
     def _round(self, first: int) -> int:
-        """How many batches there are from `first` on, up to those of a round; skipped ones are not counted."""
-        passed = self.skips.number(first - 1) + 1 if first else 0
-        for index in range(first, first + self.deal.world_size):
-            number = self.skips.number(index)
-            for one in range(passed, number + 1):  # passes end where their batches do
-                if not self._has(one):
-                    return index - first
-            passed = number + 1
-        return self.deal.world_size
+        """How many batches there are from `first` on, up to those of a round; skipped ones are not counted.
+
+        All batches before them are looked at, also those that are skipped or of other workers: passes, and the epoch,
+        end with any of them.
+        """
+        stop = self.skips.number(first + self.deal.world_size - 1) + 1
+        while self._looked < stop and self._has(self._looked):
+            self._looked += 1
+        return max(0, self.skips.kept_before(self._looked) - first)
 
     def _has(self, number: int) -> bool:
         found = all(self.members[member].has(one) for member, one in self.picks.of(number))
@@ -398,7 +402,8 @@ class _Member:
 
     def has_ended(self, batch: int) -> bool:
         """Whether the pass that has begun is known to end before a batch."""
-        return self._iteration is not None and not self._iteration.has(batch - sum(self.passes))
+        inside = batch - sum(self.passes)
+        return self._iteration is not None and inside >= 0 and not self._iteration.has(inside)
 
     def num_batches(self) -> int:
         """The batches of all passes, the last of which has ended."""
@@ -430,11 +435,14 @@ class _Member:
             before = of.picks.before(self._number, of.start.batch)
             epoch = of.start.epoch + _PASS * len(self.passes)
             start = Position(epoch, max(0, before - done), self._windows, 1)
+            numbers: Iterator[int | None]
             if of.only is None:
-                numbers = of.picks.from_batch(self._number, of.start.batch, of.deal, of.skips)
+                numbers = of.picks.from_batch(
+                    self._number, done, of.start.batch, of.deal, of.skips, lambda: of.number
+                )
             else:
                 numbers = (one for member, one in of.picks.of(of.only) if member == self._number)
-            inside = (number - done for number in numbers if number >= done)
+            inside = (None if number is None else number - done for number in numbers)
             self._iteration = self._pipeline.iterate(
                 start, of.workers, [self._handler], self.stats, inside,
                 numbering=of.picks.numbering(self._number, done), traced=of.traced,

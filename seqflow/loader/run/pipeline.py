@@ -114,7 +114,7 @@ class Pipeline:
         workers: Workers,
         handlers: Sequence[BadRowHandler],
         stats: Stats,
-        numbers: Iterator[int] | None = None,
+        numbers: Iterator[int | None] | None = None,
         parts: Parts | None = None,
         numbering: Numbering = OWN_NUMBERS,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from seqflow.loader.schedule.skips import Skips
 from seqflow.loader.schedule.steps import Numbering
 from seqflow.loader.schedule.weights import Schedule, Shares, Weight, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
+
+_SIGHT = 64
+"""Rounds of batches, for each source, in which the batches to make ahead are looked for."""
 
 
 class Picks:
@@ -39,11 +42,24 @@ class Picks:
             self._members, self._numbers = self._merged(2 * number + 1024)
         return [(int(self._members[number]), int(self._numbers[number]))]
 
-    def from_batch(self, member: int, start: int, deal: Deal, skips: Skips) -> Iterator[int]:
-        """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
+    def from_batch(
+        self, member: int, first: int, start: int, deal: Deal, skips: Skips, at: Callable[[], int]
+    ) -> Iterator[int | None]:
+        """The batches of a member, from its batch `first` on, that a rank needs from batch `start` of the mix on.
+
+        None says that there is none for now: a rank may never get another one of a member, so the search ends some
+        rounds after batch `at()` of the mix, the one that is being made, and goes on there when it is asked again.
+        """
         index = deal.first(skips.kept_before(start)) + deal.rank
-        while self.end(member) is None or skips.number(index) < self._settled:
-            yield from (one for of, one in self.of(skips.number(index)) if of == member)
+        before = skips.kept_before(self.behind(member, first) or 0) - index
+        index += max(0, -(-before // deal.stride)) * deal.stride
+        sight = _SIGHT * deal.stride * len(self._weights)
+        while True:
+            number = skips.number(index)
+            if number > at() + sight:
+                yield None
+                continue
+            yield from (one for of, one in self.of(number) if of == member and one >= first)
             index += deal.stride
 
     def before(self, member: int, batch: int) -> int:
