@@ -66,7 +66,7 @@ class Picks:
         """How many batches of a member come before a batch of the mix."""
         if self._quotas is not None:
             return batch
-        self.of(batch)
+        self.of(max(0, batch - 1))
         return int(np.count_nonzero(self._members[:batch] == member))
 
     def behind(self, member: int, count: int) -> int | None:
@@ -76,7 +76,7 @@ class Picks:
         if self.end(member) is not None and self.before(member, self._settled) <= count:
             return None
         while self.before(member, len(self._members)) <= count:
-            pass  # each look behind the end merges more
+            self.of(len(self._members))  # merges more
         return int(np.flatnonzero(self._members == member)[count])
 
     def end(self, member: int) -> int | None:
