@@ -118,6 +118,8 @@ class BatchIterator:
         self._round = deal.first(skips.kept_before(start.batch))
         """The first batch of the round that comes next, counted over those that are not skipped."""
         self._to_next_round = deal.stride - deal.rank - deal.first(0)
+        self._total = rotation.total
+        """The batches of the epoch, once its end was seen."""
         self._passed_until, self._rows_passed = start.batch, 0
         """The batch before which all that are skipped are counted, and the rows of those since the last turn."""
         self._ahead: deque[Task[list[Made]]] = deque()
@@ -176,8 +178,10 @@ class BatchIterator:
 
     def check_start(self) -> None:
         """OpError where nothing was handed out because the state that was loaded lies behind the end of the epoch."""
-        if self.progress.position is self._start:
-            check_start(self._start.batch, self._start.ranks, self.num_batches())
+        start, batches = self._start, self.num_batches()
+        if self.progress.position is start:
+            before, total = map(self._skips.kept_before, (start.batch, batches))
+            check_start(start.batch, start.ranks, batches, before - total, self._deal.stride)
 
     def has(self, batch: int) -> bool:
         """Whether the epoch has this batch; windows before it are planned where nobody has counted their batches."""
@@ -231,6 +235,8 @@ class BatchIterator:
         behind = turn.batch + self._to_next_round
         if self._has_skips:
             behind = self._behind(self._skips.kept_before(turn.batch) + self._to_next_round)
+        if self._total is not None:  # batches that only fill the last round are not counted
+            behind = min(behind, self._total)
         progress.position = Position(self._epoch, behind, self.checkpoints, self._world_size)
 
     def _behind(self, index: int) -> int:
@@ -362,6 +368,8 @@ class BatchIterator:
         deal = self._deal
         stop = self._skips.number(first + deal.world_size - 1)
         for number in self._skips.between(self._passed_until, stop):
+            if not self._exists(number, wait=wait):  # a span may be longer than any epoch
+                break
             if number % deal.stride == deal.first(0) + deal.rank:
                 turn = self._turn(number, wait=wait)
                 self._rows_passed += 0 if turn is None else turn.size.begun
@@ -381,20 +389,21 @@ class BatchIterator:
         """The same batch where its round is complete; else what the tail makes of it."""
         deal = self._deal
         number_of = self._skips.number
-        if self._locate(number_of(first + deal.world_size - 1), wait=wait) is not None:
+        if self._exists(number_of(first + deal.world_size - 1), wait=wait):
             return turn
+        self._total = self.num_batches()
+        kept = self._skips.kept_before(self._total)
         if deal.tail == "drop":
             self._drop_round(turn, first)
             return None
-        if turn is not None or self._locate(number_of(first), wait=wait) is None:
+        if turn is not None or kept <= first:
             return turn
         own = number_of(first + deal.rank)
         if deal.tail == "pad":
             of_first = self._turn(number_of(first), wait=wait)
             assert of_first is not None
             return of_first._replace(batch=own, size=NO_ROWS, empty=True)
-        behind = next(index for index in count(first) if self._locate(number_of(index), wait=wait) is None)
-        repeated = self._turn_again(number_of((first + deal.rank - behind) % behind), wait=wait)
+        repeated = self._turn_again(number_of((first + deal.rank) % kept), wait=wait)
         return repeated._replace(batch=own, repeated=True)
 
     def _drop_round(self, turn: Turn | None, first: int) -> None:
@@ -491,6 +500,11 @@ class BatchIterator:
         for window in windows[1:]:
             rows = rows.joined(window.rows.part(0, min(n - rows.num_rows, window.rows.num_rows)))
         return planned(rows), 0
+
+    def _exists(self, batch: int, *, wait: bool) -> bool:
+        """Whether the epoch has a batch; nothing is planned where the number of batches is known."""
+        total = self.rotation.total
+        return batch < total if total is not None else self._locate(batch, wait=wait) is not None
 
     def _locate(self, batch: int, *, wait: bool) -> BatchAddress | None:
         """The address of a batch; windows whose batches nobody has counted are planned first."""

@@ -267,7 +267,8 @@ class MixIterator:
             for number, member in enumerate(self.members):
                 batch = self.picks.before(number, self.start.batch)
                 if member.has_ended(batch):
-                    check_start(batch, self.start.ranks, member.num_batches())
+                    batches = member.num_batches()
+                    check_start(batch, self.start.ranks, batches, batch - batches, self.deal.stride)
 
     def _round(self, first: int) -> int:
         """How many batches there are from `first` on, up to those of a round; skipped ones are not counted.

@@ -427,7 +427,7 @@ class Pipeline:
             settings, data = self.settings(), self.data_fingerprint()
             found = found_since(state, settings, data)
             if changes == "accept":
-                self._change(found, start)
+                start = self._change(found, start)
             now = as_of_now(state, found, settings, data)
             if changes == "accept":
                 changed = check_state(now, settings, data, changes)
@@ -442,8 +442,8 @@ class Pipeline:
             raise
         return start
 
-    def _change(self, found: Found, start: Position) -> None:
-        """Note what has changed since a place, so that the windows behind it are those of now."""
+    def _change(self, found: Found, start: Position) -> Position:
+        """Note what has changed since a place, so that the windows after it are those of now; the place to go on."""
         if found.added:
             self.changes = renamed(self.changes, found.folder)
         if found and start.batch:  # before the first batch of an epoch nothing needs to be noted
@@ -455,17 +455,24 @@ class Pipeline:
             if self._index is not None and self._index.path.exists():
                 self._index.read(update=True)
             rotation, crossing = self.rotation(start.epoch, before_last_change=True)
-            if place.batch > start.batch and (rotation.total is None or place.batch > rotation.total):
-                raise OpError(
-                    f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
-                    "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
-                )
             if not rotation.counted:
                 self._check_counts(rotation, start)
                 for stream, checkpoint in start.windows.items():
                     rotation.streams[stream].start_at(checkpoint)
             begun = windows_begun(rotation, crossing, self.window_maker(), place)
-            self.changes = (*earlier, replace(change, begun=begun))
+            total = rotation.streams[0].last if rotation.total is None else rotation.total
+            if self.steps() is None:  # states of older versions count the batches that fill the last round
+                place = place._replace(batch=min(place.batch, total))
+            # the rest of a pool may stay empty where the numbers of batches follow from those of rows
+            is_inside = start.batch < total or crossing is None or self.recipe.streams > 1
+            if is_inside and (place.batch > total or (rotation.total is None and place.batch > start.batch)):
+                raise OpError(
+                    f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
+                    "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
+                )
+            self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
+            return place if start.batch >= total else start
+        return start
 
     def _end_of_pool(self, batch: int) -> int:
         """The batch behind the steps that exchange rows with that of a batch; OpError where windows do."""

@@ -195,6 +195,8 @@ class StepPlanner:
         rotation = self._of.rotation
         window = None
         if steps.pool is None:
+            if self._of.window_of(stream, number, wait=wait) is None:
+                return None  # a state at the end of an epoch may not have the windows of its last step
             first = steps.first_of_step(rotation, stream, number)
             window = self._of.window_of(stream, first, wait=wait)
             if window is None:
@@ -256,7 +258,7 @@ class StepPlanner:
 
     def _are_handed_out(self, numbers: Array, *, is_last: bool) -> Array:
         """Which batches are: none that is skipped, and at the end of the epoch those of whole rounds."""
-        skipped = self._skips.between(int(numbers[0]), int(numbers[-1]) + 1)
+        skipped = list(self._skips.between(int(numbers[0]), int(numbers[-1]) + 1))
         kept = ~np.isin(numbers, skipped)
         ranks = self._steps.ranks
         if is_last and ranks.tail == "drop":

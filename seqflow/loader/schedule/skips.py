@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -71,9 +71,10 @@ class Skips:
         """The number of a batch, counted over those that are kept."""
         return index + self._before[bisect_right(self._firsts, index)]
 
-    def between(self, start: int, stop: int) -> list[int]:
+    def between(self, start: int, stop: int) -> Iterator[int]:
         """The batches that are left out, of those from one to another."""
-        return [number for first, end in self.spans for number in range(max(first, start), min(end, stop))]
+        for first, end in self.spans:
+            yield from range(max(first, start), min(end, stop))
 
 
 NO_SKIPS = Skips((), 0)

@@ -138,9 +138,12 @@ def check_changes(changes: str) -> None:
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
-def check_start(batch: int, ranks: int, batches: int) -> None:
-    """OpError where a state of so many ranks is at a batch behind the end of the epoch."""
-    if batch and batch >= batches + ranks:
+def check_start(batch: int, ranks: int, batches: int, after: int, stride: int) -> None:
+    """OpError where a state of so many ranks is `after` batches, without skipped ones, after the end of the epoch.
+
+    A state may be at the end of its round of all ranks, or of all ranks and workers, which are `stride`.
+    """
+    if after >= max(ranks, stride):
         of = f", taken on {ranks} ranks," if ranks > 1 else ""
         raise OpError(
             f"load_state_dict: the state{of} is behind batch {batch - 1}, but the epoch has {batches} batches: it is "

@@ -286,10 +286,13 @@ class Rotation:
         self.counted = None not in counts
         self.total = total
         self._order: Array | None = None
+        self._sorter: Array | None = None
         if self.counted:
             self.total = sum(counts) if total is None else total  # type: ignore[arg-type]
             if len(streams) > 1:
                 self._order = _rotation([count or 0 for count in counts], before)
+                if before is not None:  # after a change the turns begin again with stream 0
+                    self._sorter = np.argsort(self._order)
 
     @property
     def has_one_window(self) -> bool:
@@ -323,7 +326,8 @@ class Rotation:
         code = number * len(self.streams) + stream.number
         if self._order is None:
             return code
-        return int(np.searchsorted(self._order, code))
+        at = int(np.searchsorted(self._order, code, sorter=self._sorter))
+        return at if self._sorter is None or at == len(self._sorter) else int(self._sorter[at])
 
     def of_stream(self, stream: Stream, start: int, stop: int) -> tuple[int, Array]:
         """The first batch of a stream among some of the epoch, and the numbers in the epoch of all of them."""
