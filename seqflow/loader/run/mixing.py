@@ -137,6 +137,8 @@ class MixPipeline:
         if None in counts:
             return None
         picks = self.picks(epoch)
+        if self.stop == "all" and self.quotas is None:
+            picks.check_end(counts)
         ends = [picks.behind(number, count) for number, count in enumerate(counts) if count is not None]
         first = [end for end, count in zip(ends, counts, strict=True) if end is not None and count == 0]
         if self.stop == "first":
@@ -241,6 +243,7 @@ class MixIterator:
     def __iter__(self) -> Iterator[Record]:
         if self.start.ended:
             return
+        self.check_end()
         world_size = self.deal.world_size
         first = self.deal.first(self.skips.kept_before(self.start.batch))
         while (count := self._round(first)) and not (count < world_size and self._dropped(first)):
@@ -260,6 +263,11 @@ class MixIterator:
             if is_last:
                 break
         self._sum_counts()
+
+    def check_end(self) -> None:
+        """OpError where the epoch has no end in sight, by the numbers of batches that are known so far."""
+        if self.mix.stop == "all" and self.mix.quotas is None:
+            self.picks.check_end([member.batches_of_pass() for member in self.members])
 
     def check_start(self) -> None:
         """OpError where the state that was loaded lies behind the end: members lack batches before it."""
@@ -397,9 +405,15 @@ class _Member:
             if self._of.mix.stop == "first" or inside == 0:
                 return False
             self.passes.append(iteration.num_batches())
+            if len(self.passes) == 1:
+                self._of.check_end()
             self._iteration, self._windows = None, {}
             if all(member.passes for member in self._of.members):
                 return False
+
+    def batches_of_pass(self) -> int | None:
+        """The batches of a pass; None where they are not known yet."""
+        return self.passes[0] if self.passes else self._begun().rotation.total
 
     def has_ended(self, batch: int) -> bool:
         """Whether the pass that has begun is known to end before a batch."""
