@@ -17,6 +17,7 @@ from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
+from seqflow.loader.schedule.skips import Skips
 from seqflow.loader.schedule.state import Position
 from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.providers import Provider
@@ -59,6 +60,7 @@ def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[Planned
             is_full=stream.part_stop is not None,
             stop=own.stop,
             counts_batches=rotation.counted,
+            first_batch=stream.part_first if rotation.counted else 0,
             stamps=loader.pipeline.listing.stamps_of(origins_of(windows)),
         )
         if stream.part_stop is None:
@@ -90,7 +92,8 @@ def make_part(
 ) -> Iterator[PartBatches]:
     """The batches of one part that another process has planned; the place of the loader stays where it is.
 
-    They are read from `source`, where that is another one than the loader's, with the files of the part alone.
+    Batches that the loader skips are left out where those before the part were counted, or there are none. They are
+    read from `source`, where that is another one than the loader's, with the files of the part alone.
     `measured` takes the lengths of what is read.
     """
     workers = Workers(loader.pipeline.threads)
@@ -123,6 +126,7 @@ def _iterator(
     stream.cut_into(Parts.of_one(len(part.windows)))
     start = Position(part.epoch, 0, {}, 1)
     steps = loader.pipeline.steps()
+    skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
     return BatchIterator(
-        maker, Rotation([stream], None), crossing, start, workers, handler, stats, steps=steps
+        maker, Rotation([stream], None), crossing, start, workers, handler, stats, steps=steps, skips=skips
     )

@@ -96,7 +96,9 @@ class Pipeline:
     def for_parts(self) -> Pipeline:
         """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
-        return Pipeline(recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0))
+        return Pipeline(
+            recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0), self.skip
+        )
 
     # Iterating
 

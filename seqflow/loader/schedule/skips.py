@@ -71,6 +71,12 @@ class Skips:
         """The number of a batch, counted over those that are kept."""
         return index + self._before[bisect_right(self._firsts, index)]
 
+    def after(self, batch: int) -> Skips:
+        """Those of the batches from one on, which becomes number 0."""
+        return Skips(
+            [(max(0, start - batch), stop - batch, 0) for start, stop in self.spans if stop > batch], 0
+        )
+
     def between(self, start: int, stop: int) -> Iterator[int]:
         """The batches that are left out, of those from one to another."""
         for first, end in self.spans:
