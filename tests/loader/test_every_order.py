@@ -143,7 +143,7 @@ def ids_of(batch):
 @given(
     plan=st.sampled_from(sorted(PLANS)), streams=st.integers(1, 3), world_size=st.integers(1, 8), tail=TAILS,
     balance=st.sampled_from([None, None, (1, 1), (2, 1), (2, 3), (3, "window")]), steps=st.integers(1, 6),
-    after=st.integers(1, 3), added=st.integers(0, 2), shuffle=st.booleans(), sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    after=st.integers(1, 3), added=st.integers(0, 2), shuffle=st.booleans(), sizes=st.lists(st.integers(9, 14), min_size=1, max_size=3),
 )  # fmt: skip
 @SOME
 @pytest.mark.filterwarnings("ignore:Balance:UserWarning")
@@ -158,7 +158,9 @@ def test_each_row_comes_once_also_of_files_that_are_added(
 
     def loader(**ranks):
         options = {"shuffle": sf.Shuffle(3) if shuffle else None, "window": 150, "threads": 0}
-        return sf.Loader(folder, batch=made, streams=streams if plan == "rows" else 1, **options, **ranks)
+        return sf.Loader(
+            folder, batch=made, streams=min(streams, len(sizes)) if plan == "rows" else 1, **options, **ranks
+        )
 
     total = sum(1 for _ in loader(rank=0, world_size=1))
     if tail == "drop" and total < world_size:
