@@ -21,6 +21,7 @@ from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
+from seqflow.loader.schedule.skips import Skips
 from seqflow.loader.schedule.state import Position
 from seqflow.providers import Provider
 
@@ -62,6 +63,7 @@ def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[Planned
             is_full=stop is not None,
             stop=own.stop,
             counts_batches=table.counted,
+            first_batch=stream.firsts[own.start] if table.counted else 0,
             stamps=loader.pipeline.listing.stamps_of(origins_of(windows)),
         )
         if stop is None:
@@ -101,6 +103,7 @@ def make_part(
     """The batches of one part that another process has planned; the place of the loader stays where it is.
 
     They are read from `source`, where that is another one than the loader's, with the files of the part alone.
+    Batches that the loader skips are left out where those before the part were counted, or there are none.
     `measured` takes the lengths of what is read.
     """
     workers = Workers(loader.pipeline.threads)
@@ -131,5 +134,8 @@ def _iterator(
         stream = RowStream(rows, recipe.batch.n, drop_last=recipe.batch.drop_last, before=part.first_row)
     start = Position(part.epoch, 0, None, 1)
     table, layout = Table([stream]), Layout([windows])
-    plan = EpochPlan(start, table, layout, lambda: table, steps=loader.pipeline.steps(), parts=parts)
+    skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
+    plan = EpochPlan(
+        start, table, layout, lambda: table, skips=skips, steps=loader.pipeline.steps(), parts=parts
+    )
     return SourceIteration(SourceRun(plan, maker, workers, handler, stats), workers, stats)

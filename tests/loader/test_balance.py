@@ -177,6 +177,16 @@ def test_ranks_that_do_not_divide_the_group_are_warned_once(folder):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("group", [1, 2, 3])
+@pytest.mark.parametrize("cost", ["length", "length * 0"])
+def test_a_warning_has_figures_or_none(group, cost):
+    plan = sf.Rows(1, balance=sf.Balance(group=group, cost=cost))
+    with pytest.warns(UserWarning, match=f"world_size = 5 does not divide group = {group}") as found:
+        list(sf.Loader({"t": [[1] * n for n in range(1, 20)]}, batch=plan, rank=0, world_size=5))
+    assert len(found) == 1
+    assert "nan" not in str(found[0].message)
+
+
 @pytest.mark.parametrize("quotas", [True, False])
 @pytest.mark.parametrize("stop", ["first", "all"])
 def test_a_mix_deals_the_steps_of_its_own_batches(quotas, stop):

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seqflow.errors import OpMemoryError
+from seqflow.errors import OpError, OpMemoryError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
 from seqflow.loader.epoch.steps import Numbering
 from seqflow.loader.schedule.assignment import assigned, settled
-from seqflow.loader.schedule.weights import Schedule, Shares, Weight, shares_of
+from seqflow.loader.schedule.weights import LARGEST, Schedule, Shares, Weight, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
+
+_PASSES = 1 << 20
+"""An epoch in which a source would be read more often has no end in sight."""
 
 
 class Picks:
@@ -54,6 +57,30 @@ class Picks:
                 return None  # its weight is 0 from here on: this ends every search
             self._grow(len(self._members) + 1)
         return int(self._places[member][number])
+
+    def check_end(self, counts: Sequence[int | None]) -> None:
+        """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
+        if self._quotas is not None:
+            return
+        shares = self._shares or shares_of(self._weights)
+        stops = [
+            min(
+                int(
+                    shares.reached(member, np.array([min(count or 1, LARGEST) * shares.unit]), LARGEST + 1)[0]
+                ),
+                end,
+            )
+            for member, count in enumerate(counts)
+            for end in [shares.end(member) or LARGEST + 1]
+        ]
+        shortest = min((stop for stop, count in zip(stops, counts, strict=True) if count), default=LARGEST)
+        if max(stops) > min(LARGEST, _PASSES * shortest):
+            member = int(np.argmax(stops))
+            raise OpError(
+                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch of "
+                f"stop='all' has no end in sight: more than {min(LARGEST, _PASSES * shortest):,} batches\n"
+                "  raise the weight, leave the source out, or use stop='first'"
+            )
 
     def end(self, member: int) -> int | None:
         """The batch from which on a member has a weight of 0; None where it keeps another one."""

@@ -32,8 +32,8 @@ class Totals:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = dict(texts)
         self._expressions = {name: Expression(text) for name, text in self.texts.items()}
-        self._sums: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
-        """For the rows of a window the sums of all elements before each, by name."""
+        self._elements: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
+        """For the rows of a window the number of each element, by name."""
 
     def __reduce__(self) -> tuple[type[Totals], tuple[dict[str, str]]]:
         """Another process has rows of its own."""
@@ -67,7 +67,9 @@ class Totals:
                 )
 
     def of(self, span: Span, without: Counter[str], *, of_rows: bool) -> dict[str, Array]:
-        """int64 or float64: for each name the total of each batch, or of each of its rows in turn.
+        """int64, uint64 or float64: for each name the total of each batch, or of each of its rows in turn.
+
+        Python's integers where 64 bits may not hold a sum.
 
         Rows, or pieces of them, whose total is 0 are counted in `without`.
         """
@@ -86,7 +88,7 @@ class Totals:
         for name in self._expressions:
             of_pieces = self._of_pieces(name, batches.rows, pieces, cut, firsts)
             without[name] += len(of_pieces) - int(np.count_nonzero(of_pieces))
-            found[name] = kernels.segment_reduce("sum", of_pieces, counts)
+            found[name] = _sums(of_pieces, counts)
         return found
 
     def _of_pieces(
@@ -97,7 +99,7 @@ class Totals:
         cut: Collection[str],
         firsts: Mapping[str, Any],
     ) -> Array:
-        """int64 or float64[P]: the total of each piece, whose first elements may become others."""
+        """The total of each piece, whose first elements may become others."""
         expression, source = self._expressions[name], rows.source
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
@@ -105,7 +107,7 @@ class Totals:
                 one: pieces.sizes if one in cut else rows.tensor(one)[pieces.rows]
                 for one in expression.inputs
             }
-            return _wide(np.broadcast_to(np.asarray(expression(**values)), pieces.rows.shape))
+            return wide(np.broadcast_to(np.asarray(expression(**values)), pieces.rows.shape))
         if lengths in cut:
             ranges = rows.ranges(lengths, pieces)
             starts, stops = ranges.starts, ranges.starts + ranges.sizes
@@ -114,26 +116,27 @@ class Totals:
             starts, stops = numbers, numbers + 1
             for level in _levels(source, lengths):
                 starts, stops = source.offsets[level][starts], source.offsets[level][stops]
-        ends = self._before(name, source)
-        found: Array = ends[stops] - ends[starts]
+        sizes = stops - starts
+        places = np.repeat(starts, sizes) + kernels.lengths_to_positions(sizes)
+        # not differences of one running sum: a NaN, an infinity or 1e17 would be in the totals of all later steps
+        elements = self._elements_of(name, source)[places]
         if any(one in firsts for one in expression.inputs):
-            filled = np.flatnonzero(stops > starts)
+            filled = sizes > 0
             begins = {one: source.tensor(one)[starts[filled]] for one in expression.inputs}
             instead = {
                 one: np.full_like(of, firsts[one]) if one in firsts else of for one, of in begins.items()
             }
-            found[filled] += _wide(expression(**instead)) - _wide(expression(**begins))
-        return found
+            elements[kernels.lengths_to_offsets(sizes)[:-1][filled]] = wide(expression(**instead))
+        return _sums(elements, sizes)
 
-    def _before(self, name: str, source: RowSource) -> Array:
-        """int64 or float64: the sum of all elements before each."""
-        sums = self._sums.setdefault(source, {})
-        if name not in sums:
+    def _elements_of(self, name: str, source: RowSource) -> Array:
+        """The number of each element of a window."""
+        found = self._elements.setdefault(source, {})
+        if name not in found:
             expression = self._expressions[name]
             tensors = {one: source.tensor(one) for one in expression.inputs}
-            found = _wide(np.asarray(expression(**tensors)))
-            sums[name] = np.concatenate([np.zeros(1, found.dtype), np.cumsum(found)])
-        return sums[name]
+            found[name] = wide(np.asarray(expression(**tensors)))
+        return found[name]
 
 
 def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None:
@@ -168,6 +171,21 @@ def _levels(source: RowSource, lengths: str | None) -> list[str]:
     return found
 
 
-def _wide(values: Array) -> Array:
-    """Counts as int64, other numbers as float64."""
-    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+def wide(values: Array) -> Array:
+    """Counts as int64 or uint64, other numbers as float64; Python's integers where a sum may not fit 64 bits."""
+    if values.dtype.kind == "f":
+        return values.astype(np.float64)
+    if values.dtype.itemsize == 8 and values.size:
+        most = max(abs(int(values.max())), abs(int(values.min())))
+        if most >= 2**62 // len(values):
+            return values.astype(object)
+    return values.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
+
+
+def _sums(values: Array, counts: Array) -> Array:
+    """The sum of each segment."""
+    if values.dtype != object:
+        return kernels.segment_reduce("sum", values, counts)
+    found = np.zeros(len(counts), object)
+    np.add.at(found, np.repeat(np.arange(len(counts)), counts), values)
+    return found

@@ -139,9 +139,9 @@ class SourceIteration:
 
     def check_start(self) -> None:
         """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
-        start = self.run.epoch.start
-        if self.progress.position is start:
-            check_start(start.batch, start.ranks, self.run.table.num_known)
+        epoch = self.run.epoch
+        if self.progress.position is epoch.start:
+            check_start(epoch.start, self.run.table.num_known, epoch.deal, epoch.skips)
 
     def fill(self) -> None:
         self.run.reader.fill()

@@ -157,6 +157,8 @@ class MixPipeline:
         if None in counts:
             return None
         picks = self.picks(epoch)
+        if self.stop == "all":
+            picks.check_end(counts)
         ends = [picks.row(number, count) for number, count in enumerate(counts) if count is not None]
         first = [end for end, count in zip(ends, counts, strict=True) if end is not None and count == 0]
         if self.stop == "first":
@@ -317,6 +319,12 @@ class MixRun:
         self._runs[member, number] = run
         return run.table
 
+    def check_end(self) -> None:
+        """OpError where the epoch has no end in sight, by the numbers of batches that are known before reading."""
+        if self.mix.stop == "all":
+            passes = self.table.members
+            self.picks.check_end([one.counts[0] if one.counts else one.table(0).total for one in passes])
+
     def plan(self, window: Missing, *, wait: bool) -> bool:
         return self.run(window.member, window.number).turns.plan(window, wait=wait)
 
@@ -416,13 +424,16 @@ class MixIteration:
         self._batches = BatchIterator(self, self._of_rank, run._workers, stats)
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(()) if self.run.start.ended else iter(self._batches)
+        if self.run.start.ended:
+            return iter(())
+        self.run.check_end()
+        return iter(self._batches)
 
     def check_start(self) -> None:
         """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
         start = self.run.start
         if self.progress.position is start and not start.ended:
-            check_start(start.batch, start.ranks, self.run.table.num_known)
+            check_start(start, self.run.table.num_known, self._deal, self.run.skips)
 
     def fill(self) -> None:
         for run in list(self.run._runs.values()):

@@ -101,7 +101,9 @@ class Pipeline:
     def for_parts(self) -> Pipeline:
         """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
-        return Pipeline(recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0))
+        return Pipeline(
+            recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0), self.skip
+        )
 
     # Iterating
 
@@ -448,7 +450,7 @@ class Pipeline:
             settings, data = self.settings(), self.data_fingerprint()
             found = found_since(state, settings, data)
             if changes == "accept":
-                self._change(found, start)
+                start = self._change(found, start)
             now = as_of_now(state, found, settings, data)
             if changes == "accept":
                 changed = check_state(now, settings, data, changes)
@@ -463,8 +465,8 @@ class Pipeline:
             raise
         return start
 
-    def _change(self, found: Found, start: Position) -> None:
-        """Note what has changed since a place, so that the windows behind it are those of now."""
+    def _change(self, found: Found, start: Position) -> Position:
+        """Note what has changed since a place, so that the windows after it are those of now; the place to go on."""
         if found.added:
             self.changes = renamed(self.changes, found.folder)
         if found and start.batch:  # before the first batch of an epoch nothing needs to be noted
@@ -476,16 +478,23 @@ class Pipeline:
             if self._index is not None and self._index.path.exists():
                 self._index.read(update=True)
             layout, table = self.table(start.epoch, before_last_change=True)
-            if place.batch > start.batch and (table.total is None or place.batch > table.total):
+            self._check_counts(table)
+            table = _resumed(table, layout, start)
+            begun = windows_begun(table, layout, self.window_maker(), place)
+            if self.steps() is None:  # states of older versions count the batches that fill the last round
+                place = place._replace(batch=min(place.batch, table.num_known))
+            # the rest of a pool may stay empty where the numbers of batches follow from those of rows
+            is_inside = (
+                start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
+            )
+            if is_inside and place.batch > (start.batch if table.total is None else table.total):
                 raise OpError(
                     f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
                     "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
                 )
-            self._check_counts(table)
-            table = _resumed(table, layout, start)
-            begun = windows_begun(table, layout, self.window_maker(), place)
-            batch = place.batch if table.total is None else min(place.batch, table.total)
-            self.changes = (*earlier, replace(change, batch=batch, begun=begun))
+            self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
+            return place if start.batch >= table.num_known else start
+        return start
 
     def _end_of_pool(self, batch: int) -> int:
         """The batch behind the steps that exchange rows with that of a batch; OpError where windows do."""

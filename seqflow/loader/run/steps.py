@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.steps import PoolRows, Steps
 from seqflow.loader.epoch.table import Missing, Row, Stream
@@ -17,7 +18,7 @@ from seqflow.loader.plans.balance import Slots, whole_costs
 from seqflow.loader.plans.dealing import deal_pool
 from seqflow.loader.plans.dealt import Span, deals_rows, dealt_batches, item_costs, item_counts
 from seqflow.loader.plans.plan import WindowBatches
-from seqflow.loader.plans.totals import Totals
+from seqflow.loader.plans.totals import Totals, wide
 from seqflow.loader.run.making import PoolSpan, Turn
 from seqflow.loader.run.planned import PlannedBatches, PlannedRows
 from seqflow.loader.run.stats import Stats
@@ -165,22 +166,27 @@ class StepPlanner:
             without = self._stats.without if is_new else Counter[str]()
             of_spans = [self._handed.totals.of(one, without, of_rows=self._deals_rows) for one in spans]
             kept = self._handed.are(at.numbers, steps.ranks, is_last=is_last)
-            pool.totals = _totals_of(of_spans, pool.steps, counts, items, kept)
+            pool.totals = self._handed.sums(of_spans, pool.steps, counts, items, kept)
 
     def _warn(self, costs: Array, counts: Array) -> None:
         """Warn once where the ranks are not those that rows are dealt to."""
         steps = self._steps
         if self._is_warned or steps.group % steps.ranks.world_size == 0 or len(counts) < steps.size:
             return
-        self._is_warned = True
         of_batches = kernels.segment_reduce("sum", costs.astype(np.float64), counts)
         ranks, columns = (
             _imbalance(of_batches, size, steps.size // steps.group)
             for size in (steps.ranks.world_size, steps.group)
         )
+        self._is_warned = True
+        found = ""
+        if ranks is not None and columns is not None:
+            found = (
+                f": in the first steps the dearest rank costs {ranks:.3f} times the mean; "
+                f"on {steps.group} ranks {columns:.3f} times"
+            )
         warnings.warn(
-            f"Balance: world_size = {steps.ranks.world_size} does not divide group = {steps.group}: in the first "
-            f"steps the dearest rank costs {ranks:.3f} times the mean; on {steps.group} ranks {columns:.3f} times",
+            f"Balance: world_size = {steps.ranks.world_size} does not divide group = {steps.group}{found}",
             stacklevel=2,
         )
 
@@ -196,7 +202,7 @@ class HandedOut:
 
     def are(self, numbers: Array, ranks: Ranks, *, is_last: bool) -> Array:
         """bool: which batches are: none that is skipped, and at the end of the epoch those of whole rounds."""
-        kept = ~np.isin(numbers, self.skips.between(int(numbers[0]), int(numbers[-1]) + 1))
+        kept = ~np.isin(numbers, list(self.skips.between(int(numbers[0]), int(numbers[-1]) + 1)))
         if is_last and ranks.tail == "drop":
             index = np.array([self.skips.kept_before(number) for number in numbers.tolist()])
             total = self.skips.kept_before(int(numbers[-1]) + 1)
@@ -204,30 +210,35 @@ class HandedOut:
             kept &= index < self.first_index + whole
         return kept
 
+    def sums(
+        self, of_spans: Sequence[Mapping[str, Array]], steps: Array, counts: Array, items: Array, kept: Array
+    ) -> dict[int, dict[str, int | float]]:
+        """For each step what all its batches hold that are `kept`; BatchPlanError where 64 bits do not hold it."""
+        of_item, is_kept = np.repeat(steps, counts), np.repeat(kept, counts)
+        totals: dict[int, dict[str, int | float]] = {int(step): {} for step in np.unique(steps)}
+        for name, text in self.totals.texts.items():
+            found = wide(np.concatenate([one[name] for one in of_spans])[items])
+            sums = np.zeros(len(totals), found.dtype)
+            np.add.at(sums, of_item[is_kept] - steps[0], found[is_kept])
+            for of_step, total in zip(totals, sums.tolist(), strict=True):
+                if isinstance(total, int) and not -(2**63) <= total < 2**64:
+                    raise BatchPlanError(
+                        f"totals: {name} of step {of_step} is {total}, expected an integer of 64 bits\n"
+                        f"  write {text} * 1.0 for a floating-point number"
+                    )
+                totals[of_step][name] = total
+        return totals
 
-def _totals_of(
-    of_spans: Sequence[Mapping[str, Array]], steps: Array, counts: Array, items: Array, kept: Array
-) -> dict[int, dict[str, int | float]]:
-    """For each step what all its batches hold that are `kept`."""
-    of_item, is_kept = np.repeat(steps - steps[0], counts), np.repeat(kept, counts)
-    sums = {}
-    for name in of_spans[0]:
-        found = np.concatenate([one[name] for one in of_spans])[items]
-        sums[name] = np.zeros(int(of_item[-1]) + 1, found.dtype)
-        np.add.at(sums[name], of_item[is_kept], found[is_kept])
-    return {
-        int(steps[0]) + step: {name: of[step].item() for name, of in sums.items()}
-        for step in range(int(of_item[-1]) + 1)
-    }
 
+def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
+    """The dearest rank divided by the mean one, of batches in turn, over whole steps of so many of each rank.
 
-def _imbalance(costs: Array, ranks: int, steps_of: int) -> float:
-    """The dearest rank divided by the mean one, of batches in turn, over whole steps of so many of each rank."""
+    None where there is no whole step, or none that costs anything.
+    """
     whole = len(costs) // (ranks * steps_of) * ranks * steps_of
-    if not whole:
-        return float("nan")
     sums = costs[:whole].reshape(-1, steps_of, ranks).sum(axis=1)
-    return float(sums.max(axis=1).sum() / sums.mean(axis=1).sum())
+    mean = float(sums.mean(axis=1).sum())
+    return float(sums.max(axis=1).sum()) / mean if mean else None
 
 
 def _windows_of(found: Sequence[PlannedBatches]) -> tuple[OpenWindow, ...]:

@@ -199,10 +199,15 @@ class TurnsOfRank:
         deal, table = self._deal, self._turns.table
         stop = self._skips.number(self._index + deal.world_size - 1)
         for number in self._skips.between(self._passed_until, stop):
+            while isinstance(found := table.has(number), Missing):
+                if not self._turns.plan(found, wait=wait):
+                    return False
+            if not found:  # a span may be longer than any epoch
+                break
             if number % deal.stride == deal.first(0) + deal.rank:
                 turn = turn_at(self._turns, number, wait=wait)
-                if turn is None and not wait and table.has(number) is not False:
+                if turn is None:
                     return False
-                self.rows_passed += 0 if turn is None else turn.size.begun
+                self.rows_passed += turn.size.begun
             self._passed_until = number + 1
         return True

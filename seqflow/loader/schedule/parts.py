@@ -129,6 +129,8 @@ class PlannedPart:
     """The position behind its last window."""
     counts_batches: bool
     """Whether batches of each window were counted before anything was read."""
+    first_batch: int
+    """Batches before its first window, where they were counted; else 0."""
     stamps: Stamps
     """The files that it reads, as they were when they were listed."""
 

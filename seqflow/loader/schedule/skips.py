@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -80,9 +80,16 @@ class Skips:
             return indices
         return indices + np.array(self._before)[np.searchsorted(self._firsts, indices, side="right")]
 
-    def between(self, start: int, stop: int) -> list[int]:
+    def after(self, batch: int) -> Skips:
+        """Those of the batches from one on, which becomes number 0."""
+        return Skips(
+            [(max(0, start - batch), stop - batch, 0) for start, stop in self.spans if stop > batch], 0
+        )
+
+    def between(self, start: int, stop: int) -> Iterator[int]:
         """The batches that are left out, of those from one to another."""
-        return [number for first, end in self.spans for number in range(max(first, start), min(end, stop))]
+        for first, end in self.spans:
+            yield from range(max(first, start), min(end, stop))
 
 
 NO_SKIPS = Skips((), 0)

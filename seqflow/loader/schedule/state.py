@@ -11,6 +11,8 @@ from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.schedule.identity import FORMAT
+from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.skips import Skips
 
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
@@ -121,13 +123,17 @@ def check_changes(changes: str) -> None:
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
-def check_start(batch: int, ranks: int, batches: int) -> None:
-    """OpError where a state of so many ranks is at a batch behind the end of the epoch."""
-    if batch and batch >= batches + ranks:
-        of = f", taken on {ranks} ranks," if ranks > 1 else ""
+def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
+    """OpError where a state is after the end of the epoch.
+
+    States of older versions are at the end of their round of all ranks, or of all ranks and workers.
+    """
+    after = skips.kept_before(start.batch) - skips.kept_before(batches)
+    if after >= max(start.ranks, deal.stride):
+        of = f", taken on {start.ranks} ranks," if start.ranks > 1 else ""
         raise OpError(
-            f"load_state_dict: the state{of} is behind batch {batch - 1}, but the epoch has {batches} batches: it is "
-            "damaged, or of other data"
+            f"load_state_dict: the state{of} is behind batch {start.batch - 1}, but the epoch has {batches} batches: "
+            "it is damaged, or of other data"
         )
 
 
