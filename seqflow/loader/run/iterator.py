@@ -235,8 +235,8 @@ class BatchIterator:
         behind = turn.batch + self._to_next_round
         if self._has_skips:
             behind = self._behind(self._skips.kept_before(turn.batch) + self._to_next_round)
-        if self._total is not None:  # batches that only fill the last round are not counted
-            behind = min(behind, self._total)
+        if self._total is not None and behind > self._total:  # what only fills the last round is not counted
+            behind = self._total
         progress.position = Position(self._epoch, behind, self.checkpoints, self._world_size)
 
     def _behind(self, index: int) -> int:
