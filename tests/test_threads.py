@@ -89,9 +89,14 @@ SHARED = {
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_threads_that_share_an_iterator_get_each_batch_once(name):
+def test_threads_that_share_an_iterator_get_each_batch_once_or_an_error(name):
     batches, found = SHARED[name](), []
+
+    def take():
+        for batch in batches:
+            found.append(batch.number)
+
     with ThreadPoolExecutor(4) as threads:
-        for taken in [threads.submit(lambda: [batch.number for batch in batches]) for _ in range(4)]:
-            found += taken.result()
+        errors = [one.exception() for one in [threads.submit(take) for _ in range(4)]]
+    assert all(error is None or "another thread takes a batch" in str(error) for error in errors)
     assert sorted(found) == list(range(500))

@@ -71,7 +71,7 @@ def rows_of(mix):
 def mixed(counts, weights, stop):
     """The batches of an epoch of a mix, one after the other; the source of each is that of a mix of long sources."""
     ends = [isinstance(one, sf.Schedule) and one.points[-1][1] == 0 and one.points[-1][0] for one in weights]
-    order = [source for source, _ in rows_of(mix_of([400] * len(counts), weights, "first"))]
+    order = (int(batch["t.values"][0]) for batch in mix_of([400] * len(counts), weights, "first"))
     passes, inside, found = [0] * len(counts), [0] * len(counts), []
     for number, source in enumerate(order):
         if inside[source] == counts[source]:
