@@ -3,6 +3,7 @@
 import pickle
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,10 +79,10 @@ def job_of(folder: Path, **sections: object) -> Job:
 # Without Ray: the plan, what is sent, and what a task makes of it
 
 
-def made(setup: object, plan: object, most: int) -> list[object]:
+def made(setup: object, plan: object, most: int, **options: bool) -> list[object]:
     """The rows of the tasks, each made by what was sent, as another process has it."""
     read = pickle.loads(setup.prepare)()
-    tasks = [pickle.loads(pickle.dumps(task)) for task in plan.tasks(most)]
+    tasks = [pickle.loads(pickle.dumps(task)) for task in plan.tasks(most, **options)]
     assert len(tasks) <= most
     blocks = [block for task in reversed(tasks) for block in reversed(list(read(task)))]
     return [row for block in reversed(blocks) for row in block.to_pylist()]
@@ -96,6 +97,25 @@ def test_tasks_make_the_rows_of_the_epoch(folder: Path, name: str, shuffle: bool
     setup, plan = setup_of_loader(loader, schema, pickle.dumps), plan_epoch(loader, 1)
     assert loader.epoch == 0
     assert made(setup, plan, most) == rows_of(loader_of(folder, name, shuffle=shuffle), 1)
+
+
+@pytest.mark.parametrize("name", ["rows", "rows beyond a window", "budget", "packed"])
+@pytest.mark.parametrize(
+    "balance", [None, sf.Balance(group=2, linear=3, pool=2), sf.Balance(group=2, linear=3, pool="window")]
+)
+@pytest.mark.parametrize("skip", [[], [(2, 5), (7, 9, 1), (30, 10**12)]])
+def test_tasks_skip_and_keep_the_order_of_the_loader(
+    folder: Path, name: str, balance: object, skip: object
+) -> None:
+    plan = replace(PLANS[name]["batch"], balance=balance)
+    for epoch in (0, 1):
+        loader = loader_of(folder, name, batch=plan, skip=skip, shuffle=True)
+        setup = setup_of_loader(loader, sf.to_arrow(loader.empty_batch()).schema, pickle.dumps)
+        expected = rows_of(loader_of(folder, name, batch=plan, skip=skip, shuffle=True), epoch)
+        assert made(setup, plan_epoch(loader, epoch), 5, in_order=True) == expected
+        found = made(setup, plan_epoch(loader, epoch), 5)
+        assert sorted(map(str, found)) == sorted(map(str, expected))
+        assert balance or found == expected
 
 
 def test_tasks_make_the_rows_of_a_job(folder: Path) -> None:

@@ -3,9 +3,12 @@
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+import seqflow as sf
 
 ROOT = Path(__file__).parents[1]
 
@@ -75,3 +78,25 @@ def test_a_forked_child_has_no_loaders_of_its_parent_to_wait_for():
         assert os.waitpid(child, 0)[1] == 0
 """
     runs_quietly(LOADER + program)
+
+
+SHARED = {
+    "loader": lambda: iter(sf.Loader({"id": list(range(500))}, batch=1, threads=2)),
+    "tensors": lambda: iter(sf.Loader({"id": list(range(500))}, batch=1).to("torch")),
+    "dataset": lambda: iter(sf.torch.iterable(sf.Loader({"id": list(range(500))}, batch=1))),
+    "mix": lambda: iter(sf.Mix({"a": {"id": list(range(500))}}, weights={"a": 1}, batch=1)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_that_share_an_iterator_get_each_batch_once_or_an_error(name):
+    batches, found = SHARED[name](), []
+
+    def take():
+        for batch in batches:
+            found.append(batch.number)
+
+    with ThreadPoolExecutor(4) as threads:
+        errors = [one.exception() for one in [threads.submit(take) for _ in range(4)]]
+    assert all(error is None or "another thread takes a batch" in str(error) for error in errors)
+    assert sorted(found) == list(range(500))

@@ -14,7 +14,6 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.ranks import Ranks
 from seqflow.loader.schedule.recipe import Shuffle
-from seqflow.loader.schedule.state import merge_states
 from seqflow.loader.schedule.weights import Schedule
 
 __all__ = [
@@ -33,5 +32,4 @@ __all__ = [
     "Shuffle",
     "Stats",
     "TokenBudget",
-    "merge_states",
 ]

@@ -110,7 +110,7 @@ def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
     return positive("steps_of", steps_of)
 
 
-def check_totals(totals: Totals | None, steps_of: int, streams: int, tail: Tail) -> None:
+def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Ranks, plan: BatchPlan) -> None:
     """OpError where the totals of a step cannot be counted, or nothing asks for the steps."""
     if totals is None:
         if steps_of != 1:
@@ -122,9 +122,15 @@ def check_totals(totals: Totals | None, steps_of: int, streams: int, tail: Tail)
         raise OpError(
             f"Loader: totals with streams = {streams}: no rank reads all batches of a step, expected streams = 1"
         )
-    if tail == "repeat":
+    if ranks.tail == "repeat":
         raise OpError(
             "Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'"
+        )
+    if plan.balance is not None and plan.balance.step % ranks.world_size:
+        raise OpError(
+            f"Loader: totals with Balance(group={plan.balance.group}), whose steps of {plan.balance.step} batches "
+            f"end inside a round of world_size = {ranks.world_size}, expected a multiple of it\n"
+            f"  give group={ranks.world_size}, or leave out totals"
         )
 
 

@@ -17,6 +17,7 @@ from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.identity import FORMAT
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.state import Place, Progress
+from seqflow.one_at_a_time import one_at_a_time
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
 from seqflow.torch.tensors import to_tensors
@@ -97,6 +98,7 @@ class EpochBatches:
             )
         return self.deal.ranks.rounds(total)
 
+    @one_at_a_time
     def __iter__(self) -> Generator[Record, None, None]:
         """The batches of the coming epoch; bad rows are in their file as windows end, also where it is left early."""
         handlers, stats = self.pipeline.handlers(), Stats()
@@ -262,7 +264,8 @@ class TensorBatches:
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    @one_at_a_time
+    def __iter__(self) -> Generator[dict[str, Any], None, None]:
         for batch in self.loader:
             tensors = to_tensors(batch, **self._options)
             yield _numbered(tensors, batch)

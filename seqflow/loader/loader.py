@@ -145,7 +145,7 @@ class Loader(EpochBatches):
             check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
         deal = Deal(ranks_of(ranks, options))
-        check_totals(found, each, self.streams, deal.tail)
+        check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(
             Pipeline(
                 self.recipe, deal, self.index, self.bad_rows, version_of(version), self.prefetch,

@@ -8,17 +8,21 @@ from copy import copy
 from dataclasses import replace
 from itertools import count
 
+from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.iterator import BatchIterator, PartBatches
+from seqflow.loader.run.iterator import PartBatches, SourceIteration
+from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.turns import EpochPlan
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.index import Measured
+from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
+from seqflow.loader.schedule.skips import Skips
 from seqflow.loader.schedule.state import Position
-from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.providers import Provider
 
 
@@ -36,32 +40,40 @@ def make_parts(
 
 def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[PlannedPart]:
     """The parts of the coming epoch, from part `first` on, for other processes to make. Nothing is read."""
-    rotation, crossing = loader.pipeline.rotation(loader.epoch)
-    (stream,) = rotation.streams
-    stream.cut_into(parts)
-    if first:
-        stream.find_part(first - 1)
+    layout, table = loader.pipeline.table(loader.epoch)
+    (stream,) = table.streams
+    parts.of(layout)
+    _find(layout, parts, first)
     for number in count(first):
-        stream.part = number
-        own = stream.part_windows
+        _find(layout, parts, number + 1)
+        start, stop = parts.start(number), parts.stop(number)
+        own = range(start, (layout.counts[0] or layout.num_found) if stop is None else stop)
         if not own and number:
             return
-        first_row, following = None, 0
-        if crossing is not None:
-            first_row, following = crossing.part(0, own.start, own.stop)
-        windows = tuple(rotation.window((0, at)) for at in range(own.start, own.stop + following))
+        first_row, following = None, own.stop
+        if isinstance(stream, RowStream):
+            first_row, following = stream.ends[own.start], stream.read_until(own.stop)
+        windows = tuple(filter(None, (layout.window((0, at)) for at in range(own.start, following))))
         yield PlannedPart(
             number,
             loader.epoch,
             windows[: len(own)],
             windows[len(own) :],
             first_row,
-            is_full=stream.part_stop is not None,
+            is_full=stop is not None,
             stop=own.stop,
-            counts_batches=rotation.counted,
+            counts_batches=table.counted,
+            first_batch=stream.firsts[own.start] if table.counted else 0,
             stamps=loader.pipeline.listing.stamps_of(origins_of(windows)),
         )
-        if stream.part_stop is None:
+        if stop is None:
+            return
+
+
+def _find(layout: Layout, parts: Parts, count: int) -> None:
+    """Find all windows of the first `count` parts, where they are found one by one."""
+    while count and layout.counts == [None] and parts.stop(count - 1) is None:
+        if layout.window((0, layout.num_found)) is None:
             return
 
 
@@ -91,6 +103,7 @@ def make_part(
     """The batches of one part that another process has planned; the place of the loader stays where it is.
 
     They are read from `source`, where that is another one than the loader's, with the files of the part alone.
+    Batches that the loader skips are left out where those before the part were counted, or there are none.
     `measured` takes the lengths of what is read.
     """
     workers = Workers(loader.pipeline.threads)
@@ -109,20 +122,20 @@ def _iterator(
     workers: Workers,
     handler: BadRowHandler,
     stats: Stats,
-) -> BatchIterator:
+) -> SourceIteration:
     recipe = maker.recipe
     loader.pipeline.look_at_functions()
     windows = [*part.windows, *part.following]
-    crossing = counts = None
+    parts = Parts.of_one(len(part.windows))
+    stream = Stream(len(part.windows))
     if part.first_row is not None:
         assert isinstance(recipe.batch, Rows)
         rows = [window.num_rows or 0 for window in windows]
-        crossing = Crossing(recipe.batch, [rows], part.first_row)
-        (counts,) = crossing.counts
-    stream = Stream(0, windows, counts)
-    stream.cut_into(Parts.of_one(len(part.windows)))
-    start = Position(part.epoch, 0, {}, 1)
-    steps = loader.pipeline.steps()
-    return BatchIterator(
-        maker, Rotation([stream], None), crossing, start, workers, handler, stats, steps=steps
+        stream = RowStream(rows, recipe.batch.n, drop_last=recipe.batch.drop_last, before=part.first_row)
+    start = Position(part.epoch, 0, None, 1)
+    table, layout = Table([stream]), Layout([windows])
+    skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
+    plan = EpochPlan(
+        start, table, layout, lambda: table, skips=skips, steps=loader.pipeline.steps(), parts=parts
     )
+    return SourceIteration(SourceRun(plan, maker, workers, handler, stats), workers, stats)

@@ -42,7 +42,9 @@ class BatchesSource(Datasource):  # type: ignore[misc]
         if not self._plan.parts:
             nothing = BlockMetadata(num_rows=0, size_bytes=0, input_files=None, exec_stats=None)
             return [ReadTask(partial(_no_rows, self._schema), nothing, schema=self._schema)]
-        return [self._read_task(task, per_task_row_limit) for task in self._plan.tasks(parallelism)]
+        context = data_context or ray.data.DataContext.get_current()
+        tasks = self._plan.tasks(parallelism, in_order=context.execution_options.preserve_order)
+        return [self._read_task(task, per_task_row_limit) for task in tasks]
 
     def _read_task(self, task: PartTask, limit: int | None) -> Any:
         metadata = BlockMetadata(

@@ -12,6 +12,7 @@ from seqflow.job.part_tasks import PartTask
 from seqflow.loader import Loader
 from seqflow.loader.parts import plan_parts
 from seqflow.loader.schedule.parts import Parts, PlannedPart, joined, origins_of
+from seqflow.loader.schedule.skips import Skips
 from seqflow.providers import Provider
 
 
@@ -21,14 +22,25 @@ class EpochPlan:
 
     provider: Provider
     parts: tuple[PlannedPart, ...]
+    deals_steps: bool
+    """Whether steps of batches that lie in several windows exchange rows."""
+    skips: bool
+    """Whether some batches are skipped."""
 
     @property
     def nbytes(self) -> int:
         """The bytes of all windows, as far as the source can tell."""
         return sum(map(_bytes_of, self.parts))
 
-    def tasks(self, most: int) -> Iterator[PartTask]:
-        """Consecutive windows together, at most so many times, of about as many bytes each."""
+    def tasks(self, most: int, *, in_order: bool = False) -> Iterator[PartTask]:
+        """Consecutive windows together, at most so many times, of about as many bytes each.
+
+        All windows together where a part alone does not know which batches it has to skip, or `in_order`, which rows
+        a step has.
+        """
+        is_counted = all(part.counts_batches for part in self.parts)
+        if (self.skips and (self.deals_steps or not is_counted)) or (self.deals_steps and in_order):
+            most = 1
         sizes = [max(1, _bytes_of(part)) for part in self.parts]
         total = sum(sizes)
         turns = [before * most // total for before in accumulate(sizes[:-1], initial=0)]
@@ -47,7 +59,8 @@ def plan_epoch(loader: Loader, epoch: int) -> EpochPlan:
     of_epoch = copy(loader)
     of_epoch.set_epoch(epoch)
     parts = tuple(part for part in plan_parts(of_epoch, Parts(0)) if part.windows)
-    return EpochPlan(loader.source, parts)
+    skips = Skips(loader.pipeline.skip, epoch)
+    return EpochPlan(loader.source, parts, loader.batch.balance is not None, bool(skips))
 
 
 def _bytes_of(part: PlannedPart) -> int:

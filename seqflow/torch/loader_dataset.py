@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from seqflow.errors import OpError
+from seqflow.one_at_a_time import one_at_a_time
 from seqflow.torch.collation import collate
 from seqflow.torch.passes import Passes
 from seqflow.torch.tensors import to_tensors
@@ -71,7 +72,8 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         finally:
             self.loader.deal = own
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    @one_at_a_time
+    def __iter__(self) -> Generator[dict[str, Any], None, None]:
         refuse_dispatch()
         refuse_stacking()
         worker, workers = _worker()

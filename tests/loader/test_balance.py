@@ -105,10 +105,9 @@ def test_ranks_see_one_sequence_and_resume_in_it(folder, tmp_path, plan, pool, s
         states.append(rank.state_dict())
         batches.close()
     assert seen == {number: whole[number] for number in range(20)}
-    state = sf.loader.merge_states(states)
     for rank in range(3):
         resumed = loader_of(folder, plan, pool, rank=rank, world_size=3, tail="pad", **options)
-        resumed.load_state_dict(state)
+        resumed.load_state_dict(states[rank])
         found = {batch.number: dict(elements(batch)) for batch in resumed if batch.num_rows}
         assert not found.keys() & seen.keys()
         seen |= found
@@ -176,6 +175,16 @@ def test_ranks_that_do_not_divide_the_group_are_warned_once(folder):
         for _ in loader:
             pass
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("group", [1, 2, 3])
+@pytest.mark.parametrize("cost", ["length", "length * 0"])
+def test_a_warning_has_figures_or_none(group, cost):
+    plan = sf.Rows(1, balance=sf.Balance(group=group, cost=cost))
+    with pytest.warns(UserWarning, match=f"world_size = 5 does not divide group = {group}") as found:
+        list(sf.Loader({"t": [[1] * n for n in range(1, 20)]}, batch=plan, rank=0, world_size=5))
+    assert len(found) == 1
+    assert "nan" not in str(found[0].message)
 
 
 @pytest.mark.parametrize("quotas", [True, False])

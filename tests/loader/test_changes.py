@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.loader import merge_states
 
 KINDS = {"crossing": 1, "counted while read": 1, "crossing streams": 2, "indexed": 1, "indexed streams": 2}
 
@@ -77,7 +76,7 @@ def test_runs_that_are_killed_see_each_row_once_though_files_were_added(tmp_path
             if step[0] is None:
                 break
             found += ids_of(step)
-        state = merge_states([json.loads(json.dumps(loader.state_dict())) for loader in loaders])
+        state = json.loads(json.dumps(drawn.choice(loaders).state_dict()))
         for run in runs:
             run.close()
         if life < 3:

@@ -148,3 +148,19 @@ def test_a_mix_without_a_source_at_some_batch_is_refused_before_reading(tmp_path
 def test_a_mix_shows_its_schedules(paths):
     text = repr(mix_of(paths[:2], [sf.Schedule({0: 1, 9: 2}), 1], batch=5))
     assert "Schedule({0: 1.0, 9: 2.0})" in text
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1e-300, sf.Schedule({0: 1e-12}), sf.Schedule({0: 1, 3: 1e-9})])
+def test_a_weight_without_an_end_in_sight_is_an_error(weight):
+    def mix(stop):
+        sources = {"a": {"t": [[1]] * 20}, "b": {"t": [[2]] * 20}}
+        return sf.Mix(sources, weights={"a": weight, "b": 1}, batch=sf.TokenBudget(2), stop=stop)
+
+    with pytest.raises(sf.OpError, match=r"the weight of source 0 is .*, so small that .* no end in sight"):
+        list(mix("all"))
+    assert 10 <= len(list(mix("first"))) <= 14
+
+
+def test_weights_whose_sum_is_beyond_float64_are_an_error(paths):
+    with pytest.raises(sf.OpError, match="the sum of the weights is inf"):
+        mix_of(paths[:2], [1e308, 1e308], batch=5)

@@ -1,8 +1,13 @@
 """Totals of a step: what all its batches hold, known to each of them without communication."""
 
+import itertools
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, OpTypeError
@@ -280,3 +285,64 @@ def test_a_total_beyond_64_bits_is_an_error():
         list(sf.Loader(source, batch=2, totals={"t": "n * n"}))
     (batch,) = sf.Loader(source, batch=2, totals={"t": "1.0 * n * n"})
     assert batch["step.t"].item() == 2.0**80 + 1
+
+
+FLOATS = st.sampled_from([1.0, -2.5, 1e17, float("nan"), float("inf"), -float("inf")])
+
+
+@given(
+    rows=st.one_of(
+        st.lists(st.lists(FLOATS, max_size=3), min_size=1, max_size=12).map(lambda of: (of, pa.float64())),
+        st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=1), min_size=1, max_size=12).map(lambda of: (of, pa.uint64())),
+        st.lists(st.lists(st.integers(-(2**61), 2**61), max_size=3), min_size=1, max_size=12).map(lambda of: (of, pa.int64())),
+    ),
+    window=st.sampled_from([40, 4000]),
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:totals:UserWarning")
+def test_the_total_of_a_step_is_the_sum_of_its_own_numbers(rows, window):
+    rows, dtype = rows
+    table = pa.table({"w": pa.array(rows, pa.list_(dtype))})
+    for batch in sf.Loader(table, batch=1, totals={"n": "w.values"}, window=window, threads=0):
+        expected = sum(batch["w.values"].tolist())
+        assert (
+            int(batch["step.n"]) == expected
+            if dtype != pa.float64()
+            else np.array_equal(batch["step.n"], expected, equal_nan=True)
+        )
+
+
+def test_a_first_element_that_another_one_replaces_is_not_in_a_total():
+    table = pa.table({"w": [[float("nan"), 1.0], [1e17, 2.0], [float("inf")]]})
+    plan = sf.Packed(2, ("w",), rows=1, first_fills={"w": 0.5})
+    found = [float(batch["step.n"]) for batch in sf.Loader(table, batch=plan, totals={"n": "w.values"})]
+    assert sorted(found) == [0.5, 1.5, 2.5]
+
+
+def test_a_sum_of_a_step_beyond_64_bits_is_an_error():
+    table = pa.table({"w": pa.array([[2**63, 2**63]], pa.list_(pa.uint64()))})
+    with pytest.raises(
+        BatchPlanError, match=f"totals: n of step 0 is {2**64}, expected an integer of 64 bits"
+    ):
+        list(sf.Loader(table, batch=1, totals={"n": "w.values"}))
+
+
+@pytest.mark.parametrize("steps_of", [1, 2])
+def test_ranks_that_step_together_have_the_same_totals_or_an_error_at_open(steps_of):
+    rows = {"n": [[1] * n for n in range(1, 25)]}
+    for group, world_size in itertools.product(range(1, 5), range(1, 5)):
+        plan = sf.Rows(1, balance=sf.Balance(group=group, steps_of=steps_of, linear=1))
+
+        def loader(rank, plan=plan, world_size=world_size):
+            return sf.Loader(
+                rows, batch=plan, totals={"n": "n.lengths"}, rank=rank, world_size=world_size, threads=0
+            )
+
+        if group * steps_of % world_size:
+            with pytest.raises(sf.OpError, match=rf"group={group}.* world_size = {world_size}"):
+                loader(0)
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ranks = [[(b.step, int(b["step.n"])) for b in loader(rank)] for rank in range(world_size)]
+        assert all(one == ranks[0] for one in ranks)
+        assert sum(dict(ranks[0]).values()) == sum(range(1, 25))

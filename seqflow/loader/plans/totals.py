@@ -35,8 +35,8 @@ class Totals:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = dict(texts)
         self._expressions = {name: Expression(text) for name, text in self.texts.items()}
-        self._sums: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
-        """For the rows of a window the sums of all elements before each, by name."""
+        self._elements: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
+        """For the rows of a window the number of each element, by name."""
 
     def __reduce__(self) -> tuple[type[Totals], tuple[dict[str, str]]]:
         """Another process has rows of its own."""
@@ -72,6 +72,8 @@ class Totals:
     def of(self, span: Span, without: Counter[str], *, of_rows: bool) -> dict[str, Array]:
         """int64, uint64 or float64: for each name the total of each batch, or of each of its rows in turn.
 
+        Python's integers where 64 bits may not hold a sum.
+
         Rows, or pieces of them, whose total is 0 are counted in `without`.
         """
         batches, places, counts = span.batches, places_of(span), row_counts(span)
@@ -89,7 +91,7 @@ class Totals:
         for name in self._expressions:
             of_pieces = self._of_pieces(name, batches.rows, pieces, cut, firsts)
             without[name] += len(of_pieces) - int(np.count_nonzero(of_pieces))
-            found[name] = kernels.segment_reduce("sum", of_pieces, counts)
+            found[name] = _sums(of_pieces, counts)
         return found
 
     def _of_pieces(
@@ -100,7 +102,7 @@ class Totals:
         cut: Collection[str],
         firsts: Mapping[str, Any],
     ) -> Array:
-        """int64, uint64 or float64[P]: the total of each piece, whose first elements may become others."""
+        """The total of each piece, whose first elements may become others."""
         expression, source = self._expressions[name], rows.source
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
@@ -108,7 +110,7 @@ class Totals:
                 one: pieces.sizes if one in cut else rows.tensor(one)[pieces.rows]
                 for one in expression.inputs
             }
-            return _wide(np.broadcast_to(self._values(name, values), pieces.rows.shape))
+            return wide(np.broadcast_to(self._values(name, values), pieces.rows.shape))
         if lengths in cut:
             ranges = rows.ranges(lengths, pieces)
             starts, stops = ranges.starts, ranges.starts + ranges.sizes
@@ -117,16 +119,26 @@ class Totals:
             starts, stops = numbers, numbers + 1
             for level in _levels(source, lengths):
                 starts, stops = source.offsets[level][starts], source.offsets[level][stops]
-        ends = self._before(name, source)
-        found: Array = ends[stops] - ends[starts]
+        sizes = stops - starts
+        places = np.repeat(starts, sizes) + kernels.lengths_to_positions(sizes)
+        # not differences of one running sum: a NaN, an infinity or 1e17 would be in the totals of all later steps
+        elements = self._elements_of(name, source)[places]
         if any(one in firsts for one in expression.inputs):
-            filled = np.flatnonzero(stops > starts)
+            filled = sizes > 0
             begins = {one: source.tensor(one)[starts[filled]] for one in expression.inputs}
             instead = {
                 one: np.full_like(of, firsts[one]) if one in firsts else of for one, of in begins.items()
             }
-            found[filled] += _wide(self._values(name, instead)) - _wide(self._values(name, begins))
-        return found
+            elements[kernels.lengths_to_offsets(sizes)[:-1][filled]] = wide(self._values(name, instead))
+        return _sums(elements, sizes)
+
+    def _elements_of(self, name: str, source: RowSource) -> Array:
+        """The number of each element of a window."""
+        found = self._elements.setdefault(source, {})
+        if name not in found:
+            tensors = {one: source.tensor(one) for one in self._expressions[name].inputs}
+            found[name] = wide(self._values(name, tensors))
+        return found[name]
 
     def _values(self, name: str, tensors: Mapping[str, Array]) -> Array:
         """The expression over operands that are widened first, so that it neither wraps nor becomes infinite."""
@@ -136,7 +148,12 @@ class Totals:
             isinstance(one, Call) and one.function.rule is truth for one in postorder(expression.tree)
         )
         kinds = "iu" if compares else "iuf"
-        operands = {one: _wide(of) if of.dtype.kind in kinds else of for one, of in tensors.items()}
+        operands = {
+            one: of.astype(np.float64 if of.dtype.kind == "f" else sum_dtype(of.dtype), copy=False)
+            if of.dtype.kind in kinds
+            else of
+            for one, of in tensors.items()
+        }
         found = np.asarray(expression(**operands))
         if found.dtype.kind in "iu" and len(expression.rpn) > 1:
             with suppress(ExpressionError):  # of operators on bits, which take no floats
@@ -147,16 +164,6 @@ class Totals:
                         f"cannot hold\n  multiply by 1.0 to count in float64"
                     )
         return found
-
-    def _before(self, name: str, source: RowSource) -> Array:
-        """int64, uint64 or float64: the sum of all elements before each."""
-        sums = self._sums.setdefault(source, {})
-        if name not in sums:
-            expression = self._expressions[name]
-            tensors = {one: source.tensor(one) for one in expression.inputs}
-            found = _wide(self._values(name, tensors))
-            sums[name] = np.concatenate([np.zeros(1, found.dtype), np.cumsum(found)])
-        return sums[name]
 
 
 def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None:
@@ -191,6 +198,21 @@ def _levels(source: RowSource, lengths: str | None) -> list[str]:
     return found
 
 
-def _wide(values: Array) -> Array:
-    """Numbers as float64, uint64 or int64, counts too."""
-    return values.astype(np.float64 if values.dtype.kind == "f" else sum_dtype(values.dtype), copy=False)
+def wide(values: Array) -> Array:
+    """Counts as int64 or uint64, other numbers as float64; Python's integers where a sum may not fit 64 bits."""
+    if values.dtype.kind == "f":
+        return values.astype(np.float64)
+    if values.dtype.itemsize == 8 and values.size:
+        most = max(abs(int(values.max())), abs(int(values.min())))
+        if most >= 2**62 // len(values):
+            return values.astype(object)
+    return values.astype(np.uint64 if values.dtype == np.uint64 else np.int64)
+
+
+def _sums(values: Array, counts: Array) -> Array:
+    """The sum of each segment."""
+    if values.dtype != object:
+        return kernels.segment_reduce("sum", values, counts)
+    found = np.zeros(len(counts), object)
+    np.add.at(found, np.repeat(np.arange(len(counts)), counts), values)
+    return found

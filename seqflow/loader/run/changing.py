@@ -9,11 +9,14 @@ from typing import Any
 
 from seqflow.errors import OpError
 from seqflow.json_form import has_form
+from seqflow.loader.epoch.table import Missing, Table
+from seqflow.loader.run.opened import WindowsAgain
+from seqflow.loader.run.planned import PlannedRows
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.schedule.changes import CHANGEABLE, Change, changes_of, has_changes_form
+from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.plan_text import plan_of_text
 from seqflow.loader.schedule.state import Position
-from seqflow.loader.schedule.streams import BatchAddress, Crossing, Rotation
 
 _FILE = (str, object, object, object)
 _OF_FILES = ("rows", "blocks", "files")
@@ -69,11 +72,10 @@ def renamed(changes: Sequence[Change], folder: str) -> tuple[Change, ...]:
     return tuple(replace(one, added=tuple(folder + path for path in one.added)) for one in changes)
 
 
-def windows_begun(
-    rotation: Rotation, crossing: Crossing | None, maker: WindowMaker, place: Position
-) -> tuple[int, ...]:
-    """For each stream how many windows the batches before a place are of; those that nobody counted are read."""
-    return tuple(_begun_of(rotation, crossing, maker, stream.number, place) for stream in rotation.streams)
+def windows_begun(table: Table, layout: Layout, maker: WindowMaker, place: Position) -> tuple[int, ...]:
+    """For each stream how many windows the batches before a place are of; those that are not counted are read."""
+    rows = PlannedRows(table, WindowsAgain(maker, layout, place.epoch))
+    return tuple(_begun_of(rows, number, place.batch) for number in range(len(table.streams)))
 
 
 def _may_change(name: str, before: Any, now: Any) -> bool:
@@ -117,15 +119,13 @@ def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
     )
 
 
-def _begun_of(
-    rotation: Rotation, crossing: Crossing | None, maker: WindowMaker, number: int, place: Position
-) -> int:
-    stream, dealt = rotation.streams[number], rotation.dealt_before(number, place.batch)
-    if not dealt:
+def _begun_of(rows: PlannedRows, number: int, batch: int) -> int:
+    places, stream = rows.table.turns.before(number, batch), rows.table.streams[number]
+    if not places:
         return 0
-    while not isinstance(found := stream.locate(dealt - 1), BatchAddress):
-        window = None if found is None else stream.window(found)
-        if found is None or window is None:
-            return stream.num_windows
-        stream.count(found, len(maker.make(window, place.epoch).batches))
-    return 1 + max([found.position, *(at for _, at in (crossing.following(found) if crossing else []))])
+    while isinstance(found := stream.has(places - 1), Missing):
+        rows.plan(found, wait=True)
+    if not found:
+        rows.table.total = stream.planned  # fillers of the last round are no batches
+        return stream.windows
+    return 1 + stream.row(-1, number, places - 1).pieces[-1][0]

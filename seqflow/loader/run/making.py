@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from seqflow.errors import SeqflowError
+from seqflow.loader.epoch.table import Row
 from seqflow.loader.plans.batches import BatchSize
-from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
@@ -20,7 +20,6 @@ from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, desc
 from seqflow.loader.run.rejected import refused_row
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
-from seqflow.loader.schedule.streams import BatchAddress
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.record import BadRow, Record, slice_rows
@@ -134,20 +133,6 @@ class RefusedRows:
         return count
 
 
-class PlannedBatches(NamedTuple):
-    """Consecutive batches of a stream, as one window has planned them, or the last of one that runs across."""
-
-    address: BatchAddress
-    """That of the first."""
-    windows: tuple[OpenWindow, ...]
-    """Those that their rows come from."""
-    span: Span
-
-    @property
-    def num_batches(self) -> int:
-        return self.span.stop - self.span.start
-
-
 class PoolSpan(NamedTuple):
     """The windows that the batches of a pool of steps lie in."""
 
@@ -161,20 +146,18 @@ class PoolSpan(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A batch that is to be made: the window that owns it, and those that its last rows come from."""
+    """A batch that is to be made: the row of the table, and the planned batches of which it is number `number`."""
 
-    batch: int
-    """Its number in the epoch."""
-    address: BatchAddress
+    row: Row
     windows: tuple[OpenWindow, ...]
+    """The window that owns it, and those that its last rows come from."""
     batches: WindowBatches
-    """The planned batches of which it is number `number`."""
     number: int
     size: BatchSize
-    empty: bool = False
-    """It only fills the last round of the ranks, without rows."""
-    repeated: bool = False
-    """It only fills the last round of the ranks, with one of the epoch's first batches."""
+    next: int
+    """The row of the table at which a run goes on after it."""
+    fill: str = ""
+    """"pad" or "repeat" where it only fills the last round of the ranks: without rows, or with an earlier batch."""
     passed: int = 0
     """The rows of the batches that are skipped before it."""
     pool: PoolSpan | None = None
@@ -185,6 +168,11 @@ class Turn(NamedTuple):
     """What all batches of its step hold."""
     seed: tuple[int, int] | None = None
     """A window's number and that of a batch in it, which decide the random numbers of `net`; else its own."""
+
+    @property
+    def batch(self) -> int | None:
+        """Its number in the epoch; that of the batch that it repeats; None of an empty one."""
+        return None if self.fill == "pad" else self.row.number
 
     @property
     def at_end(self) -> bool:
@@ -237,7 +225,7 @@ class BatchMaker:
             try:
                 if batch is None:
                     batch = turn.batches.make(turn.number, memory)
-                if turn.empty:
+                if turn.fill == "pad":
                     batch = slice_rows(batch, 0, 0)
                 if self._numbered:
                     set_field(batch, "number", turn.batch)
@@ -284,14 +272,14 @@ class BatchMaker:
         """
         assert made.batch is not None
         turn = made.turn
-        seed = turn.seed or (turn.windows[0].window.number, turn.address.number)
+        seed = turn.seed or (turn.windows[0].window.number, turn.row.inside)
         net = self._windows.net_of(*seed, self._epoch)
         try:
             batch = net(made.batch)
             set_field(batch, "number", made.batch.number)
             return made._replace(batch=batch)
         except Exception as error:
-            count = 0 if turn.empty else len(turn.batches.numbers(turn.number))
+            count = 0 if turn.fill == "pad" else len(turn.batches.numbers(turn.number))
             failed = FailedBatch(net, turn.batches, turn.number, count)
             searched, row = False, None
             if blames_rows(error) and self._windows.recipe.keeps_going:

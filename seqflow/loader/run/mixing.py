@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError, OpIndexError
 from seqflow.json_form import is_count, numbered
+from seqflow.loader.epoch.mix import MixRow, MixTable, Passes
+from seqflow.loader.epoch.picks import Picks
+from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.plans.balance import StepCosts
+from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
-from seqflow.loader.run.making import Turn
+from seqflow.loader.run.making import Made, Turn
 from seqflow.loader.run.pipeline import Pipeline, behind_epoch
+from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
+from seqflow.loader.run.turns import TurnsOfRank, turn_at
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.picks import Picks
 from seqflow.loader.schedule.skips import Skips, Span
 from seqflow.loader.schedule.state import (
+    Checkpoint,
     MixPosition,
     Position,
     Progress,
@@ -32,9 +40,9 @@ from seqflow.loader.schedule.state import (
     check_start,
     check_streams,
 )
-from seqflow.loader.schedule.streams import Checkpoint
 from seqflow.loader.schedule.weights import Schedule, Weight
 from seqflow.record import Record, concat_records, slice_rows
+from seqflow.record.batch_memory import BatchMemory
 
 _PASS = 1 << 32
 """The second pass over a source in an epoch has the order of an epoch that far away."""
@@ -113,20 +121,32 @@ class MixPipeline:
 
     def iterate(
         self, start: MixPosition, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
-    ) -> MixIterator:
-        return MixIterator(self, start, workers, handlers, stats)
+    ) -> MixIteration:
+        return MixIteration(MixRun(self, start, workers, handlers), stats)
 
     def trace(
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
     ) -> list[Trace]:
         """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        workers = Workers(0)
+        traces: list[Trace] = []
+        before = 0
+        with closing(Workers(0)) as workers:
+            turn = self._only(workers, epoch, traced=True).turn("trace", number)
+            for member, _, part in turn.parts:
+                rows = num_rows(part)
+                if row is None or before <= row < before + rows:
+                    own = None if row is None else row - before
+                    found = trace_turn(part, self.members[member].prepare_name, own, element, column)
+                    traces += [replace(one, source=self.names[member]) for one in found]
+                before += rows
+        if row is not None and not 0 <= row < before:
+            raise OpIndexError(f"trace: row is {row}, expected 0 to {before - 1}, the rows of batch {number}")
+        return traces
+
+    def _only(self, workers: Workers, epoch: int, *, traced: bool = False) -> MixRun:
+        """What makes some batches by their numbers. Their bad rows are not written again."""
         handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in self.members]
-        try:
-            mix = MixIterator(self, self.beginning(epoch), workers, handlers, Stats(), number, traced=True)
-            return mix.trace(row, element, column)
-        finally:
-            workers.close()
+        return MixRun(self, self.beginning(epoch), workers, handlers, traced=traced)
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
@@ -137,7 +157,9 @@ class MixPipeline:
         if None in counts:
             return None
         picks = self.picks(epoch)
-        ends = [picks.behind(number, count) for number, count in enumerate(counts) if count is not None]
+        if self.stop == "all":
+            picks.check_end(counts)
+        ends = [picks.row(number, count) for number, count in enumerate(counts) if count is not None]
         first = [end for end, count in zip(ends, counts, strict=True) if end is not None and count == 0]
         if self.stop == "first":
             total = min(end for end in ends if end is not None)
@@ -148,12 +170,12 @@ class MixPipeline:
 
     def batch_at(self, number: int, epoch: int) -> Record:
         """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
-        workers = Workers(0)
-        handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in self.members]
-        try:
-            return MixIterator(self, self.beginning(epoch), workers, handlers, Stats(), number).only_batch()
-        finally:
-            workers.close()
+        with closing(Workers(0)) as workers:
+            run = self._only(workers, epoch)
+            (made,) = run.make([run.turn("batch_at", number)])
+            if made.error is not None:
+                raise made.error
+            return run.batch_of(made)
 
     def picks(self, epoch: int) -> Picks:
         """Which batches of the sources each batch of an epoch is made of."""
@@ -215,8 +237,36 @@ class MixPipeline:
             raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
 
 
-class MixIterator:
-    """One iteration over a mix, or what makes batch `only` of it."""
+class MixTurn(NamedTuple):
+    """A batch of a mix that is to be made."""
+
+    row: MixRow
+    parts: tuple[tuple[int, int, Turn], ...]
+    """Member, pass, and the batch of that member."""
+    size: BatchSize
+    next: int
+    """The row of the table at which a run goes on after it."""
+    fill: str = ""
+    """"pad" or "repeat" where it only fills the last round of the ranks."""
+    passed: int = 0
+    """The rows of the batches that are skipped before it."""
+
+    @property
+    def batch(self) -> int | None:
+        """Its number in the epoch; that of the batch that it repeats; None of an empty one."""
+        return None if self.fill == "pad" else self.row.number
+
+
+class MadeMix(NamedTuple):
+    """The batches that a batch of a mix is made of, or the error that making them gave."""
+
+    turn: MixTurn
+    parts: tuple[Made, ...]
+    error: BaseException | None = None
+
+
+class MixRun:
+    """One epoch of a mix: the runs of its members, pass after pass, and what makes batches of theirs."""
 
     def __init__(
         self,
@@ -224,225 +274,210 @@ class MixIterator:
         start: MixPosition,
         workers: Workers,
         handlers: Sequence[BadRowHandler],
-        stats: Stats,
-        only: int | None = None,
         *,
         traced: bool = False,
     ) -> None:
-        self.traced = traced
-        self.progress = Progress(start)
-        self.mix, self.deal, self.start, self.only = mix, mix.deal, start, only
-        self.workers, self._stats = workers, stats
+        self.mix, self.start = mix, start
+        self._workers, self._handlers, self._traced = workers, handlers, traced
+        self.stats = [Stats() for _ in mix.members]
+        """For each member the counts of all passes."""
         self.picks, self.skips = mix.picks(start.epoch), Skips(mix.skip, start.epoch)
-        self.members = [_Member(self, number, handler) for number, handler in enumerate(handlers)]
+        passes = [
+            Passes(partial(self._table_of, member), saved["passes"])
+            for member, saved in enumerate(start.members)
+        ]
+        self.table = MixTable(self.picks, passes, mix.stop, start.batch)
+        self._runs: dict[tuple[int, int], SourceRun] = {}
+        """By member and pass."""
+        self._first: MixRun | None = None
+
+    def run(self, member: int, number: int) -> SourceRun:
+        """The run of a pass of a member."""
+        if (member, number) not in self._runs:
+            self.table.members[member].table(number)
+        return self._runs[member, number]
+
+    def _table_of(self, member: int, number: int) -> Table:
+        """Begin a pass of a member; its table."""
+        start, saved = self.start, self.start.members[member]
+        done = sum(self.table.members[member].counts[:number])
+        at = saved["windows"].get("0") if number == len(saved["passes"]) else None
+        place = Position(
+            start.epoch + _PASS * number,
+            max(0, self.picks.before(member, start.batch) - done),
+            None if at is None else Checkpoint(*at),
+            1,
+        )
+        run = self.mix.members[member].run(
+            place,
+            self._workers,
+            self._handlers[member],
+            self.stats[member],
+            numbering=self.picks.numbering(member, done),
+            traced=self._traced,
+        )
+        self._runs[member, number] = run
+        return run.table
+
+    def check_end(self) -> None:
+        """OpError where the epoch has no end in sight, by the numbers of batches that are known before reading."""
+        if self.mix.stop == "all":
+            passes = self.table.members
+            self.picks.check_end([one.counts[0] if one.counts else one.table(0).total for one in passes])
+
+    def plan(self, window: Missing, *, wait: bool) -> bool:
+        return self.run(window.member, window.number).turns.plan(window, wait=wait)
+
+    def of(self, row: MixRow, following: int, *, wait: bool) -> MixTurn | None:
+        parts = []
+        for member, number, inside in row.parts:
+            turn = turn_at(self.run(member, number).turns, inside, wait=wait)
+            if turn is None:
+                return None
+            parts.append((member, number, turn))
+        sizes = [turn.size for *_, turn in parts]
+        size = sizes[0] if len(sizes) == 1 else BatchSize(*map(sum, zip(*sizes, strict=True)))
+        return MixTurn(row, tuple(parts), size, following)
+
+    def turn(self, what: str, number: int) -> MixTurn:
+        """A batch by its number; OpError where the epoch has none."""
+        found: MixTurn | None = turn_at(self, number, wait=True)
+        if found is None:
+            raise behind_epoch(what, number, self.start.epoch, self.table.num_known)
+        return found
+
+    def first(self) -> MixRun:
+        """What makes the first rows of the epoch again. Neither places nor counts know of it."""
+        if self._first is None:
+            self._first = self.mix._only(self._workers, self.start.epoch)
+        return self._first
+
+    def make(self, turns: list[MixTurn]) -> list[MadeMix]:
+        """The batches, up to the first error."""
+        found = []
+        for turn in turns:
+            parts: list[Made] = []
+            if turn.fill != "pad":
+                for member, number, part in turn.parts:
+                    maker = self if turn.fill != "repeat" else self.first()
+                    parts += maker.run(member, number).maker.make([part])
+            error = next((one.error for one in parts if one.error is not None), None)
+            found.append(MadeMix(turn, tuple(parts), error))
+            if error is not None:
+                break
+        return found
+
+    def batch_of(self, made: MadeMix) -> MixedRecord:
+        """The batch, with the source of each of its rows."""
+        turn, mix = made.turn, self.mix
+        members = [member for member, *_ in turn.parts]
+        if turn.fill == "pad":
+            empty = mix.empty_batch()
+            if empty is None:
+                raise BatchPlanError(
+                    "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
+                )
+            return empty
+        of = self if turn.fill != "repeat" else self.first()
+        finished = [
+            of.run(member, number).maker.finish(one)
+            for (member, number, _), one in zip(turn.parts, made.parts, strict=True)
+        ]
+        if not turn.fill:
+            for (member, number, _), one in zip(turn.parts, finished, strict=True):
+                self.run(member, number).hand_out(one)
+        batches = [one.batch for one in finished if one.batch is not None]
+        counts = [batch.num_rows for batch in batches]
+        return mix.labelled(concat_records(batches), members, counts, turn.batch)
+
+    def members_before(self, row: int) -> list[dict[str, Any]]:
+        """For each member its passes that have ended before a row, and the window of the one that goes on, as JSON.
+
+        Runs of earlier passes are let go of.
+        """
+        found = []
+        for member, saved in enumerate(self.start.members):
+            passes = self.table.passes_before(member, row)
+            run = self._runs.get((member, len(passes)))
+            windows: Mapping[str, Any] = saved["windows"] if len(passes) == len(saved["passes"]) else {}
+            if run is not None:
+                at = run.checkpoint
+                windows = {} if at is None else {"0": [at.position, at.first, at.batches]}
+            found.append({"passes": passes, "windows": windows})
+        return found
+
+    def release(self, turn: MixTurn) -> None:
+        """Let go of the passes before those of a batch that was handed out."""
+        for member, number, _ in turn.parts:
+            for key in [key for key in self._runs if key[0] == member and key[1] < number]:
+                del self._runs[key]
+
+
+class MixIteration:
+    """An iteration over a mix: the batches of a rank in order."""
+
+    def __init__(self, run: MixRun, stats: Stats) -> None:
+        self.run, self._stats = run, stats
+        self.progress = Progress(run.start)
+        self._deal = run.mix.deal
+        self._of_rank = TurnsOfRank(run, run.start.batch, self._deal, run.skips)
+        self._batches = BatchIterator(self, self._of_rank, run._workers, stats)
 
     def __iter__(self) -> Iterator[Record]:
-        if self.start.ended:
-            return
-        world_size = self.deal.world_size
-        first = self.deal.first(self.skips.kept_before(self.start.batch))
-        while (count := self._round(first)) and not (count < world_size and self._dropped(first)):
-            if self.deal.rank < count:
-                batch = self._batch(self.skips.number(first + self.deal.rank))
-            elif self.deal.tail == "pad":
-                batch = self._empty()
-            else:
-                batch = self._repeated(self.skips.number((self.deal.rank - count) % (first + count)))
-            first += self.deal.stride
-            behind = self.skips.number(first - self.deal.first(0) - 1) + 1
-            self._hand_out(behind, is_last=count < world_size)
-            yield batch
-            del batch
-            if count < world_size:  # behind it only batches of sources that are not exhausted
-                break
-        self._sum_counts()
+        if self.run.start.ended:
+            return iter(())
+        self.run.check_end()
+        return iter(self._batches)
 
     def check_start(self) -> None:
-        """OpError where the state that was loaded lies behind the end: members lack batches before it."""
-        if self.progress.position is self.start and self.start.batch:
-            for number, member in enumerate(self.members):
-                batch = self.picks.before(number, self.start.batch)
-                if member.has_ended(batch):
-                    check_start(batch, self.start.ranks, member.num_batches())
+        """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
+        start = self.run.start
+        if self.progress.position is start and not start.ended:
+            check_start(start, self.run.table.num_known, self._deal, self.run.skips)
 
-    def _round(self, first: int) -> int:
-        """How many batches there are from `first` on, up to those of a round; skipped ones are not counted."""
-        passed = self.skips.number(first - 1) + 1 if first else 0
-        for index in range(first, first + self.deal.world_size):
-            number = self.skips.number(index)
-            for one in range(passed, number + 1):  # passes end where their batches do
-                if not self._has(one):
-                    return index - first
-            passed = number + 1
-        return self.deal.world_size
+    def fill(self) -> None:
+        for run in list(self.run._runs.values()):
+            run.reader.fill()
 
-    def _has(self, number: int) -> bool:
-        found = all(self.members[member].has(one) for member, one in self.picks.of(number))
-        return found and not (self.mix.stop == "all" and self._is_over(number))
+    def make(self, turns: list[MixTurn]) -> list[MadeMix]:
+        return self.run.make(turns)
 
-    def _is_over(self, number: int) -> bool:
-        """Whether each source is exhausted, or has a weight of 0 from a batch on."""
-        ends = (self.picks.end(member) for member in range(len(self.members)))
-        return all(
-            member.passes or (end is not None and end <= number)
-            for member, end in zip(self.members, ends, strict=True)
+    def free(self, memory: BatchMemory) -> None:
+        """Batches of a mix are joined from others: none lies in memory that is used again."""
+
+    def hand_out(self, made: MadeMix) -> tuple[Record, None]:
+        turn, run, stats = made.turn, self.run, self._stats
+        batch = run.batch_of(made)
+        if turn.fill == "repeat":
+            stats.repeated += turn.size.begun
+        run.release(turn)
+        self._sum_counts()
+        stats.batches += 1
+        last = self._last_of_round(turn)
+        total = run.table.total
+        is_last = bool(turn.fill) or (total is not None and last >= total)
+        looked = last if total is None else min(last, total)
+        self.progress.position = MixPosition(
+            run.start.epoch, turn.next, self._deal.world_size, is_last, run.members_before(looked + 1)
         )
+        return batch, None
 
-    def _dropped(self, first: int) -> bool:
-        if self.deal.tail == "drop" and first == 0:
-            raise BatchPlanError(
-                f"Mix: an epoch has fewer batches than world_size = {self.deal.world_size}, and tail='drop' "
-                "leaves none"
-            )
-        return self.deal.tail == "drop"
+    def end(self) -> None:
+        self._sum_counts()
+        for member, stats in enumerate(self.run.stats):
+            if self.run.table.members[member].table(0).total == 0:  # a source without batches ends the mix
+                self.run._handlers[member].check(stats)
 
-    def _repeated(self, number: int) -> Record:
-        """One of the epoch's first batches, made again. Neither places nor other counts know of it."""
-        mix = self.mix
-        handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in mix.members]
-        beginning = mix.beginning(self.start.epoch)
-        again = MixIterator(mix, beginning, self.workers, handlers, Stats(), number)
-        batch = again.only_batch()
-        self._stats.repeated += sum(member.stats.rows for member in again.members)
-        return batch
-
-    def only_batch(self) -> Record:
-        """Batch `only` of the epoch; OpError where it has none."""
-        return self._batch(self._found("batch_at"))
-
-    def trace(self, row: int | None, element: int | None, column: str | None) -> list[Trace]:
-        """Where the rows of batch `only` come from, the pieces of one of them, or one element."""
-        traces: list[Trace] = []
-        before = 0
-        for number, batch in self.picks.of(self._found("trace")):
-            member = self.members[number]
-            turn, rows = member.turn(batch)
-            if row is None or before <= row < before + rows:
-                own = None if row is None else row - before
-                found = trace_turn(turn, self.mix.members[number].prepare_name, own, element, column)
-                traces += [replace(one, source=self.mix.names[number]) for one in found]
-            before += rows
-        if row is not None and not 0 <= row < before:
-            raise OpIndexError(
-                f"trace: row is {row}, expected 0 to {before - 1}, the rows of batch {self.only}"
-            )
-        return traces
-
-    def _found(self, what: str) -> int:
-        """Batch `only`, up to which all are looked for; OpError where the epoch has none."""
-        assert self.only is not None
-        for earlier in range(self.only + 1):  # passes end where their batches do
-            if not self._has(earlier):
-                raise behind_epoch(what, self.only, self.start.epoch, earlier)
-        return self.only
-
-    def _empty(self) -> Record:
-        """A batch without rows, to fill the last round."""
-        empty = self.mix.empty_batch()
-        if empty is None:
-            raise BatchPlanError(
-                "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
-            )
-        return empty
-
-    def _batch(self, number: int) -> Record:
-        made = [(member, self.members[member].take(one)) for member, one in self.picks.of(number)]
-        counts = [batch.num_rows for _, batch in made]
-        joined = concat_records([batch for _, batch in made])
-        return self.mix.labelled(joined, [member for member, _ in made], counts, number)
+    def _last_of_round(self, turn: MixTurn) -> int:
+        """The last row of the round of all ranks that a batch is in."""
+        skips, deal = self.run.skips, self._deal
+        return skips.number(skips.kept_before(turn.row.number) - deal.rank + deal.world_size - 1)
 
     def _sum_counts(self) -> None:
-        """The counts of the mix are those of its sources together."""
+        """The counts of the mix are those of its members together."""
         for name in _SUMMED:
-            setattr(self._stats, name, sum(getattr(member.stats, name) for member in self.members))
-        self._stats.costs = StepCosts.of(member.stats.costs for member in self.members)
-
-    def _hand_out(self, following: int, *, is_last: bool) -> None:
-        self._sum_counts()
-        self._stats.batches += 1
-        members = [member.state() for member in self.members]
-        self.progress.position = MixPosition(
-            self.start.epoch, following, self.deal.world_size, is_last, members
-        )
-
-
-class _Member:
-    """One source of a mix, pass after pass."""
-
-    def __init__(self, of: MixIterator, number: int, handler: BadRowHandler) -> None:
-        saved = of.start.members[number]
-        self._of, self._number, self._handler = of, number, handler
-        self.passes: list[int] = list(saved["passes"])
-        """The batches of each pass that has ended."""
-        self._pipeline = of.mix.members[number]
-        self.stats = Stats()
-        """The counts of all passes."""
-        self._windows = {int(stream): Checkpoint(*at) for stream, at in saved["windows"].items()}
-        self._iteration: BatchIterator | None = None
-        self._batches: list[Iterator[Record]] = [iter(())] * len(self.passes)
-        """The batches of each pass: those of one that has ended are still to be taken by the round that ended it."""
-
-    def has(self, batch: int) -> bool:
-        """Whether there is a batch, counted over the passes; it begins the next pass where the mix goes on."""
-        while True:
-            iteration = self._begun()
-            inside = batch - sum(self.passes)
-            if iteration.has(inside):
-                return True
-            if inside == 0:  # a source without rows ends the mix
-                self._handler.check(self.stats)
-            if self._of.mix.stop == "first" or inside == 0:
-                return False
-            self.passes.append(iteration.num_batches())
-            self._iteration, self._windows = None, {}
-            if all(member.passes for member in self._of.members):
-                return False
-
-    def has_ended(self, batch: int) -> bool:
-        """Whether the pass that has begun is known to end before a batch."""
-        return self._iteration is not None and not self._iteration.has(batch - sum(self.passes))
-
-    def num_batches(self) -> int:
-        """The batches of all passes, the last of which has ended."""
-        assert self._iteration is not None
-        return sum(self.passes) + self._iteration.num_batches()
-
-    def turn(self, batch: int) -> tuple[Turn, int]:
-        """A batch of the pass that has begun, as it is planned, and its rows."""
-        found = self._begun().turn(batch - sum(self.passes))
-        assert found is not None
-        return found, num_rows(found)
-
-    def take(self, batch: int) -> Record:
-        self._begun()
-        at = int(np.searchsorted(np.cumsum(self.passes), batch, side="right"))
-        return next(self._batches[at])
-
-    def state(self) -> dict[str, Any]:
-        """The passes and windows as JSON."""
-        windows = self._windows if self._iteration is None else self._iteration.checkpoints
-        return {
-            "passes": [*self.passes],
-            "windows": {str(at): [one.position, one.first, one.batches] for at, one in windows.items()},
-        }
-
-    def _begun(self) -> BatchIterator:
-        if self._iteration is None:
-            of, done = self._of, sum(self.passes)
-            before = of.picks.before(self._number, of.start.batch)
-            epoch = of.start.epoch + _PASS * len(self.passes)
-            start = Position(epoch, max(0, before - done), self._windows, 1)
-            if of.only is None:
-                numbers = of.picks.from_batch(self._number, of.start.batch, of.deal, of.skips)
-            else:
-                numbers = (one for member, one in of.picks.of(of.only) if member == self._number)
-            inside = (number - done for number in numbers if number >= done)
-            self._iteration = self._pipeline.iterate(
-                start, of.workers, [self._handler], self.stats, inside,
-                numbering=of.picks.numbering(self._number, done), traced=of.traced,
-            )  # fmt: skip
-            self._batches.append(iter(self._iteration))
-        return self._iteration
+            setattr(self._stats, name, sum(getattr(one, name) for one in self.run.stats))
+        self._stats.costs = StepCosts.of(one.costs for one in self.run.stats)
 
 
 def _tensor_types(batch: Record) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.transforms import name_of, transform_identity
+from seqflow.kernels.arrays import Array
+from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
+from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.totals import Totals
@@ -18,25 +22,26 @@ from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.changing import Found, as_of_now, earlier_changes, found_since, renamed, windows_begun
 from seqflow.loader.run.indexing import Indexing
-from seqflow.loader.run.iterator import BatchIterator
+from seqflow.loader.run.iterator import SourceIteration
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.run.required import required_of
+from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, trace_turn
 from seqflow.loader.run.transforms import apply
+from seqflow.loader.run.turns import EpochPlan, turn_at
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.loader.schedule.changes import Change, changed_windows
 from seqflow.loader.schedule.identity import data_fingerprint, file_fingerprints, index_key, settings_of
 from seqflow.loader.schedule.index import LengthsIndex, Measured
+from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.skips import NO_SKIPS, Skips, Span
 from seqflow.loader.schedule.state import Position, check_loader_form, check_prepared_place, check_state
-from seqflow.loader.schedule.steps import OWN_NUMBERS, Numbering, Steps
-from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
@@ -96,13 +101,15 @@ class Pipeline:
     def for_parts(self) -> Pipeline:
         """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
-        return Pipeline(recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0))
+        return Pipeline(
+            recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0), self.skip
+        )
 
     # Iterating
 
     def beginning(self, epoch: int) -> Position:
         """The place before the first batch of an epoch."""
-        return Position(epoch, 0, {}, self.deal.world_size)
+        return Position(epoch, 0, None, self.deal.world_size)
 
     def handlers(self) -> list[BadRowHandler]:
         """What takes the bad rows of an iteration."""
@@ -116,41 +123,72 @@ class Pipeline:
         stats: Stats,
         numbers: Iterator[int] | None = None,
         parts: Parts | None = None,
-        numbering: Numbering = OWN_NUMBERS,
-        *,
-        traced: bool = False,
-    ) -> BatchIterator:
+    ) -> SourceIteration:
         """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order.
 
-        The windows of the only stream may be cut into parts, of which one after another is asked for. `numbering`
-        says which steps the batches belong to, where they are those of a mix. `traced` windows number their rows.
+        The windows of the only stream may be cut into parts, of which one after another is asked for.
+        """
+        deal = self.deal if numbers is None else ALL_BATCHES
+        skips = Skips(self.skip, start.epoch) if numbers is None else NO_SKIPS
+        run = self.run(
+            start,
+            workers,
+            handlers[0],
+            stats,
+            deal=deal,
+            skips=skips,
+            parts=parts,
+            at_once=numbers is not None,
+        )
+        return SourceIteration(run, workers, stats, numbers)
+
+    def run(
+        self,
+        start: Position,
+        workers: Workers,
+        handler: BadRowHandler,
+        stats: Stats,
+        *,
+        deal: Deal = ALL_BATCHES,
+        skips: Skips = NO_SKIPS,
+        parts: Parts | None = None,
+        numbering: Numbering = OWN_NUMBERS,
+        traced: bool = False,
+        at_once: bool = True,
+    ) -> SourceRun:
+        """One pass over the source from a place on.
+
+        `numbering` says which steps the batches belong to, where they are those of a mix. `traced` windows number
+        their rows. Windows count `at_once` when they are opened, or with the first batch that is handed out of them.
         """
         self.look_at_functions()
         self._check_steps(start)
         if self._required is not None and not self._has_function:
             self._required.check(empty_rows(self.recipe))
-        deal = self.deal if numbers is None else ALL_BATCHES
-        rotation, crossing = self.rotation(start.epoch)
+        layout, table = self.table(start.epoch)
+        self._check_counts(table)
         if parts is not None:
-            rotation.streams[0].cut_into(parts)
-        if not rotation.counted:
-            self._check_counts(rotation, start)
-            for stream, checkpoint in start.windows.items():
-                rotation.streams[stream].start_at(checkpoint)
-        is_measured = self._index is not None and not rotation.counted and numbers is None
-        windows = WindowMaker(
+            parts.of(layout)
+        epoch = EpochPlan(
+            start,
+            _resumed(table, layout, start),
+            layout,
+            lambda: self.table(start.epoch)[1],
+            deal,
+            skips,
+            self.steps(numbering),
+            self.totals,
+            parts,
+        )
+        is_measured = self._index is not None and not table.counted and not at_once
+        maker = WindowMaker(
             self.recipe,
             self.listing,
-            self._kept if self._keeps_window(rotation) else None,
+            self._kept if self._keeps_window(layout) else None,
             self._index.measured() if is_measured and self._index is not None else None,
             traced,
         )
-        return BatchIterator(
-            windows, rotation, crossing, start, workers, handlers[0], stats,
-            deal=deal, reuse=self._reuse, numbers=numbers,
-            skips=Skips(self.skip, start.epoch) if numbers is None else NO_SKIPS,
-            steps=self.steps(numbering), totals=self.totals,
-        )  # fmt: skip
+        return SourceRun(epoch, maker, workers, handler, stats, reuse=self._reuse, at_once=at_once)
 
     @property
     def _has_function(self) -> bool:
@@ -187,18 +225,13 @@ class Pipeline:
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
     ) -> list[Trace]:
         """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        workers = Workers(0)
         handler = BadRowHandler(self.bad_rows.uncounted())
-        try:
-            iteration = self.iterate(
-                self.beginning(epoch), workers, [handler], Stats(), iter([number]), traced=True
-            )
-            turn = iteration.turn(number)
+        with closing(Workers(0)) as workers:
+            run = self.run(self.beginning(epoch), workers, handler, Stats(), traced=True)
+            turn = turn_at(run.turns, number, wait=True)
             if turn is None:
-                raise behind_epoch("trace", number, epoch, iteration.num_batches())
+                raise behind_epoch("trace", number, epoch, run.table.num_known)
             return trace_turn(turn, self.prepare_name, row, element, column)
-        finally:
-            workers.close()
 
     @property
     def prepare_name(self) -> str | None:
@@ -229,14 +262,14 @@ class Pipeline:
             if not isinstance(getattr(self.recipe, option), Net):
                 self.identity(option)
 
-    def _keeps_window(self, rotation: Rotation) -> bool:
+    def _keeps_window(self, layout: Layout) -> bool:
         """Whether rows are read once for all epochs: one window holds all of them.
 
         Rows that are prepared by a Python function, or by random ops, may be others in the next epoch.
         """
         prepare = self.recipe.prepare
         again = prepare is None or (isinstance(prepare, Net) and not prepare.is_random)
-        return again and not self.recipe.source.is_stream and rotation.has_one_window
+        return again and not self.recipe.source.is_stream and layout.has_one_window
 
     # Counting
 
@@ -248,28 +281,25 @@ class Pipeline:
         if self.recipe.steps_per_epoch is not None:
             total: int | None = self.recipe.steps_per_epoch * self.deal.world_size
         else:
-            total = self.rotation(epoch, counted=True)[0].total
+            total = self.table(epoch, counted=True)[1].total
         return None if total is None else Skips(self.skip, epoch).kept_before(total)
 
     def batch_at(self, number: int, epoch: int) -> Record:
         """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
-        workers = Workers(0)
         handler = BadRowHandler(self.bad_rows.uncounted())
-        try:
+        with closing(Workers(0)) as workers:
             iteration = self.iterate(self.beginning(epoch), workers, [handler], Stats(), iter([number]))
             for batch in iteration:
                 return batch
-            raise behind_epoch("batch_at", number, epoch, iteration.num_batches())
-        finally:
-            workers.close()
+            raise behind_epoch("batch_at", number, epoch, iteration.run.table.num_known)
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
         if self._counts_rows is None:
             recipe = self.recipe
             windows = recipe.windows(self.listing.slices(), 0)
-            crossing = self._crossing(deal_windows(windows, recipe.streams))
-            self._counts_rows = crossing is not None and not recipe.source.is_stream
+            rows = self._rows_of(deal_windows(windows, recipe.streams))
+            self._counts_rows = rows is not None and not recipe.source.is_stream
         return self._counts_rows
 
     def lengths_index(
@@ -285,10 +315,10 @@ class Pipeline:
         """Blocks that were read for the index, since no older one had their lengths."""
         return 0 if self._index is None else self._index.num_read_blocks
 
-    def rotation(
+    def table(
         self, epoch: int, *, counted: bool = False, before_last_change: bool = False
-    ) -> tuple[Rotation, Crossing | None]:
-        """The streams of an epoch, and how batches run across their windows.
+    ) -> tuple[Layout, Table]:
+        """The windows of an epoch, and the table of its batches.
 
         Their batches are `counted` where that can be, even if the index has to be made first.
         """
@@ -296,60 +326,63 @@ class Pipeline:
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            windows = partial(_windows_of_stream, recipe)
-            return Rotation([Stream(0, windows(), again=windows)], self._given_total()), None
+            return Layout(found=partial(_windows_of_stream, recipe)), Table(
+                [Stream(None)], self._given_total()
+            )
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
-            return self._rotation_of(dealt, epoch, counted)
+            return Layout(dealt), self._table_of(dealt, epoch, counted)
         paths = [path for path, *_ in self._file_fingerprints()]
         by_name = dict(zip(recipe.source.files, paths, strict=True))
         layouts = changed_windows(recipe, self.listing.slices(), by_name, epoch, changes)
-        found = self._rotation_of(next(layouts), epoch, counted)
+        dealt = next(layouts)
+        table = self._table_of(dealt, epoch, counted)
         for change in changes[:-1] if before_last_change else changes:
-            found = self._rotation_of(next(layouts), epoch, counted, (change.batch, *found))
-        return found
+            dealt = next(layouts)
+            table = self._table_of(dealt, epoch, counted, (table, change.batch))
+        return Layout(dealt), table
 
     def _given_total(self) -> int | None:
         steps = self.recipe.steps_per_epoch
         return None if steps is None else steps * self.deal.world_size
 
-    def _rotation_of(
-        self,
-        dealt: Sequence[Windows],
-        epoch: int,
-        counted: bool,
-        behind: tuple[int, Rotation, Crossing | None] | None = None,
-    ) -> tuple[Rotation, Crossing | None]:
-        """The rotation of some windows; `behind` are the batch of a change, and what held before it."""
-        recipe, first, resumed = self.recipe, None, None
-        if behind is not None:
-            batch, rotation, before = behind
-            first = rotation.order_until(batch)
-            if before is not None:
-                of_streams = range(recipe.streams)
-                resumed = before.resumed_behind([rotation.dealt_before(one, batch) for one in of_streams])
-        crossing = self._crossing(dealt, resumed)
+    def _table_of(
+        self, dealt: Sequence[Windows], epoch: int, counted: bool, kept: tuple[Table, int] | None = None
+    ) -> Table:
+        """The table of some windows; `kept` are that before a change, and the first batch after it."""
+        recipe, plan = self.recipe, self.recipe.batch
+        before = None if kept is None else (kept[0].turns, kept[1])
+        rows = self._rows_of(dealt)
+        if rows is not None:
+            assert isinstance(plan, Rows)
+            restarts = (
+                [((0, 0),)] * len(rows)
+                if kept is None
+                else [_restarts(*kept, one) for one in range(len(rows))]
+            )
+            return Table(
+                [
+                    RowStream(of, plan.n, drop_last=plan.drop_last, restarts=restart)
+                    for of, restart in zip(rows, restarts, strict=True)
+                ],
+                self._given_total(),
+                before,
+            )
         counts: Sequence[list[int] | None] = [None] * recipe.streams
-        if crossing is not None:
-            counts = crossing.counts
-        elif self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
+        if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
-            counts = [lengths.counts(recipe, stream, epoch) for stream in dealt]
-        streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
-        return Rotation(streams, self._given_total(), first), crossing
+            counts = [lengths.counts(recipe, windows, epoch) for windows in dealt]
+        streams = [Stream(len(windows), count) for windows, count in zip(dealt, counts, strict=True)]
+        return Table(streams, self._given_total(), before)
 
-    def _crossing(
-        self, dealt: Sequence[Windows], resumed: Sequence[Sequence[tuple[int, int]]] | None = None
-    ) -> Crossing | None:
-        """Batches across windows, where the plan is a number of rows and each window's rows are known."""
+    def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
+        """The rows of the windows of each stream, where batches have a number of rows and run across windows."""
         recipe = self.recipe
         if not isinstance(recipe.batch, Rows) or recipe.batch.filters or recipe.keeps_going:
             return None
         rows = [windows.rows for windows in dealt]
-        known = [one.tolist() for one in rows if one is not None]
-        if len(known) < len(rows) or not self._keeps_rows():
-            return None
-        return Crossing(recipe.batch, known, resumed=resumed)
+        known = [one for one in rows if one is not None]
+        return known if len(known) == len(rows) and self._keeps_rows() else None
 
     def _keeps_rows(self) -> bool:
         """Whether row i of what `prepare` makes is known to be row i of what it gets."""
@@ -358,23 +391,13 @@ class Pipeline:
             return prepare is None
         return executor.keeps_rows(prepare, empty_source(self.recipe))
 
-    def _check_counts(self, rotation: Rotation, start: Position) -> None:
-        """OpError where streams are interleaved whose batches nobody has counted."""
-        streams = self.recipe.streams
-        if streams > 1 and rotation.total is None:
+    def _check_counts(self, table: Table) -> None:
+        """OpError where streams are interleaved whose batches are not counted before reading."""
+        if not table.counted and len(table.streams) > 1:
             raise OpError(
-                f"Loader: streams = {streams} needs the number of batches of each stream, which is not known "
-                'before reading\n  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are '
-                "known and kept"
+                f"Loader: streams = {len(table.streams)} needs the number of batches of each stream, which is not "
+                'known before reading\n  give index="lengths.arrow", or Rows(n) of data whose rows are known and kept'
             )
-        if streams > 1 and start.batch:
-            read = [stream.number for stream in rotation.streams_of(self.deal, start.batch)]
-            missing = [stream for stream in read if stream not in start.windows]
-            if missing and start.batch >= streams:
-                raise OpError(
-                    f"load_state_dict: the state knows nothing of stream {missing[0]}, since another rank read it\n"
-                    "  merge the states of all ranks: seqflow.loader.merge_states([…])"
-                )
 
     # Identity and state
 
@@ -427,7 +450,7 @@ class Pipeline:
             settings, data = self.settings(), self.data_fingerprint()
             found = found_since(state, settings, data)
             if changes == "accept":
-                self._change(found, start)
+                start = self._change(found, start)
             now = as_of_now(state, found, settings, data)
             if changes == "accept":
                 changed = check_state(now, settings, data, changes)
@@ -442,8 +465,8 @@ class Pipeline:
             raise
         return start
 
-    def _change(self, found: Found, start: Position) -> None:
-        """Note what has changed since a place, so that the windows behind it are those of now."""
+    def _change(self, found: Found, start: Position) -> Position:
+        """Note what has changed since a place, so that the windows after it are those of now; the place to go on."""
         if found.added:
             self.changes = renamed(self.changes, found.folder)
         if found and start.batch:  # before the first batch of an epoch nothing needs to be noted
@@ -454,18 +477,24 @@ class Pipeline:
             self.changes = (*earlier, change)
             if self._index is not None and self._index.path.exists():
                 self._index.read(update=True)
-            rotation, crossing = self.rotation(start.epoch, before_last_change=True)
-            if place.batch > start.batch and (rotation.total is None or place.batch > rotation.total):
+            layout, table = self.table(start.epoch, before_last_change=True)
+            self._check_counts(table)
+            table = _resumed(table, layout, start)
+            begun = windows_begun(table, layout, self.window_maker(), place)
+            if self.steps() is None:  # states of older versions count the batches that fill the last round
+                place = place._replace(batch=min(place.batch, table.num_known))
+            # the rest of a pool may stay empty where the numbers of batches follow from those of rows
+            is_inside = (
+                start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
+            )
+            if is_inside and place.batch > (start.batch if table.total is None else table.total):
                 raise OpError(
                     f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
                     "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
                 )
-            if not rotation.counted:
-                self._check_counts(rotation, start)
-                for stream, checkpoint in start.windows.items():
-                    rotation.streams[stream].start_at(checkpoint)
-            begun = windows_begun(rotation, crossing, self.window_maker(), place)
-            self.changes = (*earlier, replace(change, begun=begun))
+            self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
+            return place if start.batch >= table.num_known else start
+        return start
 
     def _end_of_pool(self, batch: int) -> int:
         """The batch behind the steps that exchange rows with that of a batch; OpError where windows do."""
@@ -546,6 +575,30 @@ class Pipeline:
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
+
+
+def _resumed(table: Table, layout: Layout, start: Position) -> Table:
+    """The table of a run that goes on from a state; OpError when the state is in a window that is not there."""
+    if table.counted or start.window is None:
+        return table
+    at = start.window
+    if layout.window((0, at.position)) is None:
+        windows = layout.counts[0] or layout.num_found
+        raise OpError(
+            f"load_state_dict: the state is in window {at.position} of stream 0, which has {windows}: the state is "
+            "damaged"
+        )
+    resumed = Stream(layout.counts[0], base=at.position, first=at.first)
+    resumed.add(at.batches)
+    return Table([resumed], table.total)
+
+
+def _restarts(table: Table, batch: int, stream: int) -> tuple[tuple[int, int], ...]:
+    """From which batches, and which rows, on those of a stream have n rows: again from one after a change on."""
+    of = table.streams[stream]
+    assert isinstance(of, RowStream)
+    places = table.turns.before(stream, batch)
+    return (*of.restarts, (places, of.first_row(places)))
 
 
 def behind_epoch(what: str, number: int, epoch: int, batches: int) -> OpError:

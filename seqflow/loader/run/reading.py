@@ -10,7 +10,7 @@ from itertools import groupby
 
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.streams import Rotation, WindowAddress
+from seqflow.loader.schedule.layout import Layout, WindowAddress
 from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.progress import Stage, stage
 
@@ -119,11 +119,11 @@ class WindowReader:
         maker: WindowMaker,
         epoch: int,
         workers: Workers,
-        rotation: Rotation,
+        layout: Layout,
         upcoming: Iterator[WindowAddress],
     ) -> None:
         self._maker, self._epoch, self._workers = maker, epoch, workers
-        self._rotation, self._upcoming, self._limit = rotation, upcoming, maker.recipe.memory
+        self.layout, self._upcoming, self._limit = layout, upcoming, maker.recipe.memory
         self._next: WindowAddress | None = None
         self._growth = 1.0 if maker.recipe.prepare is None else None
         """Bytes of a prepared window for each that the source estimates; not known before the first."""
@@ -140,7 +140,11 @@ class WindowReader:
         if not self._workers.count:
             return
         while (address := self._peek()) is not None:
-            window = self._rotation.window(address)
+            window = self.layout.window(address)
+            if window is None:  # the end of windows that are found one by one
+                self._upcoming = iter(())
+                self._next = None
+                return
             if self._openings and (
                 self._growth is None or self.bytes_in_flight + self._estimate(window) > self._limit
             ):
@@ -162,9 +166,11 @@ class WindowReader:
     def get(self, address: WindowAddress) -> OpenWindow:
         """The window of an address; waits for it."""
         if address not in self._openings:
-            self._begin(address, self._rotation.window(address))
+            window = self.layout.window(address)
+            assert window is not None
+            self._begin(address, window)
         opening = self._openings[address]
-        opening.stage.name = self._rotation.name_of(address)
+        opening.stage.name = self.layout.name_of(address)
         with stage(opening.stage):
             opened = opening.result()
         if address not in self._opened:

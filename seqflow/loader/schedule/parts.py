@@ -10,6 +10,7 @@ import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.recipe import Stamps
 from seqflow.loader.schedule.windows import Window, Windows
 
@@ -34,6 +35,13 @@ class Parts:
         parts = cls(None)
         parts._ends = [windows]
         return parts
+
+    def of(self, layout: Layout) -> None:
+        """Cut the windows of the only stream: all of them where they are in columns, else each when it is found."""
+        if layout.columns is not None:
+            self.add_all(layout.columns)
+        elif self._most_bytes is not None:
+            layout.on_found = self.add
 
     def add(self, window: Window) -> None:
         """Take the next window; OpError where rows are to be counted, and it does not know its own."""
@@ -121,6 +129,8 @@ class PlannedPart:
     """The position behind its last window."""
     counts_batches: bool
     """Whether batches of each window were counted before anything was read."""
+    first_batch: int
+    """Batches before its first window, where they were counted; else 0."""
     stamps: Stamps
     """The files that it reads, as they were when they were listed."""
 

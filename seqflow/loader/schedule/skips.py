@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
+
 from seqflow.errors import OpError, OpTypeError
 from seqflow.json_form import is_count
+from seqflow.kernels.arrays import Array
 
 Span = tuple[int, int, int]
 """The first batch that is left out, the one behind the last, and the epoch."""
@@ -71,9 +74,22 @@ class Skips:
         """The number of a batch, counted over those that are kept."""
         return index + self._before[bisect_right(self._firsts, index)]
 
-    def between(self, start: int, stop: int) -> list[int]:
+    def numbers(self, indices: Array) -> Array:
+        """int64: `number` of many."""
+        if not self.spans:
+            return indices
+        return indices + np.array(self._before)[np.searchsorted(self._firsts, indices, side="right")]
+
+    def after(self, batch: int) -> Skips:
+        """Those of the batches from one on, which becomes number 0."""
+        return Skips(
+            [(max(0, start - batch), stop - batch, 0) for start, stop in self.spans if stop > batch], 0
+        )
+
+    def between(self, start: int, stop: int) -> Iterator[int]:
         """The batches that are left out, of those from one to another."""
-        return [number for first, end in self.spans for number in range(max(first, start), min(end, stop))]
+        for first, end in self.spans:
+            yield from range(max(first, start), min(end, stop))
 
 
 NO_SKIPS = Skips((), 0)

@@ -11,7 +11,8 @@ from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.schedule.identity import FORMAT
-from seqflow.loader.schedule.streams import Checkpoint
+from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.skips import Skips
 
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
@@ -21,31 +22,38 @@ _FORM = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A window of a stream, its first batch, counted over the stream, and how many batches it has."""
+
+    position: int
+    first: int
+    batches: int
+
+
 class Position(NamedTuple):
     """A place between two rounds of batches of an epoch."""
 
     epoch: int
     batch: int
-    """The first batch of the next round of all ranks."""
-    windows: Mapping[int, Checkpoint]
-    """For streams whose batches are counted while they are read, the window of the last batch."""
+    """The first batch of the next round of all ranks; at the end of the epoch the number of batches."""
+    window: Checkpoint | None
+    """Where batches are counted while they are read, the window of the last batch."""
     ranks: int
     """How many ranks the rounds are of."""
 
     def to_json(self) -> dict[str, Any]:
-        windows = {
-            str(stream): {"window": at.position, "first_batch": at.first, "batches": at.batches}
-            for stream, at in self.windows.items()
-        }
+        at = self.window
+        windows = {} if at is None else {
+            "0": {"window": at.position, "first_batch": at.first, "batches": at.batches}
+        }  # fmt: skip
         return {"epoch": self.epoch, "batch": self.batch, "ranks": self.ranks, "windows": windows}
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Position:
-        windows = {
-            int(stream): Checkpoint(at["window"], at["first_batch"], at["batches"])
-            for stream, at in state["windows"].items()
-        }
-        return cls(int(state["epoch"]), int(state["batch"]), windows, int(state["ranks"]))
+        at = state["windows"].get("0")
+        window = None if at is None else Checkpoint(at["window"], at["first_batch"], at["batches"])
+        return cls(int(state["epoch"]), int(state["batch"]), window, int(state["ranks"]))
 
 
 class MixPosition(NamedTuple):
@@ -75,29 +83,6 @@ class Progress:
     """Behind the last batch handed out."""
     at_window_end: bool = False
     """Whether the last batch handed out was the last of its window."""
-
-
-def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One state of those of all ranks, after equally many steps: it knows the place in every stream.
-
-    Only streams whose batches nobody counted before reading need it, and only to go on with another world size.
-    """
-    if not states:
-        raise OpError("merge_states: there are no states, expected one of each rank")
-    first, windows = states[0], dict[str, Any]()
-    for number, state in enumerate(states):
-        check_form("a loader", state, _FORM)
-        check_same_source("merge_states: ", state, first)
-        for name in ("epoch", "batch", "ranks", "changes"):
-            if state.get(name) != first.get(name):
-                raise OpError(
-                    f"merge_states: {name} is {state.get(name)} in state {number} and {first.get(name)} in state 0, "
-                    "expected states of all ranks after the same step"
-                )
-        for stream, at in state["windows"].items():
-            if stream not in windows or at["window"] < windows[stream]["window"]:
-                windows[stream] = at
-    return {**first, "windows": windows}
 
 
 def check_state(
@@ -138,13 +123,17 @@ def check_changes(changes: str) -> None:
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
-def check_start(batch: int, ranks: int, batches: int) -> None:
-    """OpError where a state of so many ranks is at a batch behind the end of the epoch."""
-    if batch and batch >= batches + ranks:
-        of = f", taken on {ranks} ranks," if ranks > 1 else ""
+def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
+    """OpError where a state is after the end of the epoch.
+
+    States of older versions are at the end of their round of all ranks, or of all ranks and workers.
+    """
+    after = skips.kept_before(start.batch) - skips.kept_before(batches)
+    if after >= max(start.ranks, deal.stride):
+        of = f", taken on {start.ranks} ranks," if start.ranks > 1 else ""
         raise OpError(
-            f"load_state_dict: the state{of} is behind batch {batch - 1}, but the epoch has {batches} batches: it is "
-            "damaged, or of other data"
+            f"load_state_dict: the state{of} is behind batch {start.batch - 1}, but the epoch has {batches} batches: "
+            "it is damaged, or of other data"
         )
 
 

@@ -15,7 +15,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
 
-_LARGEST = 2**31 - 1
+LARGEST = 2**31 - 1
 """Numbers of batches are at most this: sums of shares up to there fit an int64."""
 _UNIT_BITS = 32
 """Shares are integers, so that their sums are exact: a batch is about 2**32 units."""
@@ -76,8 +76,8 @@ Weight = float | Schedule
 
 
 def _number(key: Any) -> int:
-    if not isinstance(key, int | np.integer) or isinstance(key, bool) or not 0 <= key <= _LARGEST:
-        raise OpError(f"Schedule: {key!r} is no number of a batch, expected integers from 0 to {_LARGEST}")
+    if not isinstance(key, int | np.integer) or isinstance(key, bool) or not 0 <= key <= LARGEST:
+        raise OpError(f"Schedule: {key!r} is no number of a batch, expected integers from 0 to {LARGEST}")
     return int(key)
 
 
@@ -89,7 +89,12 @@ def _weight(key: Any, weight: Any) -> float:
 
 
 def check_together(weights: Sequence[Weight]) -> None:
-    """OpError where the weights of all sources are 0 for some batch."""
+    """OpError where the weights of all sources are 0 for some batch, or their sum is beyond float64."""
+    most = [max(w for _, w in one.points) if isinstance(one, Schedule) else one for one in weights]
+    if not math.isfinite(sum(most)):
+        raise OpError(
+            f"Mix: the sum of the weights is {sum(most)}, expected a finite number\n  divide all by one"
+        )
     schedules = [weight for weight in weights if isinstance(weight, Schedule)]
     if len(schedules) < len(weights):
         return
@@ -135,7 +140,7 @@ class Shares:
 
     def end(self, member: int) -> int | None:
         """The batch from which on a source has no share any more; None where it keeps one."""
-        at = np.flatnonzero(self.of_batch[:, member])[-1]
+        at = int(np.flatnonzero(self.of_batch[:, member]).max(initial=-1))
         return None if at == len(self.starts) - 1 else int(self.starts[at + 1])
 
     def until(self, member: int, batch: int) -> int:

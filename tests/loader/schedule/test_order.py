@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqflow as sf
-from seqflow.loader import merge_states
 from seqflow.loader.plans.permutation import key_of, permutation
 from seqflow.loader.schedule.identity import FORMAT
 
@@ -253,8 +252,6 @@ def test_an_order_of_rows_is_named_as_it_is_given(folder):
 def test_what_is_no_state_is_refused(folder, state):
     with pytest.raises(sf.OpError, match="this is not the state of a loader"):
         sf.Loader(folder).load_state_dict(state)
-    with pytest.raises(sf.OpError, match="this is not the state of a loader"):
-        merge_states([state])
 
 
 @pytest.mark.parametrize(
@@ -445,29 +442,12 @@ def test_padded_batches_may_share_memory(folder, threads, plan):
     assert len(set(seen)) < len(seen)
 
 
-def test_streams_nobody_has_counted_resume_with_the_states_of_all_ranks(folder):
+def test_streams_that_are_not_counted_ask_for_an_index(folder, tmp_path):
     options = {"shuffle": True, "window": 300, "batch": PLANS["tokens"], "streams": 4}
-    alone = sequence(sf.Loader(folder, **options, steps_per_epoch=16))
-    states = []
-    for rank in range(2):
-        loader = sf.Loader(folder, **options, steps_per_epoch=8, rank=rank, world_size=2)
-        batches = iter(loader)
-        for _ in range(5):
-            next(batches)
-        states.append(loader.state_dict())
-        batches.close()
-    same = sf.Loader(folder, **options, steps_per_epoch=8, rank=1, world_size=2)
-    same.load_state_dict(states[1])
-    assert sequence(same) == alone[11::2]
-    other = sf.Loader(folder, **options, steps_per_epoch=16)
-    other.load_state_dict(states[0])
-    with pytest.raises(sf.OpError, match="the state knows nothing of stream 1, since another rank read it"):
-        next(iter(other))
-    other = sf.Loader(folder, **options, steps_per_epoch=16)
-    other.load_state_dict(merge_states(states))
-    assert sequence(other) == alone[10:]
-    with pytest.raises(sf.OpError, match="batch is 8 in state 1 and 10 in state 0"):
-        merge_states([states[0], {**states[1], "batch": 8}])
+    with pytest.raises(sf.OpError, match=r"streams = 4 needs the number of batches.*\n  give index="):
+        next(iter(sf.Loader(folder, **options, steps_per_epoch=16)))
+    counted = sf.Loader(folder, **options, steps_per_epoch=16, index=tmp_path / "lengths.arrow")
+    assert len(sequence(counted)) == 16
 
 
 def test_a_file_that_changes_during_a_run_is_an_error(folder, tmp_path):

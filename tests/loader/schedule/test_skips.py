@@ -37,7 +37,7 @@ def test_kept_batches_are_counted_by_their_numbers(drawn):
     kept = [number for number in range(60) if number not in left_out]
     assert [skips.number(index) for index in range(len(kept))] == kept
     assert all(skips.kept_before(number) == sum(one < number for one in kept) for number in range(60))
-    assert skips.between(0, 60) == sorted(left_out)
+    assert list(skips.between(0, 60)) == sorted(left_out)
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 8])
@@ -144,3 +144,11 @@ def test_a_resumed_run_may_skip_others():
     back = _loader()
     back.load_state_dict(_loader(skip=[(0, 3)]).state_dict(), changes="accept")
     assert sum(1 for _ in back) == 125
+
+
+@pytest.mark.parametrize("world_size", [1, 3])
+@pytest.mark.parametrize("plan", [sf.Rows(2), sf.TokenBudget(2)])
+def test_a_span_may_be_longer_than_any_epoch(plan, world_size):
+    source = {"t": [[n] for n in range(20)]}
+    loader = sf.Loader(source, batch=plan, skip=[(3, 10**15)], rank=0, world_size=world_size, tail="pad")
+    assert [batch.number for batch in loader] == list(range(0, 3, world_size))

@@ -1,6 +1,7 @@
 """States that an earlier version has saved, as they lie in files: they are loaded, and would be written alike today."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -94,3 +95,23 @@ def test_an_epoch_that_is_set_while_it_is_iterated_stays_set():
         if number == 2:
             batches.set_epoch(5)
     assert batches.epoch == 5
+
+
+@pytest.mark.parametrize("skip", [[], [(6, 60)]])
+@pytest.mark.parametrize("tail", ["pad", "repeat"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_state_after_the_last_round_counts_batches_with_rows_and_ends(skip, tail, workers):
+    def loader(worker):
+        found = sf.Loader({"id": list(range(40))}, batch=4, rank=0, world_size=4, tail=tail, skip=skip)
+        found.deal = replace(found.deal, worker=worker, workers=workers)
+        return found
+
+    for worker in range(workers):
+        one, state = loader(worker), None
+        for _ in one:
+            state = one.state_dict()
+        if state is not None:
+            assert state["batch"] <= 10
+            again = loader(worker)
+            again.load_state_dict(state)
+            assert list(again) == []

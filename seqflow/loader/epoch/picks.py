@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from seqflow.errors import OpMemoryError
+from seqflow.errors import OpError, OpMemoryError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
+from seqflow.loader.epoch.steps import Numbering
 from seqflow.loader.schedule.assignment import assigned, settled
-from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.skips import Skips
-from seqflow.loader.schedule.steps import Numbering
-from seqflow.loader.schedule.weights import Schedule, Shares, Weight, shares_of
+from seqflow.loader.schedule.weights import LARGEST, Schedule, Shares, Weight, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
+
+_PASSES = 1 << 20
+"""An epoch in which a source would be read more often has no end in sight."""
 
 
 class Picks:
@@ -30,38 +31,56 @@ class Picks:
         """No batch from here on comes from a member whose weight stays at 0."""
         self._members = np.zeros(0, np.int64)
         self._numbers = np.zeros(0, np.int64)
+        self._places = [np.zeros(0, np.int64)] * len(weights)
+        """int64: for each member the batches of the mix that are its own."""
 
     def of(self, number: int) -> list[tuple[int, int]]:
         """Pairs of a member and the number of its batch."""
         if self._quotas is not None:
             return [(member, number) for member in range(len(self._quotas))]
-        if number >= len(self._members):
-            self._members, self._numbers = self._merged(2 * number + 1024)
+        self._grow(number + 1)
         return [(int(self._members[number]), int(self._numbers[number]))]
-
-    def from_batch(self, member: int, start: int, deal: Deal, skips: Skips) -> Iterator[int]:
-        """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
-        index = deal.first(skips.kept_before(start)) + deal.rank
-        while self.end(member) is None or skips.number(index) < self._settled:
-            yield from (one for of, one in self.of(skips.number(index)) if of == member)
-            index += deal.stride
 
     def before(self, member: int, batch: int) -> int:
         """How many batches of a member come before a batch of the mix."""
         if self._quotas is not None:
             return batch
-        self.of(batch)
-        return int(np.count_nonzero(self._members[:batch] == member))
+        self._grow(batch)
+        return int(np.searchsorted(self._places[member], batch))
 
-    def behind(self, member: int, count: int) -> int | None:
-        """The batch of the mix that would be the first behind so many batches of a member; None where none would."""
+    def row(self, member: int, number: int) -> int | None:
+        """The batch of the mix that has batch `number` of a member; None where none ever has."""
         if self._quotas is not None:
-            return count
-        if self.end(member) is not None and self.before(member, self._settled) <= count:
-            return None
-        while self.before(member, len(self._members)) <= count:
-            pass  # each look behind the end merges more
-        return int(np.flatnonzero(self._members == member)[count])
+            return number
+        while len(self._places[member]) <= number:
+            if self._has_ended(member):
+                return None  # its weight is 0 from here on: this ends every search
+            self._grow(len(self._members) + 1)
+        return int(self._places[member][number])
+
+    def check_end(self, counts: Sequence[int | None]) -> None:
+        """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
+        if self._quotas is not None:
+            return
+        shares = self._shares or shares_of(self._weights)
+        stops = [
+            min(
+                int(
+                    shares.reached(member, np.array([min(count or 1, LARGEST) * shares.unit]), LARGEST + 1)[0]
+                ),
+                end,
+            )
+            for member, count in enumerate(counts)
+            for end in [shares.end(member) or LARGEST + 1]
+        ]
+        shortest = min((stop for stop, count in zip(stops, counts, strict=True) if count), default=LARGEST)
+        if max(stops) > min(LARGEST, _PASSES * shortest):
+            member = int(np.argmax(stops))
+            raise OpError(
+                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch of "
+                f"stop='all' has no end in sight: more than {min(LARGEST, _PASSES * shortest):,} batches\n"
+                "  raise the weight, leave the source out, or use stop='first'"
+            )
 
     def end(self, member: int) -> int | None:
         """The batch from which on a member has a weight of 0; None where it keeps another one."""
@@ -73,10 +92,8 @@ class Picks:
         def outer(numbers: Array) -> Array:
             if self._quotas is not None:
                 return numbers + done
-            places = np.flatnonzero(self._members == member)
-            while len(places) <= numbers.max(initial=0) + done and not self._has_ended(member):
-                self.of(len(self._members))  # merges more
-                places = np.flatnonzero(self._members == member)
+            self.row(member, int(numbers.max(initial=0)) + done)
+            places = self._places[member]
             return np.take(places, numbers + done, mode="clip") if len(places) else numbers
 
         return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
@@ -84,6 +101,12 @@ class Picks:
     def _has_ended(self, member: int) -> bool:
         """Whether all batches of a member are known."""
         return self.end(member) is not None and len(self._members) >= self._settled
+
+    def _grow(self, count: int) -> None:
+        """Know the members of at least so many batches."""
+        if count > len(self._members):
+            self._members, self._numbers = self._merged(2 * count + 1024)
+            self._places = [np.flatnonzero(self._members == one) for one in range(len(self._places))]
 
     def _merged(self, count: int) -> tuple[Array, Array]:
         """int64[count] twice: for each batch the member, and the number of its batch."""

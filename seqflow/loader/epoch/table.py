@@ -1,0 +1,408 @@
+"""The table of an epoch: one row for each batch. Nothing else knows what the number of a batch means.
+
+Stored are columns with an entry for each *window* (its first batch; for batches that run across windows its first
+row) and a few segments for the turns of streams. Rows of the table are computed from them, one or many at a time, so
+that an epoch of 100 million batches costs what its windows cost. The table reads nothing and never waits: it answers
+with a row, with None after the last row, or with the window that has to be planned before it can say more.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from seqflow.errors import BatchPlanError, OpError
+from seqflow.kernels.arrays import Array
+
+Piece = tuple[int, int, int]
+"""Window, start and stop: rows of a window, or planned batches of it."""
+
+
+class Missing(NamedTuple):
+    """A window that has to be planned before the table can answer."""
+
+    position: int
+    stream: int = 0
+    member: int = 0
+    number: int = 0
+    """In a mix: the member, and its pass."""
+
+
+class Row(NamedTuple):
+    """One batch of the epoch."""
+
+    number: int
+    stream: int
+    place: int
+    """Its number in its stream."""
+    window: int
+    """Position, in the stream, of the window that it begins in, and that owns it."""
+    inside: int
+    """Its number among the batches that begin in this window."""
+    pieces: tuple[Piece, ...]
+    """What it is made of: one planned batch of its window, or rows of one or more windows."""
+
+
+class Stream:
+    """The windows of one stream as a column: `firsts[i]` is the first batch of window `base + i`, in the stream.
+
+    The last entry of `firsts` is the number of batches that are planned so far. Windows make the stream longer, one
+    after another, unless their batches were `counted` before anything was read.
+    """
+
+    crosses = False
+    """Whether pieces are rows, which may be of several windows."""
+
+    def __init__(
+        self,
+        windows: int | None,
+        counts: Sequence[int] | Array | None = None,
+        *,
+        base: int = 0,
+        first: int = 0,
+    ) -> None:
+        self.base, self.counted = base, counts is not None
+        self.firsts = array("q", [first])
+        if counts is not None:
+            ends = first + np.cumsum(np.asarray(counts, np.int64))
+            self.firsts.frombytes(ends.astype(np.int64).tobytes())
+        self.windows = sys.maxsize if windows is None else windows
+        self.cut(0, None)
+        self.is_cut = False
+
+    def cut(self, start: int, stop: int | None) -> None:
+        """Give only batches that begin in the windows from `start` to before `stop`: those of a part."""
+        self.is_cut = True
+        self.start, self.stop = start, self.windows if stop is None else min(stop, self.windows)
+        self._there = self.firsts[min(max(0, self.stop - self.base), len(self.firsts) - 1)]
+
+    def end(self, position: int) -> None:
+        """Note that there is no window at `position`, or none of this part."""
+        self.stop = position
+
+    @property
+    def planned(self) -> int:
+        """Batches of the windows planned so far, up to `stop`."""
+        return self._there
+
+    @property
+    def start_batch(self) -> int:
+        """The first batch of window `start`."""
+        return self.firsts[self.start - self.base]
+
+    def has(self, place: int) -> bool | Missing:
+        """Return whether there is a batch, or the window that has to be planned first."""
+        if place < self._there:
+            return True
+        position = self.base + len(self.firsts) - 1
+        return False if position >= self.stop else Missing(position)
+
+    def add(self, batches: int) -> None:
+        """Note that the next window has so many batches."""
+        self._there += batches
+        self.firsts.append(self._there)
+
+    def count_of(self, position: int) -> int | None:
+        """The batches of a window; None where it is not planned, or lies before the first one that is known."""
+        at = position - self.base
+        return self.firsts[at + 1] - self.firsts[at] if 0 <= at < len(self.firsts) - 1 else None
+
+    def span(self, position: int) -> tuple[int, int]:
+        """First batch of a planned window, and the one after its last."""
+        at = position - self.base
+        return self.firsts[at], self.firsts[at + 1]
+
+    def is_last(self, row: Row) -> bool:
+        """Whether a batch is the last of its window."""
+        at = row.window - self.base
+        return at >= 0 and row.place + 1 == self.firsts[at + 1]
+
+    def row(self, number: int, stream: int, place: int) -> Row:
+        """The row of a batch that is there."""
+        at = bisect_right(self.firsts, place) - 1
+        if at < 0:
+            raise OpError(
+                f"load_state_dict: batch {place} of stream {stream} lies before its window, which begins with batch "
+                f"{self.firsts[0]}: the state is damaged"
+            )
+        inside = place - self.firsts[at]
+        return Row(number, stream, place, self.base + at, inside, ((self.base + at, inside, inside + 1),))
+
+    def window_of(self, place: int) -> int:
+        """Position of the window in which a batch begins."""
+        # equal entries are windows without batches: the last one of them has the batch
+        return self.base + bisect_right(self.firsts, place) - 1
+
+    def next_window(self, position: int) -> int:
+        """Position at which a run goes on after a window: that of the next window with batches, where it is known."""
+        if not self.counted:
+            return position + 1
+        return min(max(position + 1, bisect_right(self.firsts, self.firsts[position + 1]) - 1), self.stop)
+
+    def read_with(self, row: Row) -> range:
+        """Positions of all windows that are read with a batch: its own, and those without batches next to it.
+
+        Windows without batches are read with the batch before them, those at the start with the first batch: so
+        exactly one rank reads each. Where batches are counted while they are read, it is the batch's own window.
+        """
+        if not self.counted:
+            return range(row.window, row.window + 1)
+        first = self.start if row.place == self.firsts[self.start] else row.window
+        last = self.next_window(row.window) - 1 if self.is_last(row) else row.window
+        return range(first, last + 1)
+
+    def windows_of(self, places: Array) -> tuple[Array, Array]:
+        """int64 twice: the first and the last window that are read with each of some counted batches."""
+        firsts = np.frombuffer(self.firsts, np.int64)
+        own = np.searchsorted(firsts, places, side="right") - 1
+        last = np.maximum(own, np.searchsorted(firsts, places + 1, side="right") - 2)
+        return np.where(places == 0, 0, own), last
+
+
+class RowStream(Stream):
+    """Batches of n rows that run across windows whose rows are known: nothing is read to count them.
+
+    `rows` are those of each window, and `before` those of the stream before the first of these windows. `restarts`
+    are pairs of a batch and its first row: from there on batches have n rows again, where an earlier one was cut
+    short because files were added after it.
+    """
+
+    crosses = True
+
+    def __init__(
+        self,
+        rows: Sequence[int] | Array,
+        n: int,
+        *,
+        drop_last: bool = False,
+        before: int = 0,
+        restarts: Sequence[tuple[int, int]] = ((0, 0),),
+    ) -> None:
+        ends = before + np.concatenate([[0], np.cumsum(np.asarray(rows, np.int64))]).astype(np.int64)
+        self.n, self.restarts = n, tuple(restarts)
+        self.ends = array("q", ends.tobytes())
+        """The first row of each window, and the row after the last."""
+        batch, row = self.restarts[-1]
+        last = self.ends[-1]
+        most = batch + (last - row) // n if drop_last else int(self._begun(ends[-1:])[0])
+        self.kept = row + (most - batch) * n if drop_last else last
+        """Rows from here on are in no batch."""
+        begun = np.minimum(self._begun(ends), most)
+        self.skipped = int(begun[0])
+        """Batches that begin before the first window, in an earlier part: places are counted after them."""
+        super().__init__(len(ends) - 1, np.diff(begun))
+
+    def _begun(self, rows: Array) -> Array:
+        """int64: how many batches begin before each of some rows."""
+        batches, firsts = np.array(self.restarts, np.int64).T
+        at = np.searchsorted(firsts, rows, side="right") - 1
+        return np.asarray(batches[at] - (firsts[at] - rows) // self.n)
+
+    def first_row(self, place: int) -> int:
+        """First row of a batch; the row after the last where there is no such batch."""
+        place += self.skipped
+        batch, row = self.restarts[-1]
+        if place < batch:
+            batch, row = next(one for one in reversed(self.restarts) if one[0] <= place)
+        return min(row + (place - batch) * self.n, self.ends[-1])
+
+    def row(self, number: int, stream: int, place: int) -> Row:
+        ends, start = self.ends, self.first_row(place)
+        # batches before the last restart may be shorter
+        stop = min(start + self.n, ends[-1]) if len(self.restarts) == 1 else self.first_row(place + 1)
+        window = bisect_right(ends, start) - 1
+        inside = place - self.firsts[window]
+        if stop <= ends[window + 1]:
+            before = ends[window]
+            return Row(number, stream, place, window, inside, ((window, start - before, stop - before),))
+        pieces, at = [], window
+        while start < stop:
+            end = min(stop, ends[at + 1])
+            if end > start:  # windows without rows are stepped over
+                pieces.append((at, start - ends[at], end - ends[at]))
+            start, at = end, at + 1
+        return Row(number, stream, place, window, inside, tuple(pieces))
+
+    def windows_of(self, places: Array) -> tuple[Array, Array]:
+        first, last = super().windows_of(places)
+        batches, rows = np.array(self.restarts, np.int64).T
+        following = places + 1 + self.skipped
+        at = np.searchsorted(batches, following, side="right") - 1
+        ends = np.frombuffer(self.ends, np.int64)
+        after = np.minimum(rows[at] + (following - batches[at]) * self.n, ends[-1])
+        return first, np.maximum(last, np.searchsorted(ends, after - 1, side="right") - 1)
+
+    def read_until(self, position: int) -> int:
+        """Position after the last window that rows come from of batches, also dropped ones, begun before a window."""
+        begun = int(self._begun(np.array([self.ends[position]]))[0])
+        return bisect_left(self.ends, self.first_row(begun - self.skipped), lo=position)
+
+    def dropped_of(self, position: int) -> int:
+        """Rows of a window that are in no batch."""
+        start, stop = self.ends[position : position + 2]
+        return stop - max(start, min(stop, self.kept))
+
+    def gives_rows(self, position: int) -> bool:
+        """Whether some batch takes rows from a window."""
+        start, stop = self.ends[position : position + 2]
+        return start < min(stop, self.kept)
+
+
+class Turns:
+    """Which stream gives each batch: batch k comes from stream `k mod C`; one that has run out is passed over.
+
+    Kept is a segment for each stream that runs out: from batch `starts[s]` on the streams `alive[s]` take turns, and
+    before it `done[s]` batches of each stream have come. `counts` has None for the only stream where nobody knows.
+    `kept` is the order before a change, and the first batch after it.
+    """
+
+    def __init__(self, counts: Sequence[int | None], kept: tuple[Turns, int] | None = None) -> None:
+        self.starts: list[int] = []
+        self.alive: list[list[int]] = []
+        found: list[list[int]] = []
+        done, at = [0] * len(counts), 0
+        if kept is not None:
+            turns, at = kept
+            upto = bisect_left(turns.starts, at)
+            self.starts, self.alive, found = (
+                turns.starts[:upto],
+                turns.alive[:upto],
+                turns.done[:upto].tolist(),
+            )
+            done = [turns.before(stream, at) for stream in range(len(counts))]
+        left = [1 if count is None else max(0, count - one) for count, one in zip(counts, done, strict=True)]
+        while any(left):
+            alive = [stream for stream, one in enumerate(left) if one]
+            self.starts.append(at)
+            self.alive.append(alive)
+            found.append(list(done))
+            rounds = min(left[stream] for stream in alive)
+            at += rounds * len(alive)
+            for stream in alive:
+                left[stream] -= rounds
+                done[stream] += rounds
+        self.total = None if None in counts else at
+        self.done = np.array(found, np.int64).reshape(len(found), len(counts))
+        self._done = found
+        self._is_one = len(counts) == 1
+
+    def of(self, k: int) -> tuple[int, int]:
+        """Stream of a batch, and its place in the stream."""
+        if self._is_one:
+            return 0, k
+        at = bisect_right(self.starts, k) - 1
+        alive = self.alive[at]
+        turn, which = divmod(k - self.starts[at], len(alive))
+        return alive[which], self._done[at][alive[which]] + turn
+
+    def numbers(self, stream: int, places: Array) -> Array:
+        """int64: the numbers in the epoch of batches of a stream."""
+        if self._is_one:
+            return places
+        segments = np.searchsorted(self.done[:, stream], places, side="right") - 1
+        found = np.empty_like(places)
+        for at in np.unique(segments).tolist():
+            of, alive = segments == at, self.alive[at]
+            found[of] = (
+                self.starts[at] + (places[of] - self.done[at, stream]) * len(alive) + alive.index(stream)
+            )
+        return found
+
+    def before(self, stream: int, k: int) -> int:
+        """How many batches of a stream come before batch k."""
+        if self._is_one:
+            return k
+        at = bisect_right(self.starts, k) - 1
+        if at < 0:
+            return 0
+        found, alive = self._done[at][stream], self.alive[at]
+        if stream not in alive:
+            return found
+        return found + max(0, -((self.starts[at] + alive.index(stream) - k) // len(alive)))
+
+
+class Table:
+    """The batches of an epoch by their numbers. Windows make it longer; a given `total` makes it shorter.
+
+    Either the batches of all streams are counted, or there is one stream.
+    """
+
+    what = "Loader"
+    """What errors call it."""
+
+    def __init__(
+        self, streams: Sequence[Stream], total: int | None = None, kept: tuple[Turns, int] | None = None
+    ) -> None:
+        self.streams = streams
+        self.counted = all(one.counted for one in streams)
+        self.turns = Turns([one.planned if self.counted else None for one in streams], kept)
+        self.total = self.turns.total if total is None else total
+        """The number of rows; None where it is not known yet."""
+
+    def has(self, k: int) -> bool | Missing:
+        """Return whether there is row k, or the window that has to be planned first.
+
+        A number of rows that was given is believed: `find` says where a stream does not have so many.
+        """
+        if self.total is not None:
+            return k < self.total
+        found = self.streams[0].has(k)
+        if found is False:
+            self.total = self.streams[0].planned
+        return found
+
+    def find(self, k: int) -> Row | Missing | None:
+        """Return row k; None after the last; or the window that has to be planned first."""
+        if self.total is not None and k >= self.total:
+            return None
+        number, place = self.turns.of(k)
+        stream = self.streams[number]
+        found = stream.has(place)
+        if found is True:
+            return stream.row(k, number, place)
+        if found is False:
+            if self.total is None or stream.is_cut:
+                self.total = stream.planned
+                return None
+            raise BatchPlanError(
+                f"Loader: stream {number} of {len(self.streams)} ends after {stream.planned} batches, but an epoch "
+                f"of {self.total} batches needs more of it\n  lower steps_per_epoch"
+            )
+        return found if not number else found._replace(stream=number)
+
+    def add(self, window: Missing, batches: int) -> None:
+        """Note how many batches a window has that was missing."""
+        self.streams[window.stream].add(batches)
+
+    def end(self, window: Missing) -> None:
+        """Note that there is no such window."""
+        self.streams[window.stream].end(window.position)
+
+    @property
+    def is_from_start(self) -> bool:
+        """Whether it has the first rows of the epoch; that of a resumed run may not."""
+        return all(one.firsts[0] == 0 for one in self.streams)
+
+    @property
+    def num_known(self) -> int:
+        """The number of rows, or of those planned so far."""
+        return sum(one.planned for one in self.streams) if self.total is None else self.total
+
+    def windows_of(self, numbers: Array) -> tuple[Array, Array, Array]:
+        """int64 three times: stream, first and last window of many rows of a counted table."""
+        turns = self.turns
+        at = np.searchsorted(turns.starts, numbers, side="right") - 1
+        streams, places, first, last = (np.empty_like(numbers) for _ in range(4))
+        for segment in np.unique(at).tolist():
+            of, alive = np.flatnonzero(at == segment), np.array(turns.alive[segment])
+            turn, which = np.divmod(numbers[of] - turns.starts[segment], len(alive))
+            streams[of], places[of] = alive[which], turns.done[segment, alive[which]] + turn
+        for stream in np.unique(streams).tolist():
+            of = np.flatnonzero(streams == stream)
+            first[of], last[of] = self.streams[stream].windows_of(places[of])
+        return streams, first, last

@@ -1,0 +1,213 @@
+"""Which batch comes next: the rows of the table that a rank is dealt, or some by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from seqflow.loader.epoch.deal import Dealt, dealt
+from seqflow.loader.epoch.steps import Steps
+from seqflow.loader.epoch.table import Missing, Row, Table
+from seqflow.loader.plans.batches import NO_ROWS
+from seqflow.loader.plans.totals import Totals
+from seqflow.loader.run.making import Turn
+from seqflow.loader.run.opened import Windows, WindowsAgain
+from seqflow.loader.run.planned import PlannedRows
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.steps import HandedOut, StepPlanner
+from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.schedule.layout import Layout
+from seqflow.loader.schedule.parts import Parts
+from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
+from seqflow.loader.schedule.skips import NO_SKIPS, Skips
+from seqflow.loader.schedule.state import Position
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """Everything that decides the batches of one pass over a source, and their order."""
+
+    start: Position
+    table: Table
+    layout: Layout
+    from_first_window: Callable[[], Table]
+    """Makes the table of the epoch again, where this one begins later."""
+    deal: Deal = ALL_BATCHES
+    skips: Skips = NO_SKIPS
+    steps: Steps | None = None
+    totals: Totals | None = None
+    parts: Parts | None = None
+
+    @property
+    def first_index(self) -> int:
+        """The number of kept rows before the first round."""
+        return self.skips.kept_before(self.start.batch)
+
+
+class Turns(Protocol):
+    """Makes turns of the rows of a table."""
+
+    table: Any
+    """The table of the rows: one of a source, or of a mix."""
+
+    def plan(self, window: Missing, *, wait: bool) -> bool:
+        """Plan a window that the table misses; False where that takes waiting."""
+
+    def of(self, row: Any, following: int, *, wait: bool) -> Any | None:
+        """The turn of a row, after which a run goes on at row `following`; None where that takes waiting."""
+
+    def first(self) -> Turns:
+        """Turns of the first rows of the epoch, which a run that goes on may not have."""
+
+
+class NextTurns(Protocol):
+    """The turns of an iteration in order."""
+
+    def next(self, *, wait: bool) -> Any | None:
+        """The next turn; None at the end, and where that takes waiting."""
+
+
+def turn_at(turns: Turns, k: int, *, wait: bool) -> Any | None:
+    """The turn of row k; None after the last row, and where that takes waiting."""
+    while isinstance(found := turns.table.find(k), Missing):
+        if not turns.plan(found, wait=wait):
+            return None
+    return None if found is None else turns.of(found, k + 1, wait=wait)
+
+
+class RowTurns:
+    """Turns of rows of one source: as their windows plan them, or dealt again in steps that cost alike."""
+
+    def __init__(
+        self, epoch: EpochPlan, maker: WindowMaker, windows: Windows, table: Table, stats: Stats
+    ) -> None:
+        self._epoch, self._maker, self.table = epoch, maker, table
+        self.rows = PlannedRows(table, windows)
+        self.steps = None
+        if epoch.steps is not None:
+            handed = None if epoch.totals is None else HandedOut(epoch.totals, epoch.skips, epoch.first_index)
+            self.steps = StepPlanner(epoch.steps, maker.recipe, epoch.start.epoch, stats, self.rows, handed)
+        self._first: RowTurns | None = None
+
+    def look_up(self, table: Table) -> None:
+        """Look rows up in another table of the same windows from now on."""
+        self.table = self.rows.table = table
+
+    def plan(self, window: Missing, *, wait: bool) -> bool:
+        return self.rows.plan(window, wait=wait)
+
+    def of(self, row: Row, following: int, *, wait: bool) -> Turn | None:
+        if self.steps is not None:
+            return self.steps.turn(row, following, wait=wait)
+        found = self.rows.batches_of(row, wait=wait)
+        if found is None:
+            return None
+        windows, batches, number = found
+        return Turn(row, windows, batches, number, batches.size(number), following)
+
+    def first(self) -> RowTurns:
+        """Turns of the first rows; where the run began after them, their windows are planned again."""
+        if self.table.is_from_start:
+            return self
+        if self._first is None:
+            epoch = self._epoch
+            windows = WindowsAgain(self._maker, epoch.layout.again(), epoch.start.epoch)
+            self._first = RowTurns(epoch, self._maker, windows, epoch.from_first_window(), Stats())
+        return self._first
+
+    def first_needed(self, stream: int, position: int) -> int:
+        """The first window, at most this one, that batches of a stream still need."""
+        return position if self.steps is None else self.steps.first_needed(stream, position)
+
+
+class TurnsByNumber:
+    """Some rows of the table by their numbers, in order."""
+
+    def __init__(self, turns: Turns, numbers: Iterator[int]) -> None:
+        self._turns, self._numbers = turns, numbers
+        self._number: int | None = None
+
+    def next(self, *, wait: bool) -> Any | None:
+        if self._number is None:
+            self._number = next(self._numbers, None)
+        turn = None if self._number is None else turn_at(self._turns, self._number, wait=wait)
+        if turn is not None:
+            self._number = None
+        return turn
+
+
+class TurnsOfRank:
+    """The rows that a rank, or its worker, is dealt from row `start` of the table on, round after round."""
+
+    def __init__(self, turns: Turns, start: int, deal: Deal, skips: Skips) -> None:
+        self._turns, self._deal, self._skips = turns, deal, skips
+        self._index = deal.first(skips.kept_before(start))
+        """The first row of the round that comes next, counted over those that are kept."""
+        self._passed_until = start
+        """The row before which the data rows of all that are skipped are counted."""
+        self.rows_passed = 0
+        """Data rows of the skipped ones since the last turn."""
+
+    def next(self, *, wait: bool) -> Any | None:
+        deal, skips, turns = self._deal, self._skips, self._turns
+        if skips and not self._pass_over(wait=wait):
+            return None
+        while isinstance(found := dealt(turns.table, self._index, deal, skips), Missing):
+            if not turns.plan(found, wait=wait):
+                return None
+        if found is None:
+            return None
+        if found.row is None or found.fill:
+            turn = self._filler(found, wait=wait)
+        else:
+            turn = turns.of(found.row, found.next, wait=wait)
+        if turn is not None:
+            self._index += deal.stride
+            if self.rows_passed:
+                turn = turn._replace(passed=self.rows_passed)
+                self.rows_passed = 0
+        return turn
+
+    @property
+    def next_row(self) -> int:
+        """The row of the table at which a run goes on after all rounds so far."""
+        index = self._index - self._deal.first(0)
+        return self._skips.number(index - 1) + 1 if index and self._skips else index
+
+    def dropped(self) -> Any | None:
+        """The turn that the rank would have in the last round, which is incomplete and dropped; else None."""
+        deal, table = self._deal, self._turns.table
+        own = self._skips.number(self._index + deal.rank)
+        if deal.world_size == 1 or deal.tail != "drop" or table.has(own) is not True:
+            return None
+        return turn_at(self._turns, own, wait=True)
+
+    def _filler(self, found: Dealt, *, wait: bool) -> Any | None:
+        if found.row is None:
+            repeated = turn_at(self._turns.first(), found.number, wait=True)
+            assert repeated is not None
+            return repeated._replace(next=found.next, fill=found.fill)
+        turn = self._turns.of(found.row, found.next, wait=wait)
+        return None if turn is None else turn._replace(size=NO_ROWS, fill="pad")
+
+    def _pass_over(self, *, wait: bool) -> bool:
+        """Count the data rows of what is skipped before the next round, or in it: one of all ranks counts each.
+
+        False where that takes waiting.
+        """
+        deal, table = self._deal, self._turns.table
+        stop = self._skips.number(self._index + deal.world_size - 1)
+        for number in self._skips.between(self._passed_until, stop):
+            while isinstance(found := table.has(number), Missing):
+                if not self._turns.plan(found, wait=wait):
+                    return False
+            if not found:  # a span may be longer than any epoch
+                break
+            if number % deal.stride == deal.first(0) + deal.rank:
+                turn = turn_at(self._turns, number, wait=wait)
+                if turn is None:
+                    return False
+                self.rows_passed += turn.size.begun
+            self._passed_until = number + 1
+        return True
