@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from seqflow.loader.schedule.streams import Stream
 
 import seqflow as sf
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.schedule.streams import Stream
 from seqflow.loader.schedule.windows import Slices, Windows
 from seqflow.providers.block_columns import BlockColumns
 

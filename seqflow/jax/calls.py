@@ -139,7 +139,9 @@ def _host(
         found = op.call(**given, **attributes)
         fields = op.result_names(dict(attributes))
         made = []
-        for name, one, like in zip(fields, found if op.result is not None else (found,), expected, strict=True):
+        for name, one, like in zip(
+            fields, found if op.result is not None else (found,), expected, strict=True
+        ):
             if total is not None and one.shape != like.shape:
                 raise OpError(f"total is {total}, but a result has shape {one.shape}").in_op(op.name)
             made.append(_narrowed(name, np.asarray(one), like.dtype))
