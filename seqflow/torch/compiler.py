@@ -50,5 +50,5 @@ def never_traced(function: F) -> F:
     compiler = torch._C._dynamo.eval_frame  # type: ignore[attr-defined, unused-ignore]
     if hasattr(compiler, "set_code_exec_strategy"):
         skip = compiler._FrameExecStrategy(compiler._FrameAction.SKIP, compiler._FrameAction.SKIP)
-        compiler.set_code_exec_strategy(function.__code__, skip)  # type: ignore[attr-defined]
+        compiler.set_code_exec_strategy(function.__code__, skip)
     return function

@@ -36,11 +36,26 @@ def test_a_users_op_is_checked_named_and_found(twice):
         twice(["a"])
 
 
-def test_an_op_is_registered_once(twice):
-    with pytest.raises(sf.OpError, match="registered already"):
+def test_an_op_is_registered_once_and_a_cell_that_runs_twice_is_told_how(twice):
+    with pytest.raises(sf.OpError, match=r"registered already\n.*unregister\('twice_of_a_test'\)"):
 
         @sf.op("x[N] -> y[N]")
         def twice_of_a_test(x): ...
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x, 3, type("Callable", (), {"__call__": lambda self, x: x})()]
+)
+def test_what_has_no_name_is_no_op(function):
+    with pytest.raises(OpTypeError, match="expected one with a name, which is the name of the op"):
+        sf.op("x[N] -> y[N]")(function)
+
+
+def test_attributes_are_annotated():
+    with pytest.raises(OpTypeError, match="bare: the attribute k has no annotation"):
+
+        @sf.op("x[N] -> y[N]")
+        def bare(x, *, k): ...
 
 
 def test_the_parameters_are_those_of_the_signature():

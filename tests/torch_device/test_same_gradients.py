@@ -34,8 +34,6 @@ FEW = (
     "lengths_logsumexp",
     "sorted_segment_max",
     "unsorted_segment_min",
-    "normalize_within",
-    "interleave",
 )
 ANOTHER_ORDER = (
     "lengths_prod", "lengths_var", "lengths_std", "sorted_segment_prod",

@@ -151,3 +151,25 @@ def test_the_graph_breaks_at_a_sparse_gradient_and_it_is_right():
     (expected,) = torch.autograd.grad(function(table).sum(), table)
     assert found.is_sparse
     torch.testing.assert_close(found.to_dense(), expected.to_dense())
+
+
+SIZES_OF_DATA = {
+    "expand": lambda x, n: ops.expand(n.float(), n).flip(0),
+    "truncate": lambda x, n: ops.lengths_sum(*ops.truncate(x, n, max_length=2)),
+    "pad": lambda x, n: ops.pad(x, n)[0].sum(1),
+    "mask_sequences": lambda x, n: ops.mask_sequences(x, x.sum(-1) > 0, n).values * 2,
+    "unsorted_segment_sum": lambda x, n: ops.unsorted_segment_sum(x, torch.arange(len(x)) % 3) + 1,
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize(
+    "name", ["pad", *(pytest.param(one, marks=pytest.mark.slow) for one in SIZES_OF_DATA if one != "pad")]
+)
+def test_sizes_of_data_break_the_graph_of_a_plain_compile(name, dynamic):
+    torch.compiler.reset()
+    function = SIZES_OF_DATA[name]
+    made = torch.compile(function, dynamic=dynamic, backend="eager")
+    for more in (0, 1, 2):
+        x, n = torch.randn(8 + more, 4), torch.tensor([3, 5 + more])
+        torch.testing.assert_close(made(x, n), function(x, n))

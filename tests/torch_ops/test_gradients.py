@@ -239,3 +239,60 @@ def test_attributes_that_an_op_does_not_take_are_refused():
         ops.lengths_sum(x, n.to("meta"))
     with pytest.raises(OpError, match="side is 'top', expected 'right' or 'left'"):
         ops.pad(x, n, side="top")
+
+
+SUMMED = {
+    "gather": lambda t, k: ops.gather(t, torch.zeros(k, dtype=torch.long)),
+    "expand": lambda t, k: ops.expand(t, torch.tensor([k, 0])),
+    "tile": lambda t, k: ops.tile(t[:1], repeats=(k, 1)),
+    "broadcast_like": lambda t, k: ops.broadcast_like(t[:1], torch.zeros(k, 2, dtype=t.dtype)),
+    "pooled": lambda t, k: ops.sparse_lengths_sum(
+        t, torch.zeros(k, dtype=torch.long), torch.ones(k, dtype=torch.long)
+    ),
+    "sparse": lambda t, k: ops.sparse_lengths_sum(
+        t, torch.zeros(k, dtype=torch.long), torch.ones(k, dtype=torch.long), sparse=True
+    ),
+    "weights": lambda t, k: ops.sparse_lengths_positional_weighted_sum(
+        torch.ones_like(t), t[:, 0], torch.zeros(k, dtype=torch.long), torch.ones(k, dtype=torch.long)
+    )[:, :1],
+    "gather_cells": lambda t, k: ops.gather_cells(t[None], torch.zeros(k, dtype=torch.long), torch.tensor([k])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", SUMMED)
+def test_gradients_of_half_precision_are_summed_wide_and_cast_once(name, dtype):
+    t = torch.ones(2, 2, dtype=dtype, requires_grad=True)
+    (found,) = torch.autograd.grad(SUMMED[name](t, 3000).float().sum(), t)
+    assert found.to_dense()[0, 0] == torch.tensor(3000.0).to(dtype)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_gradient_of_a_hot_id_is_that_of_float64(weighted):
+    k, found = 300_000, {}
+    indices, n = torch.zeros(k, dtype=torch.long), torch.full((k // 100,), 100)
+    for dtype in (torch.float32, torch.float64):
+        t = torch.zeros(2, 1, dtype=dtype, requires_grad=True)
+        inputs = (t, torch.full((k,), 0.3, dtype=dtype)) if weighted else (t,)
+        pool = ops.sparse_lengths_weighted_sum if weighted else ops.sparse_lengths_sum
+        y = pool(*inputs, indices, n)
+        (found[dtype],) = torch.autograd.grad(y, t, torch.full_like(y, 0.1))
+    torch.testing.assert_close(found[torch.float32].double(), found[torch.float64], rtol=1e-6, atol=0)
+
+
+def test_the_first_nan_has_the_gradient_of_a_maximum():
+    x, ids = torch.tensor([1.0, np.nan, 2.0, np.nan], requires_grad=True), torch.zeros(4, dtype=torch.long)
+    for function in (
+        lambda: ops.lengths_max(x, torch.tensor([4])),
+        lambda: ops.sorted_segment_min(x, ids),
+        lambda: ops.unsorted_segment_max(x, ids),
+        lambda: ops.reduce_max(x),
+        lambda: ops.reduce_max(x.reshape(2, 2), axes=(1, 0)),
+    ):
+        assert torch.autograd.grad(function().sum(), x)[0].tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("total", [-1, 2.5, "x", True, 4])
+def test_a_total_that_is_wrong_is_refused(total):
+    with pytest.raises(OpError, match="expand: total is"):
+        ops.expand(torch.ones(2, 2), torch.tensor([2, 3]), total=total)

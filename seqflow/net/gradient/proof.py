@@ -206,13 +206,16 @@ def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
         for part in (part for dim in argument.dims for part in parts(dim)):
             if isinstance(part, Name):
                 sizes.setdefault(part.name, 4 + 2 * len(sizes))
-            elif isinstance(part, AtLeast):
-                sizes.setdefault(part.name, evaluate(part.bound, sizes) + 2)
-        shape = [3 if isinstance(dim, (Rest, Anything)) else evaluate(dim, sizes) for dim in argument.dims]
+        shape: list[int] = []
+        for dim in argument.dims:
+            size: Any = dim.bound if isinstance(dim, AtLeast) else dim
+            shape.append(3 if isinstance(dim, (Rest, Anything)) else evaluate(size, sizes) or 0)
+            if isinstance(dim, AtLeast):
+                sizes[dim.name] = shape[-1] = shape[-1] + 2
         like = found.get(argument.dtype.of[0]) if argument.dtype.word == LIKE else None
-        array = np.zeros(shape, _dtype(argument) if like is None else like.dtype)
+        array: Any = np.zeros(shape, np.dtype(_dtype(argument)) if like is None else like.dtype)
         if argument.is_lengths:
-            array = np.resize([3, 5], shape)
+            array = np.resize([3, 5], tuple(shape))
             sizes |= {Sum(argument.name): int(array.sum()), Max(argument.name): 5}
         elif array.dtype.kind == "f":
             array += np.arange(1, array.size + 1).reshape(shape)

@@ -1,5 +1,6 @@
 """Rows reduced by the number of their segment: sums, extremes, products, in forms that train."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -67,8 +68,8 @@ def picked(data: Tensor, rows: Tensor, empty: Any) -> Tensor:
 
 def shared_extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
     """The extreme of each segment; equal ones share its gradient."""
-    found: Tensor = _Extreme.apply(data, ids, len(counts), kind)
-    return filled(found, counts, empty)
+    apply: Callable[..., Tensor] = _Extreme.apply
+    return filled(apply(data, ids, len(counts), kind), counts, empty)
 
 
 class _Extreme(torch.autograd.Function):

@@ -260,6 +260,70 @@ def test_a_formula_that_is_wrong_is_refused_when_the_op_is_declared(formula, mes
     assert "doubled_sum" not in registry.names()
 
 
+WRONG_SHAPES = [
+    ("float x[N] -> y[N]", "reduce_sum(d.y)", {}),
+    ("float x[N, K] -> y[N, K]", "reduce_sum(d.y, axes=0, keepdims=True)", {}),
+    ("float x[*_] -> y[*_]", "reduce_sum(d.y)", {}),
+    ("float x[N, _] -> y[N, _]", "reduce_sum(d.y, axes=1)", {}),
+    ("float x[sum(lengths)], lengths[B] -> y[sum(lengths)]", "lengths_sum(d.y, lengths)", {}),
+    ("float x[N] -> y[N]", "reduce_sum(d.y) * k", {"k": int}),
+    ("{float x[N]}+ -> y[N]", "reduce_sum(d.y), reduce_sum(d.y)", {}),
+]
+
+
+@pytest.mark.parametrize(("signature", "formula", "attributes"), WRONG_SHAPES)
+def test_a_gradient_of_another_shape_is_refused_when_the_op_is_declared(signature, formula, attributes):
+    given = [name for name in ("x", "lengths") if name in signature]
+    keywords = f", *, {', '.join(attributes)}: int" if attributes else ""
+    scope = {}
+    exec(
+        f"def of_a_test({', '.join(given)}{keywords}): return sum(x) if isinstance(x, list) else x * 2", scope
+    )
+    with pytest.raises(GradientError, match="of_a_test: the derivative by x"):
+        declare(signature, grad={"x": formula})(scope["of_a_test"])
+    assert "of_a_test" not in registry.names()
+
+
+@pytest.mark.parametrize(
+    "signature", ["float x[*_] -> y[*_]", "float x[N, _] -> y[N, _]", "float x[T>=max(n)], lens n[B] -> y[T]"]
+)
+def test_right_gradients_of_open_sizes_are_taken(signature):
+    scope = {}
+    exec(f"def of_a_test({'x, n' if 'n[B]' in signature else 'x'}): return x * 2", scope)
+    declare(signature, grad={"x": "2 * d.y"})(scope["of_a_test"])
+    registry.unregister("of_a_test")
+
+
+CONSTANTS = [
+    "2 * 3",
+    "sqrt(2.0)",
+    "2 ** 3",
+    "-(1 + 1)",
+    "exp(-1)",
+    "where(1 > 2, 3.0, 4.0)",
+    "maximum(1, 2) / 7",
+]
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+@pytest.mark.parametrize(
+    "text", ["x / ({})", "x * ({})", "({}) - x", "atan2(x, {})", "maximum(x, {})", "x ** ({})"]
+)
+def test_gradients_next_to_constants_are_like_differences(text, constant):
+    from seqflow import run
+
+    written = text.format(constant)
+    x = np.array([0.7, 1.9])
+
+    def loss(x):
+        return run(f"loss = reduce_sum({written})\nreturn loss", {"x": x})["loss"]
+
+    found = run(Net(f"loss = reduce_sum({written})").gradient("loss", ["x"]), {"x": x})["grad.x"]
+    steps = np.eye(2) * 1e-6
+    expected = [(loss(x + step) - loss(x - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
 def test_a_users_op_with_a_derivative_trains():
     def doubled_sum(data, lengths):
         """The sum, twice."""
