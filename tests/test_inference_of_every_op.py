@@ -87,6 +87,7 @@ def test_inference_asks_for_each_required_input_and_for_lists_where_lists_are_du
 DTYPES = ("bool", "int8", "uint64", "float16", "float64", "datetime64[s]", "timedelta64[ms]", "U3", "S2")
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)

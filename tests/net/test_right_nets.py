@@ -4,6 +4,8 @@ Each is a statement of what goes with what: its name says it. `y` is compared. O
 a plain mapping, the rows are those they meet first; so the nets run from both.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from two_tables import (
@@ -444,6 +446,21 @@ FIRST_TABLE = {
         "a = slice_axes(x, starts=[0], stops=[2], axes=[1])\nm = slice_axes(mask, starts=[0], stops=[2], axes=[1])\n"
         "y = reduce_sum(where(m, a, 0), axes=[1])",
         lambda r: [sum(row[:2]) for row in r.doc],
+    ),
+    "steps shifted against each other": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\n"
+        "y = slice_axes(x, starts=[0], stops=[-1], axes=[1]) - slice_axes(x, starts=[1], stops=[3], axes=[1])",
+        lambda r: [[a - b for a, b in pairwise(row)] for row in ([*x, 0, 0, 0][:3] for x in r.doc)],
+    ),
+    "the first steps, unpadded by the lengths they have": (
+        "x, _ = pad(doc.values, doc.lengths)\nn = minimum(doc.lengths, 2)\n"
+        "y = lengths_sum(unpad(slice_axes(x, starts=[0], stops=[2], axes=[1]), n), n)",
+        lambda r: [sum(row[:2]) for row in r.doc],
+    ),
+    "a token before and one behind, reduced by the lengths and two": (
+        "a, n = prepend_token(doc.values, doc.lengths, token=5)\nb, _ = append_token(a, n, token=7)\n"
+        "y = lengths_sum(b, doc.lengths + 2)",
+        lambda r: [sum(row) + 12 for row in r.doc],
     ),
     "constants for each step": (
         "x, _ = pad(doc.values, doc.lengths, max_length=3)\ny = x * reshape([1, 2, 3], [3])",
