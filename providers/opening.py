@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
+from seqflow.arguments import checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.avro import open_avro
@@ -114,6 +115,7 @@ def check_kind(kind: Any) -> None:
     )
 
 
+@checked(ProviderOptionError, options=OpenOptions.__annotations__)
 def open(
     source: Any,
     *,

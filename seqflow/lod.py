@@ -5,12 +5,14 @@ from typing import Any, overload
 
 import numpy as np
 
+from seqflow.arguments import checked
 from seqflow.errors import LodError
 from seqflow.signature.bind_arrays import as_array, total_of
 
 Lengths = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 
+@checked(late=True)
 class LoD(Sequence[Lengths]):
     """Checked, read-only lengths of every level, outermost first.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from seqflow.arguments import DtypeLike, checked
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.shape import PartialShape, ShapeLike
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@checked(late=True)
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
     """The dtype, shape and row provenance of a tensor, known before there is data.
@@ -39,7 +41,7 @@ class TensorSpec:
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: DtypeLike,
         shape: ShapeLike,
         rows: Hashable | None = None,
         axes: Sequence[Hashable | None] = (),
@@ -162,6 +164,7 @@ def _owner(array: Array) -> object:
         owner = base
 
 
+@checked()
 @dataclass(frozen=True, slots=True)
 class TensorSlice:
     """A contiguous part of a tensor: where it starts along each axis, and how long it is there.

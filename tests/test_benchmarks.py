@@ -48,6 +48,7 @@ def benchmarks(monkeypatch, tmp_path):
             del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_what_fails_is_a_row_with_its_reason_and_the_others_are_measured_and_saved(benchmarks, tmp_path):
     (tmp_path / "failing_suite.py").write_text(SUITE)
     (tmp_path / "broken_suite.py").write_text("raise OSError('no such file')")

@@ -1,5 +1,6 @@
 """Loaders: batches from a provider, planned on lengths, in an order that a seed decides."""
 
+from seqflow.arguments import check_public
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.plans.balance import Balance
@@ -35,3 +36,5 @@ __all__ = [
     "TokenBudget",
     "merge_states",
 ]
+
+check_public(globals())

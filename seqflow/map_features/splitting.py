@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels, registry
+from seqflow.arguments import checked
 from seqflow.errors import LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
@@ -15,6 +16,7 @@ from seqflow.record import Record, from_arrow, take_rows
 Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
 
 
+@checked()
 def features(record: Any, column: str, names: Names) -> Record:
     """The features of a map column: for each of `names` what the map of each row has under this key.
 

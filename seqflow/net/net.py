@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqflow.arguments import checked
 from seqflow.errors import NetError, OpError, nearest
 from seqflow.kernels.arrays import read_only
 from seqflow.net.inference import NetInference, infer_net
@@ -26,6 +27,7 @@ _SHOWN = 40
 """Lines that are shown."""
 
 
+@checked()
 class Net:
     """A net, from its text.
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seqflow.arguments import checked
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.lod import LoD
 from seqflow.record.buffers import frozen
@@ -28,6 +29,7 @@ class BadRow(NamedTuple):
     reason: str
 
 
+@checked(ProviderOptionError)
 def from_arrow(
     obj: Any,
     *,
@@ -96,7 +98,7 @@ def convert(
 
     The names of its columns are checked already.
     """
-    whole = TensorReader(fill, bool(valid))
+    whole = TensorReader(fill, valid if isinstance(valid, bool) else len(valid) > 0)
     bad_rows: list[BadRow] = []
     for position, field in enumerate(table.schema):
         tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid)
