@@ -37,8 +37,14 @@ def is_path(value: Any) -> bool:
         return False
 
 
+def are_distinct(values: Any) -> bool:
+    """Whether there are values, and none twice; of an iterator nothing is known."""
+    return not isinstance(values, abc.Collection) or 0 < len(values) == len(set(values))
+
+
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
 FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
+Columns = Annotated[abc.Sequence[str], are_distinct, "the names of one column or more, each once"]
 """Types with a condition, and their words; Annotated, so that type checkers see the type."""
 _LISTS = (tuple, list, abc.Sequence, abc.Collection, abc.Iterable)
 _DICTS = (dict, abc.Mapping)
@@ -64,15 +70,19 @@ def checked(
     """
 
     def misfit(
-        function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
+        function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], *, failed: bool
     ) -> SeqflowError | None:
         defaults, hints = _declared(function)
         for name, value in [*zip(hints, args, strict=False), *given.items()]:
             hint = hints.get(name, options.get(name, Any))
-            if value is not defaults.get(name) and not fits(value, hint):
+            is_long = failed and isinstance(value, int) and not -(2**63) <= value < 2**64
+            if value is not defaults.get(name) and (is_long or not fits(value, hint)):
                 guess = nearest(value, choices(hint)) if isinstance(value, str) else ""
                 place = function.__qualname__.removesuffix(".__init__")
-                return error(f"{place}: {name} is {shown(value)}, expected {described(hint)}{guess}")
+                expected = f"{described(hint)}{' of 64 bits' * is_long}{guess}"
+                wrong = error(f"{place}: {name} is {shown(value)}, expected {expected}")
+                wrong.is_of_type = True
+                return wrong
         return None
 
     def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,10 +91,12 @@ def checked(
             try:
                 result = function(*args, **given)
             except Exception as own:
-                if not isinstance(own, SeqflowError) and (wrong := misfit(function, args, given)):
-                    raise wrong from None
+                if not isinstance(own, SeqflowError) or own.is_of_type:
+                    wrong = misfit(function, args, given, failed=True)
+                    if wrong is not None:
+                        raise wrong from None
                 raise
-            if not late and (wrong := misfit(function, args, given)):
+            if not late and (wrong := misfit(function, args, given, failed=False)):
                 raise wrong
             return result
 
@@ -117,15 +129,16 @@ def _declared(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Mapping[
     """The defaults and the types of parameters; Any for a name that is imported for type checkers only."""
     parameters = inspect.signature(function).parameters.values()
     written_in = inspect.unwrap(function).__globals__
-    named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    hints = {}
-    for one in named:
+    hints: dict[str, Any] = {}
+    for one in parameters:
         hint = Any if one.annotation is one.empty else one.annotation
         try:
             hints[one.name] = eval(hint, written_in) if isinstance(hint, str) else hint
         except NameError:
             hints[one.name] = Any
-    return {one.name: one.default for one in named}, hints
+        if typing.get_origin(hints[one.name]) is typing.Unpack:
+            hints |= typing.get_type_hints(typing.get_args(hints.pop(one.name))[0], include_extras=True)
+    return {one.name: one.default for one in parameters}, hints
 
 
 def shown(value: Any) -> str:
@@ -154,7 +167,7 @@ def _fits_one(value: Any, hint: Any) -> bool:
     if kind is Literal:
         return isinstance(value, (str, int)) and value in arguments
     if kind is Annotated:
-        return bool(arguments[1](value))
+        return fits(value, arguments[0]) and bool(arguments[1](value))
     if not isinstance(kind, type):  # Any, a TypeVar, a name that is not known yet
         return True
     if kind in _LISTS:

@@ -1,12 +1,12 @@
 """`pool_features`: pools embedding rows for many features at once."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from seqflow import registry
-from seqflow.arguments import checked
+from seqflow.arguments import are_distinct, checked
 from seqflow.errors import LodError, OpError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.record import Record
@@ -17,7 +17,7 @@ from seqflow.registry import OpDef
 def pool_features(
     tables: Mapping[str, Any] | Array,
     record: Mapping[str, Any],
-    names: Sequence[str],
+    names: Annotated[Sequence[str], are_distinct, "one feature or more, each once"],
     reduce: str = "sum",
     *,
     weights: Mapping[str, Any] | None = None,

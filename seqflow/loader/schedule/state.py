@@ -82,7 +82,7 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     Only streams whose batches nobody counted before reading need it, and only to go on with another world size.
     """
-    if not states:
+    if not len(states):
         raise OpError("merge_states: there are no states, expected one of each rank")
     first, windows = states[0], dict[str, Any]()
     for number, state in enumerate(states):

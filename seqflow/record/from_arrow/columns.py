@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from seqflow.arguments import checked
+from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.lod import LoD
 from seqflow.record.buffers import frozen
@@ -33,7 +33,7 @@ class BadRow(NamedTuple):
 def from_arrow(
     obj: Any,
     *,
-    columns: abc.Sequence[str] | None = None,
+    columns: Columns | None = None,
     fill: Fill = None,
     valid: Valid = False,
     rename: Rename | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow.arguments import shown
 from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
 from seqflow.record.arrow_types import (
     LISTS,
@@ -43,6 +44,13 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
         }
         for name, value in _entries(fill, "", nodes):
             _check_entry(name, value, nodes)
+        return
+    try:
+        pa.scalar(fill)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        raise ProviderOptionError(
+            f"fill is {shown(fill)}, expected a number, text, bytes, a time, a list, or a dict of those by column"
+        ) from None
 
 
 def check_valid(valid: Valid, schema: pa.Schema) -> None:
