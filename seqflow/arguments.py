@@ -61,6 +61,7 @@ def checked(
     *,
     options: Mapping[str, Any] = types.MappingProxyType({}),
     late: bool = False,
+    methods: bool = True,
 ) -> Callable[[F], F]:
     """Decorate a function, or a class and its public methods: a value of another type is an error that names it.
 
@@ -107,7 +108,7 @@ def checked(
             return typing.cast(F, wrapped(target))
         for name, member in list(vars(target).items()):
             function = getattr(member, "__func__", member)
-            if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
+            if inspect.isfunction(function) and (name == "__init__" or (methods and name[0] != "_")):
                 method = wrapped(function)
                 setattr(target, name, method if member is function else type(member)(method))
         return target
@@ -116,11 +117,11 @@ def checked(
 
 
 def check_public(names: dict[str, Any]) -> None:
-    """Do what `checked` does for all functions and classes in `__all__` of a package, where they are defined, too."""
+    """Do what `checked` does for the functions and constructors in `__all__` of a package, where they are defined."""
     for name in names["__all__"]:
         value = names.get(name)
         if isinstance(value, (type, types.FunctionType)):
-            names[name] = checked()(value)
+            names[name] = checked(methods=False)(value)
             setattr(sys.modules[value.__module__], name, names[name])
 
 

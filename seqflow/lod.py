@@ -12,7 +12,6 @@ from seqflow.signature.bind_arrays import as_array, total_of
 Lengths = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 
-@checked(late=True)
 class LoD(Sequence[Lengths]):
     """Checked, read-only lengths of every level, outermost first.
 
@@ -76,6 +75,7 @@ class LoD(Sequence[Lengths]):
         """The innermost lengths, which describe the rows of the values."""
         return self._levels[-1]
 
+    @checked(late=True)
     def outermost(self, num_levels: int) -> "LoD":
         """The LoD of the first `num_levels` levels; the same object each time.
 
@@ -89,6 +89,7 @@ class LoD(Sequence[Lengths]):
             lod = lod._outer
         return lod
 
+    @checked(late=True)
     def difference(self, other: "LoD") -> str:
         """Where two LoDs first differ, in words; nothing where they are equal.
 

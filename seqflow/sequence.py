@@ -54,7 +54,6 @@ def _with_operators(cls: C) -> C:
     return cls
 
 
-@checked(late=True)
 @_with_operators
 class Sequence(_Operators):
     """Flat values and their LoD, checked once to fit.
@@ -110,6 +109,7 @@ class Sequence(_Operators):
         self._offsets: list[Array] | None = None
 
     @classmethod
+    @checked(late=True)
     def from_lists(cls, lists: Iterable[Any], dtype: DtypeLike = None, levels: int | None = None) -> Sequence:
         """The Sequence of nested lists; as many levels as they nest, or so many, and rows below.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from seqflow.arguments import DtypeLike, checked
+from seqflow.arguments import checked, shown
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.shape import PartialShape, ShapeLike
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@checked(late=True)
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
     """The dtype, shape and row provenance of a tensor, known before there is data.
@@ -41,15 +40,19 @@ class TensorSpec:
 
     def __init__(
         self,
-        dtype: DtypeLike,
+        dtype: Any,
         shape: ShapeLike,
         rows: Hashable | None = None,
         axes: Sequence[Hashable | None] = (),
         points: Hashable | None = None,
     ) -> None:
-        _set_dtype(self, np.dtype(dtype))
+        try:
+            _set_dtype(self, np.dtype(dtype))
+            _set_axes(self, tuple(axes) if axes else () if rows is None else (rows,))
+        except (TypeError, ValueError):
+            found = f"dtype is {shown(dtype)}, axes is {shown(axes)}"
+            raise OpTypeError(f"TensorSpec: {found}, expected a dtype and a list") from None
         _set_shape(self, shape if type(shape) is PartialShape else PartialShape.of(shape))
-        _set_axes(self, tuple(axes) if axes else () if rows is None else (rows,))
         _set_points(self, points)
 
     @property
@@ -58,6 +61,7 @@ class TensorSpec:
         return self.axes[0] if self.axes else None
 
     @staticmethod
+    @checked(late=True)
     def of(array: Array, rows: Hashable | None = None) -> "TensorSpec":
         """The spec of an array."""
         return TensorSpec(array.dtype, array.shape, rows)

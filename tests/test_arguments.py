@@ -236,7 +236,7 @@ def test_the_error_says_place_argument_value_and_type():
         lambda: sf.Net(5): "net: found int, expected text",
         lambda: sf.features(RECORD, 3, ["k"]): "features: column is 3, expected text",
         lambda: sf.Vocabulary.build(TABLE, "n", min_count=2.5): "Vocabulary.build: min_count is 2.5, expected an integer",
-        lambda: sf.Mix({"a": TABLE}, seed=-1): "Mix: seed is -1, expected an integer from 0 to 2**64 - 1",
+        lambda: sf.Mix({"a": TABLE}, weights={"a": 1}, seed=-1): "Mix: seed is -1, expected an integer from 0 to 2**64 - 1",
     }.items():  # fmt: skip
         with pytest.raises(SeqflowError) as raised:
             call()

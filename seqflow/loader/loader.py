@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from seqflow.arguments import FilePath
+from seqflow.arguments import FilePath, checked
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.loader.arguments import (
     LoaderOptions,
@@ -183,6 +183,7 @@ class Loader(EpochBatches):
         """
         return self.pipeline.empty_batch()
 
+    @checked()
     def lengths_index(self, *, anew: bool = False, update: bool = False) -> LengthsIndex:
         """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
 

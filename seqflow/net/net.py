@@ -27,7 +27,7 @@ _SHOWN = 40
 """Lines that are shown."""
 
 
-@checked()
+@checked(late=True)
 class Net:
     """A net, from its text.
 
