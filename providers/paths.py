@@ -172,7 +172,7 @@ def _as_path(item: object) -> str:
     """The path as text; MissingSourceError for one that no file can have."""
     path = os.fsdecode(item)  # type: ignore[arg-type]
     if not could_be_path(path):
-        raise MissingSourceError(f"{path!r} does not exist: no file can have this name")
+        raise MissingSourceError(f"{path!r} does not exist: no name of a file has a NUL or half a character")
     return path
 
 

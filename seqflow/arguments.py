@@ -38,13 +38,17 @@ def is_path(value: Any) -> bool:
 
 
 def are_distinct(values: Any) -> bool:
-    """Whether there are values, and none twice; of an iterator nothing is known."""
-    return not isinstance(values, abc.Collection) or 0 < len(values) == len(set(values))
+    """Whether no value comes twice; of an iterator nothing is known."""
+    return not isinstance(values, abc.Collection) or len(values) == len(set(values))
+
+
+def _are_columns(names: Any) -> bool:
+    return are_distinct(names) and not (isinstance(names, abc.Collection) and len(names) == 0)
 
 
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
 FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
-Columns = Annotated[abc.Sequence[str], are_distinct, "the names of one column or more, each once"]
+Columns = Annotated[abc.Sequence[str], _are_columns, "the names of one column or more, each once"]
 """Types with a condition, and their words; Annotated, so that type checkers see the type."""
 _LISTS = (tuple, list, abc.Sequence, abc.Collection, abc.Iterable)
 _DICTS = (dict, abc.Mapping)

@@ -17,7 +17,7 @@ from seqflow.registry import OpDef
 def pool_features(
     tables: Mapping[str, Any] | Array,
     record: Mapping[str, Any],
-    names: Annotated[Sequence[str], are_distinct, "one feature or more, each once"],
+    names: Annotated[Sequence[str], are_distinct, "features, each once"],
     reduce: str = "sum",
     *,
     weights: Mapping[str, Any] | None = None,

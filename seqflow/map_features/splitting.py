@@ -17,9 +17,7 @@ Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
 
 
 @checked()
-def features(
-    record: Any, column: str, names: Annotated[Names, are_distinct, "one key or more, each once"]
-) -> Record:
+def features(record: Any, column: str, names: Annotated[Names, are_distinct, "keys, each once"]) -> Record:
     """The features of a map column: for each of `names` what the map of each row has under this key.
 
     `record` is a Record, or what `from_arrow` takes. Keys are integers or texts; where `names` is a mapping, its keys

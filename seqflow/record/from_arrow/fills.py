@@ -46,7 +46,9 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
             _check_entry(name, value, nodes)
         return
     try:
-        pa.scalar(None if isinstance(fill, np.generic) else fill)  # NumPy's own scalars are held against the type
+        pa.scalar(
+            None if isinstance(fill, np.generic) else fill
+        )  # NumPy's own scalars are held against the type
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         raise ProviderOptionError(
             f"fill is {shown(fill)}, expected a number, text, bytes, a time, a list, or a dict of those by column"
