@@ -110,6 +110,8 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
     if isinstance(fill, _TIMES):
         fill = _scalar_of(fill, kind)
     elif isinstance(fill, str) and dtype.kind == "M":
+        if fill.lower() in ("", "nat"):  # a time without a unit, which NumPy deprecates
+            raise UnfitError
         fill = np.datetime64(fill)
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
         raise UnfitError
