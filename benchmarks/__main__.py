@@ -7,7 +7,8 @@
 
 One thread for each contender, unless the name of a comparison says otherwise: ours, torch's, those of OpenMP, BLAS,
 Polars and tokenizers. Loaders and jobs take the threads they take by themselves, and so do their peers. Peers that
-are not installed are left out: `pip install -e ".[bench]"` brings them.
+are not installed are left out: `pip install -e ".[bench]"` brings them. One that fails is noted with its reason, and
+ends the run with exit code 1, after everything else was measured; each row is saved when it is measured.
 """
 
 import argparse
@@ -15,7 +16,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ONE = (
@@ -50,25 +53,41 @@ def main() -> None:
             sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **dict.fromkeys(ONE, "1")}
         )
     sys.path[0] = str(HERE)  # as for a script of this folder: not the sources, which have no compiled kernels
+    import machine
     import page
+    from suites import SUITES
 
-    found = run(options.names, quick=options.quick, rounds=QUICK_ROUNDS if options.quick else options.rounds)
-    output = page.RESULTS if options.page else options.output or HERE.parent / "build" / "performance.json"
+    output = options.output or HERE.parent / "build" / "performance.json"
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def save(found: dict[str, Any], path: Path = output) -> None:
+        path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    rounds = QUICK_ROUNDS if options.quick else options.rounds
+    found = run(machine.facts(), options.names, SUITES, save, quick=options.quick, rounds=rounds)
     print(f"written: {output}")
+    failed = [row["name"] for row in [*found["rows"], *found["series"]] if "failed" in row]
+    if failed:
+        sys.exit(f"{len(failed)} failed: {', '.join(failed)}")
     if options.page:
+        save(found, page.RESULTS)
         page.write()
 
 
-def run(names: list[str], *, quick: bool, rounds: int) -> dict[str, object]:
-    """All comparisons and series that are asked for, measured."""
+def run(
+    facts: dict[str, Any],
+    names: list[str],
+    suites: Collection[str],
+    save: Callable[[dict[str, Any]], None],
+    *,
+    quick: bool,
+    rounds: int,
+) -> dict[str, Any]:
+    """All comparisons and series that are asked for, measured; `save` gets all there are after each."""
     from importlib import import_module
 
     import growth
-    import machine
-    from comparison import measure, set_threads, show
-    from suites import SUITES
+    from comparison import measure_rest, reason_of, set_threads, show
 
     def is_asked_for(name: str) -> bool:
         if quick and not any(each in name for each in QUICK):
@@ -76,34 +95,54 @@ def run(names: list[str], *, quick: bool, rounds: int) -> dict[str, object]:
         return not names or any(each in name for each in names)
 
     began = time.perf_counter()
-    facts, rows, missing = machine.facts(), [], {}
+    found: dict[str, Any] = {"machine": facts, "seconds": 0, "missing": {}, "rows": [], "series": []}
+
+    def add(kind: str, row: dict[str, Any]) -> None:
+        for contender, reason in row.get("failed", {}).items():
+            print(f"{row['name']}: {contender} failed, {reason}", flush=True)
+        found[kind].append(row)
+        found["seconds"] = round(time.perf_counter() - began)
+        save(found)
+
     print(f"{facts['processor']}, {facts['kernels']}, copy {facts['bandwidth']['copy']} GB/s")
-    for suite in SUITES:
+    for suite in suites:
         try:
             module = import_module(suite)
         except ImportError as error:
-            missing[suite] = str(error)
+            found["missing"][suite] = str(error)
             print(f"{suite}: left out, {error}")
+            continue
+        except Exception as error:
+            add("rows", {"suite": suite, "name": suite, "failed": {"its module": reason_of(error)}})
             continue
         for family in module.FAMILIES:
             set_threads(1)
-            for row in family():
-                if is_asked_for(row.name):
-                    times = measure(row, rounds)
-                    show(row, times)
-                    rows.append(result(suite, row, times))
+            try:
+                for row in family():
+                    if is_asked_for(row.name):
+                        times, failed = measure_rest(row, rounds)
+                        if times:
+                            show(row, times)
+                        add("rows", result(suite, row, times) | ({"failed": failed} if failed else {}))
+            except Exception as error:
+                add(
+                    "rows",
+                    {"suite": suite, "name": family.__name__, "failed": {"its data": reason_of(error)}},
+                )
     set_threads(1)
-    series = [
-        growth.measure(one, QUICK_ROUNDS)
-        for one in growth.SERIES
-        if (one.quick or not quick) and (not names or any(each in one.name for each in names))
-    ]
-    seconds = round(time.perf_counter() - began)
-    return {"machine": facts, "seconds": seconds, "missing": missing, "rows": rows, "series": series}
+    for one in growth.SERIES:
+        if (one.quick or not quick) and (not names or any(each in one.name for each in names)):
+            try:
+                add("series", growth.measure(one, QUICK_ROUNDS))
+            except Exception as error:
+                add("series", {"name": one.name, "failed": {"a point": reason_of(error)}})
+    return found
 
 
-def result(suite: str, row: object, times: dict[str, float]) -> dict[str, object]:
-    """A row as JSON."""
+def result(suite: str, row: Any, times: dict[str, float]) -> dict[str, Any]:
+    """A row as JSON; without times where ours fails."""
+    if not times:
+        return {"suite": suite, "name": row.name}
     rounded = {name: float(f"{time:.4g}") for name, time in times.items()}
     return {
         "suite": suite,

@@ -7,7 +7,8 @@ whole work: what it needs beyond flat values and lengths is part of its time unl
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -69,15 +70,36 @@ def arrays_of(result: Any) -> list[Any]:
     return [np.asarray(result)]
 
 
+class FailureError(Exception):
+    """A contender, by its name, that fails, or gives another result than ours, and why."""
+
+    def __init__(self, contender: str, reason: str) -> None:
+        super().__init__(f"{contender}: {reason}")
+        self.contender, self.reason = contender, reason
+
+
+def reason_of(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+
+
+@contextmanager
+def running(contender: str) -> Iterator[None]:
+    """What fails in here is a FailureError of the contender."""
+    try:
+        yield
+    except Exception as error:
+        raise FailureError(contender, reason_of(error)) from error
+
+
 def verify(row: Row) -> None:
-    """All peers of a row give what we give; AssertionError otherwise."""
+    """All peers of a row give what we give; FailureError otherwise."""
     check = row.agree or agree
-    expected = row.ours()
+    with running("ours"):
+        expected = row.ours()
     for name, peer in row.peers.items():
-        try:
+        with running(name):
             check(expected, peer())
-        except AssertionError as error:
-            raise AssertionError(f"{row.name}: {name} gives another result: {error}") from error
 
 
 def fastest(
@@ -94,21 +116,25 @@ def fastest(
     best = dict.fromkeys(calls, float("inf"))
     if timed:
         for _ in range(rounds):
-            best = {name: min(best[name], call()) for name, call in calls.items()}
+            for name, call in calls.items():
+                with running(name):
+                    best[name] = min(best[name], call())
         return best
     repeats, longest = {}, 0.0
     for name, call in calls.items():
         started = time.perf_counter()
-        call()
+        with running(name):
+            call()
         seconds = time.perf_counter() - started
         repeats[name] = max(1, int(0.005 / seconds))
         longest = max(longest, seconds)
     for _ in range(max(rounds, min(30, int(0.3 / longest)))):
         for name, call in calls.items():
-            started = clock()
-            for _ in range(repeats[name]):
-                call()
-            best[name] = min(best[name], (clock() - started) / repeats[name] * 1000)
+            with running(name):
+                started = clock()
+                for _ in range(repeats[name]):
+                    call()
+                best[name] = min(best[name], (clock() - started) / repeats[name] * 1000)
     return best
 
 
@@ -119,12 +145,29 @@ def measure(row: Row, rounds: int) -> dict[str, float]:
     return fastest(calls, min(rounds, row.rounds or rounds), row.clock, timed=row.timed)
 
 
+def measure_rest(row: Row, rounds: int) -> tuple[dict[str, float], dict[str, str]]:
+    """What `measure` gives of the contenders that do not fail, and why the others do; nothing without ours."""
+    failed: dict[str, str] = {}
+    while "ours" not in failed:
+        try:
+            return measure(row, rounds), failed
+        except FailureError as error:
+            failed[error.contender] = error.reason
+            peers, floors = (
+                {name: call for name, call in calls.items() if name not in failed}
+                for calls in (row.peers, row.floors)
+            )
+            row = replace(row, peers=peers, floors=floors)
+    return {}, failed
+
+
 def show(row: Row, times: dict[str, float]) -> None:
     """Print a line for each peer."""
     times = dict(times)
     ours = times.pop("ours")
-    if "best" in row.limits:
-        times = {"best": min(times[name] for name in row.peers)} | times
+    of_peers = [times[name] for name in row.peers if name in times]
+    if "best" in row.limits and of_peers:
+        times = {"best": min(of_peers)} | times
     if not times:
         print(f"{row.name:32}{ours:10.4f}")
     for peer, milliseconds in times.items():

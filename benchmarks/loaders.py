@@ -192,7 +192,7 @@ def ray_batches(paths: list[str]) -> Iterator[Any]:
     import ray
 
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or it keeps a token in the home folder
-    ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)
+    ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False, ignore_reinit_error=True)
     data = ray.data.read_parquet(paths, columns=["tokens"])
     for batch in data.iter_batches(
         batch_size=BATCH, batch_format="pyarrow", local_shuffle_buffer_size=10_000, local_shuffle_seed=0

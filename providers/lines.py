@@ -9,7 +9,7 @@ from typing import IO, ClassVar, Protocol
 import numpy as np
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.errors import ProviderError
 from seqflow.providers.inflated import Decompressed, InflatedFiles, compression_of, reading
 from seqflow.providers.line_faults import Malformed
 from seqflow.providers.provider import Block, Provider, origin_of
@@ -106,8 +106,6 @@ def open_lines(
     inferred: str = "",
 ) -> Provider:
     """A provider of the lines of files, in blocks of about `batch_bytes` (4 MiB)."""
-    if batch_bytes is not None and batch_bytes < 1:
-        raise ProviderOptionError(f"batch_bytes is {batch_bytes}, expected at least 1")
     chosen = selection(line_format.schema, columns, rename)
     sizes = tuple(map(_size, paths))
     source = LineSource(tuple(paths), sizes, batch_bytes or BLOCK_BYTES, line_format, chosen)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
+from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.avro import open_avro
@@ -67,7 +68,7 @@ _SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header", "d
 class OpenOptions(TypedDict, total=False):
     """All options of `open`, of whatever kind of source."""
 
-    columns: Sequence[str] | None
+    columns: Columns | None
     where: Where
     kind: str | None
     options: Mapping[str, Any] | None
@@ -114,10 +115,11 @@ def check_kind(kind: Any) -> None:
     )
 
 
+@checked(ProviderOptionError, options=OpenOptions.__annotations__)
 def open(
     source: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: Columns | None = None,
     where: Where = None,
     kind: str | None = None,
     exclude: Sequence[str] | str = (),
@@ -318,6 +320,8 @@ def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dic
             raise ProviderOptionError(
                 f"open has no option {name!r} for {what}{nearest(name, known)}; {there}"
             )
+        if name == "batch_bytes" and value is not None and not 0 < value < 2**63:
+            raise ProviderOptionError(f"batch_bytes is {value}, expected at least 1")
         if name in _SWITCHES and not isinstance(value, bool | None):
             raise ProviderOptionError(f"{name} is {value!r}, expected True or False")
     return {name: value for name, value in options.items() if value is not None}

@@ -14,6 +14,7 @@ from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.providers.kinds import SUFFIXES, kind_of
 
@@ -168,8 +169,11 @@ def searched_folders(source: object) -> list[str]:
 
 
 def _as_path(item: object) -> str:
-    """The path as text."""
-    return os.fsdecode(item)  # type: ignore[arg-type]
+    """The path as text; MissingSourceError for one that no file can have."""
+    path = os.fsdecode(item)  # type: ignore[arg-type]
+    if not could_be_path(path):
+        raise MissingSourceError(f"{path!r} does not exist: no name of a file has a NUL or half a character")
+    return path
 
 
 def _expand(path: str) -> str:

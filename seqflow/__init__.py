@@ -7,7 +7,8 @@ lengths tensors. Every op takes the lengths as an input; no op guesses them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from seqflow import registry
+from seqflow import kernels, registry
+from seqflow.arguments import fits, shown
 from seqflow.errors import (
     ExpressionError,
     JobError,
@@ -18,7 +19,7 @@ from seqflow.errors import (
     SeqflowError,
     ShapeError,
 )
-from seqflow.kernels import info, set_num_threads
+from seqflow.kernels import info
 from seqflow.lod import LoD
 from seqflow.registry import op
 from seqflow.version import __version__
@@ -54,6 +55,13 @@ if TYPE_CHECKING:
     from seqflow.vocabulary import Vocabulary
 
 registry.load_on_first_look("seqflow.ops")
+
+
+def set_num_threads(count: int) -> None:
+    """Set how many threads one call of a native kernel may use; no result depends on it."""
+    if not fits(count, int) or not 1 <= count < 2**31:
+        raise OpError(f"set_num_threads: count is {shown(count)}, expected an integer from 1 to 2**31 - 1")
+    kernels.set_num_threads(count)
 
 
 def _check_gradients(definition: registry.OpDef) -> None:

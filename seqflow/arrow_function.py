@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seqflow import executor
+from seqflow.arguments import checked
 from seqflow.errors import NetError, ProviderError, UnknownColumnError, nearest
 from seqflow.net import Net
 from seqflow.printable import printable_line
@@ -143,6 +144,7 @@ class ArrowFunction:
         return of_schema(to_arrow(executor.run(self.net, record)), plan.schema)
 
 
+@checked()
 def arrow_function(net: Net | str, *, fill: Fill = None, valid: Valid = False) -> ArrowFunction:
     """A net as a function of Arrow tables: for Ray Data, Spark, Polars, DuckDB, datasets, or a loop of one's own.
 

@@ -19,6 +19,8 @@ class SeqflowError(Exception):
     """The ops it comes from, outermost first; the message starts with their names."""
     inputs: str = ""
     """What the innermost of these ops takes, as its signature says; it ends the first line of the message."""
+    is_of_type: bool = False
+    """Whether an argument was not of its annotated type: the outermost function that was given it names it."""
     statement: str = ""
     """The statement of a net that failed."""
 

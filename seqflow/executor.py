@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import checked
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.net import Net, Step
@@ -43,6 +44,7 @@ def run(
     *,
     reseed: Reseed | None = None,
 ) -> dict[str, Array]: ...
+@checked(late=True)
 def run(
     net: Net | str,
     tensors: Record | Mapping[str, Any],
@@ -329,10 +331,10 @@ def _size_of(atom: Atom, tensors: Mapping[str, Array]) -> int | None:
 def _last_uses(net: Net, guards: Sequence[StepGuards], outputs: Iterable[str]) -> list[tuple[str, ...]]:
     kept = set(outputs)
     dead: list[tuple[str, ...]] = []
-    for step, checked in zip(reversed(net.steps), reversed(guards), strict=True):
+    for step, of_step in zip(reversed(net.steps), reversed(guards), strict=True):
         uses = [
             *step.uses,
-            *(name for guard in (*checked.before, *checked.after) for name in guard.tensors()),
+            *(name for guard in (*of_step.before, *of_step.after) for name in guard.tensors()),
             *step.results,
         ]
         last = tuple(name for name in dict.fromkeys(uses) if name not in kept)

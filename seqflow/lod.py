@@ -5,6 +5,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from seqflow.arguments import checked
 from seqflow.errors import LodError
 from seqflow.signature.bind_arrays import as_array, total_of
 
@@ -74,6 +75,7 @@ class LoD(Sequence[Lengths]):
         """The innermost lengths, which describe the rows of the values."""
         return self._levels[-1]
 
+    @checked(late=True)
     def outermost(self, num_levels: int) -> "LoD":
         """The LoD of the first `num_levels` levels; the same object each time.
 
@@ -87,6 +89,7 @@ class LoD(Sequence[Lengths]):
             lod = lod._outer
         return lod
 
+    @checked(late=True)
     def difference(self, other: "LoD") -> str:
         """Where two LoDs first differ, in words; nothing where they are equal.
 

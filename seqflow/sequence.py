@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, overload
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, overloa
 import numpy as np
 
 from seqflow import kernels, registry
+from seqflow.arguments import DtypeLike, checked
 from seqflow.carrying import Lifted
 from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.carrying.tensors import is_tensor, picked
@@ -109,7 +110,8 @@ class Sequence(_Operators):
         self._offsets: list[Array] | None = None
 
     @classmethod
-    def from_lists(cls, lists: Any, dtype: Any = None, levels: int | None = None) -> Sequence:
+    @checked(late=True)
+    def from_lists(cls, lists: Iterable[Any], dtype: DtypeLike = None, levels: int | None = None) -> Sequence:
         """The Sequence of nested lists; as many levels as they nest, or so many, and rows below.
 
         An array among the lists is a sequence of the innermost level; the values have the dtype that all of them

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from seqflow.arguments import checked, shown
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.shape import PartialShape, ShapeLike
@@ -45,9 +46,13 @@ class TensorSpec:
         axes: Sequence[Hashable | None] = (),
         points: Hashable | None = None,
     ) -> None:
-        _set_dtype(self, np.dtype(dtype))
+        try:
+            _set_dtype(self, np.dtype(dtype))
+            _set_axes(self, tuple(axes) if axes else () if rows is None else (rows,))
+        except (TypeError, ValueError):
+            found = f"dtype is {shown(dtype)}, axes is {shown(axes)}"
+            raise OpTypeError(f"TensorSpec: {found}, expected a dtype and a list") from None
         _set_shape(self, shape if type(shape) is PartialShape else PartialShape.of(shape))
-        _set_axes(self, tuple(axes) if axes else () if rows is None else (rows,))
         _set_points(self, points)
 
     @property
@@ -56,6 +61,7 @@ class TensorSpec:
         return self.axes[0] if self.axes else None
 
     @staticmethod
+    @checked(late=True)
     def of(array: Array, rows: Hashable | None = None) -> "TensorSpec":
         """The spec of an array."""
         return TensorSpec(array.dtype, array.shape, rows)
@@ -162,6 +168,7 @@ def _owner(array: Array) -> object:
         owner = base
 
 
+@checked()
 @dataclass(frozen=True, slots=True)
 class TensorSlice:
     """A contiguous part of a tensor: where it starts along each axis, and how long it is there.

@@ -14,13 +14,14 @@ from functools import cache
 from pathlib import Path
 
 SERVER = """
-import gc, io, json, os, sys, traceback
+import gc, io, json, os, sys, traceback, warnings
 from contextlib import redirect_stdout
 import pyarrow.dataset, pyarrow.parquet, seqflow.cli, seqflow.job
 
 with redirect_stdout(io.StringIO()):
     seqflow.cli.app(["ops"], standalone_mode=False)
 gc.freeze()
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 for line in sys.stdin:
     arguments, folder, environment, output, errors = json.loads(line)
     child = os.fork()

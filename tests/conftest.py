@@ -23,6 +23,10 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+# A fork in a process with threads is a promise that is tested. Marks count more than `-W error`.
+FORKS = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile before test modules read it."""
     profile = "quick" if config.getoption("markexpr") == "not slow" else "slow"
@@ -31,9 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as slow what is quick in part: hypothesis tests on many examples, and most cases of `each_choice`."""
+    """Let tests fork; mark as slow hypothesis tests on many examples, and most cases of `each_choice`."""
     tables = defaultdict(list)
     for item in items:
+        item.add_marker(FORKS)
         if config.getoption("markexpr") == "slow" and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("slow")
         if item.get_closest_marker("each_choice"):

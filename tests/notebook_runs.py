@@ -33,9 +33,10 @@ def _kept(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def texts(cell: nbformat.NotebookNode) -> list[str]:
     """What a cell printed, and the value of its last line; a picture has none."""
-    printed = [output.text for output in cell.outputs if output.output_type == "stream"]
+    # Lines that are printed one after another may come in one message or in several.
+    printed = "".join(output.text for output in cell.outputs if output.output_type == "stream")
     values = [output.data["text/plain"] for output in cell.outputs if output.output_type == "execute_result"]
-    return [*printed, *values]
+    return [*([printed] if printed else []), *values]
 
 
 def pictures(notebook: nbformat.NotebookNode) -> int:

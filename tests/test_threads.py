@@ -15,7 +15,14 @@ ROOT = Path(__file__).parents[1]
 
 def runs_quietly(program, *arguments):
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        [
+            sys.executable,
+            "-W",
+            "ignore:This process:DeprecationWarning",
+            "-c",
+            textwrap.dedent(program),
+            *arguments,
+        ],
         capture_output=True,
         text=True,
         cwd=ROOT,

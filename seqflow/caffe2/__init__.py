@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.arguments import checked
 from seqflow.caffe2 import (
     dense,
     dense_sparse,
@@ -66,6 +67,7 @@ def names() -> list[str]:
     return sorted(TABLE)
 
 
+@checked(late=True)
 def run(
     name: str, inputs: Sequence[Any], /, *, num_outputs: int | None = None, **arguments: Any
 ) -> list[np.ndarray[Any, Any]]:

@@ -44,7 +44,7 @@ THEMES = {"light": LIGHT, "dark": DARK, "inline": INLINE}
 
 def theme_of(name: str) -> Theme:
     """The theme of a name; OpError for another."""
-    if name not in THEMES:
+    if not isinstance(name, str) or name not in THEMES:
         raise OpError(f"theme is {name!r}, expected {', '.join(map(repr, THEMES))}")
     return THEMES[name]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.arguments import checked
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import DType
 from seqflow.expression.lexer import Token
@@ -18,6 +19,7 @@ _LONGEST_CACHED = 4_096
 """Longer texts are not cached: 256 of them could hold much memory, and are hardly written twice."""
 
 
+@checked(late=True)
 class Expression:
     """A formula over arrays, element by element, with NumPy's rules of broadcasting.
 

@@ -111,6 +111,8 @@ def parse_tokens(text: str, tokens: list[Token], ending: str = "an operator or t
 
 def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
     """The same expression with its inputs renamed; equal names become one input."""
+    if len(names) != len(parsed.inputs):
+        raise ExpressionError(f"with_inputs: names is {names!r}, expected {len(parsed.inputs)} names")
     inputs = tuple(dict.fromkeys(names))
     if inputs == parsed.inputs:
         return parsed

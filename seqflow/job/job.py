@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seqflow.arguments import FilePath, checked
 from seqflow.engine import EngineSettings
 from seqflow.job.reading import read_sections, sections_from_tables
 from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
@@ -16,6 +17,7 @@ from seqflow.loader import BadRows, BatchPlan, Rows
 _UNTIL_PREPARE = ("imports", "source", "order", "prepare", "bad_rows")
 
 
+@checked()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """source → prepare → batch → net → output.
@@ -59,6 +61,6 @@ class Job:
         return cls(**read_sections(Path(path), overrides or {}, _UNTIL_PREPARE))
 
     @classmethod
-    def from_dict(cls, tables: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Job:
+    def from_dict(cls, tables: Mapping[str, Any], folder: FilePath = "") -> Job:
         """The job a dict describes, with the keys of a job file; paths in it are relative to `folder`."""
         return cls(**sections_from_tables(tables, Path(folder)))

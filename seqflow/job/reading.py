@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from seqflow.arguments import WORDS, choices, described, fits
 from seqflow.byte_sizes import parse_bytes
 from seqflow.engine import EngineSettings
 from seqflow.errors import JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
-from seqflow.job.values import choices, described, fits
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
 from seqflow.loader.run.required import texts_of_required
 from seqflow.output import MAX_THREADS
@@ -310,7 +310,7 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
 def _checked(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
     """The value, lists as tuples; JobError unless it is of the annotated type."""
     if not fits(value, hint):
-        _wrong(value, name.rpartition(".")[2], described(hint), name, job_file, choices(hint))
+        _wrong(value, name.rpartition(".")[2], described(hint, _WORDS), name, job_file, choices(hint))
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -321,6 +321,8 @@ def _wrong(
     job_file.fail(name, f"{key} is {value!r}, expected {expected}{guess}")
 
 
+_WORDS = {**WORDS, bool: "true or false", dict: "a table"}
+"""Types in the words of TOML."""
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
     "order": _order,

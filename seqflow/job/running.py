@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from seqflow.arguments import checked
 from seqflow.errors import JobError
 from seqflow.job.checking import check_tables
 from seqflow.job.counts import counts_in, peak_memory
@@ -55,6 +56,7 @@ class Report:
     """What was another one than that of the run that was resumed, and was accepted."""
 
 
+@checked()
 def run(
     job: Job,
     progress: Progress | None = None,

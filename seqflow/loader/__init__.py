@@ -1,5 +1,6 @@
 """Loaders: batches from a provider, planned on lengths, in an order that a seed decides."""
 
+from seqflow.arguments import check_public
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.plans.balance import Balance
@@ -33,3 +34,5 @@ __all__ = [
     "Stats",
     "TokenBudget",
 ]
+
+check_public(globals())

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Any
 
+from seqflow.arguments import checked
 from seqflow.errors import OpError
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.mixing import MixPipeline
@@ -23,6 +24,7 @@ from seqflow.record.one_schema import reader_of
 from seqflow.torch.tensors import to_tensors
 
 
+@checked()
 class EpochBatches:
     """The batches of a pipeline, epoch after epoch, for one rank; it knows where it is, and can go on there."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+from seqflow.arguments import FilePath, checked
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.loader.arguments import (
     LoaderOptions,
@@ -105,7 +105,7 @@ class Loader(EpochBatches):
         shuffle: Shuffle | bool | None = None,
         window: int | str = "64 MiB",
         streams: int = 1,
-        index: str | os.PathLike[str] | bool | None = None,
+        index: FilePath | bool | None = None,
         steps_per_epoch: int | None = None,
         ranks: Ranks | None = None,
         prefetch: Prefetch | None = None,
@@ -183,6 +183,7 @@ class Loader(EpochBatches):
         """
         return self.pipeline.empty_batch()
 
+    @checked()
     def lengths_index(self, *, anew: bool = False, update: bool = False) -> LengthsIndex:
         """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
 

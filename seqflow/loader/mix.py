@@ -18,6 +18,7 @@ from seqflow.loader.plans.plan import batch_plan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
+from seqflow.loader.schedule.recipe import check_seed
 from seqflow.loader.schedule.skips import spans_of
 from seqflow.loader.schedule.weights import Schedule, Weight, check_together
 from seqflow.providers import Provider
@@ -66,6 +67,7 @@ class Mix(EpochBatches):
             raise OpError(
                 "Mix: totals of a step are those of a Loader, not of several: leave out totals and steps_of"
             )
+        check_seed("Mix", seed)
         if stop not in ("first", "all"):
             raise OpError(f"Mix: stop is {stop!r}, expected 'first' or 'all'")
         options = _divided(options, len(found))

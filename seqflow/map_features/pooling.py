@@ -1,21 +1,23 @@
 """`pool_features`: pools embedding rows for many features at once."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from seqflow import registry
-from seqflow.errors import LodError, OpError, nearest
+from seqflow.arguments import are_distinct, checked
+from seqflow.errors import LodError, OpError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.record import Record
 from seqflow.registry import OpDef
 
 
+@checked()
 def pool_features(
     tables: Mapping[str, Any] | Array,
     record: Mapping[str, Any],
-    names: Sequence[str],
+    names: Annotated[Sequence[str], are_distinct, "features, each once"],
     reduce: str = "sum",
     *,
     weights: Mapping[str, Any] | None = None,
@@ -88,6 +90,10 @@ def _weights(name: str, record: Mapping[str, Any], weights: Mapping[str, Any] | 
 
 def _ids(record: Mapping[str, Any], name: str, ignore_index: int | None) -> Array:
     """The ids of a feature, those under a null as `ignore_index`."""
+    if f"{name}.values" not in record:
+        raise UnknownColumnError(
+            f"the record has no tensor {name + '.values'!r}{nearest(f'{name}.values', record)}"
+        )
     ids: Array = record[f"{name}.values"]
     masked = f"{name}.values.valid"
     if masked not in record or record[masked].all():

@@ -1,12 +1,13 @@
 """`features`: splits a map column into one jagged tensor for each key."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels, registry
+from seqflow.arguments import are_distinct, checked
 from seqflow.errors import LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
@@ -15,7 +16,8 @@ from seqflow.record import Record, from_arrow, take_rows
 Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
 
 
-def features(record: Any, column: str, names: Names) -> Record:
+@checked()
+def features(record: Any, column: str, names: Annotated[Names, are_distinct, "keys, each once"]) -> Record:
     """The features of a map column: for each of `names` what the map of each row has under this key.
 
     `record` is a Record, or what `from_arrow` takes. Keys are integers or texts; where `names` is a mapping, its keys

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import NetError, OpError, nearest
+from seqflow.arguments import checked, shown
+from seqflow.errors import GradientError, NetError, OpError, nearest
 from seqflow.kernels.arrays import read_only
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.lexer import fail
@@ -26,6 +27,7 @@ _SHOWN = 40
 """Lines that are shown."""
 
 
+@checked(late=True)
 class Net:
     """A net, from its text.
 
@@ -198,6 +200,8 @@ class Net:
         from seqflow.net.gradient.reverse import gradient_text
 
         names = [wrt] if isinstance(wrt, str) else list(wrt)
+        if not isinstance(cotangent, str | None):
+            raise GradientError(f"gradient: cotangent is {shown(cotangent)}, expected text")
         gradient = Net(gradient_text(self, of, names, cotangent), folder=self.folder)
         held = {name: value for name, value in self.constants.items() if name in gradient.inputs}
         return gradient.bind(**held)

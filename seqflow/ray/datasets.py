@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from seqflow.arguments import checked
 from seqflow.errors import OpError, OpTypeError
 from seqflow.identity.transforms import name_of
 from seqflow.job import Job
@@ -19,6 +20,7 @@ from seqflow.record import to_arrow
 from seqflow.tensor import TensorSpec
 
 
+@checked()
 def dataset(
     source: Loader | Job | str | os.PathLike[str],
     epoch: int = 0,

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
+from seqflow.arguments import checked
 from seqflow.errors import ProviderError, ProviderTypeError
 from seqflow.record.arrays import (
     MisfitError,
@@ -27,6 +28,7 @@ from seqflow.sequence import Sequence
 
 
 @overload
+@checked(late=True)
 def to_arrow(record: Record) -> pa.RecordBatch: ...
 @overload
 def to_arrow(record: Sequence) -> pa.Array: ...

@@ -5,6 +5,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from seqflow.arguments import checked
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
 from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
@@ -22,6 +23,7 @@ gradient_checks: list[Callable[[OpDef], None]] = []
 """What holds the derivative of a user's op against inference, which knows nets and is a higher floor."""
 
 
+@checked()
 def op(
     signature: str,
     *,

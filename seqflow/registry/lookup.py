@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from seqflow.arguments import checked
 from seqflow.errors import OpError, UnknownOpError, nearest
 from seqflow.registry.definition import OpDef
 
@@ -20,6 +21,7 @@ def names() -> list[str]:
     return sorted(_ops)
 
 
+@checked(late=True)
 def get(name: str) -> OpDef:
     """The op of that name; UnknownOpError, with the nearest name, where there is none."""
     if name not in _ops:
@@ -32,6 +34,7 @@ def get(name: str) -> OpDef:
     return _ops[name]
 
 
+@checked()
 def register(definition: OpDef) -> None:
     """Make an op known by its name; OpError where there is one of that name."""
     _load()

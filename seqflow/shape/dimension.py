@@ -7,6 +7,7 @@ from functools import lru_cache, reduce
 from operator import index, mul
 from typing import Any, Literal, NoReturn, SupportsIndex, overload
 
+from seqflow.arguments import checked
 from seqflow.errors import ShapeError
 from seqflow.shape.arithmetic import (
     Comparison,
@@ -23,6 +24,7 @@ from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
 _NOT_GIVEN = object()
 
 
+@checked(ShapeError, late=True)
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Dimension:
     """A size: static, between bounds, or unknown; it may have a name.

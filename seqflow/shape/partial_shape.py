@@ -6,12 +6,14 @@ from functools import reduce
 from operator import mul
 from typing import Literal, overload
 
+from seqflow.arguments import checked
 from seqflow.errors import ShapeError
 from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 
 Broadcasting = Literal["numpy", "pdpd", "none"]
 
 
+@checked(ShapeError, late=True)
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PartialShape:
     """A tuple of dimensions, or a shape of dynamic rank, `?`.

@@ -12,6 +12,7 @@ PyTorch itself is imported by the functions that make tensors, when they are cal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from seqflow.arguments import check_public
 from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, cu_seqlens_padded, flex_block_mask
 from seqflow.torch.collation import collate
 from seqflow.torch.compiler import mark_ragged
@@ -70,6 +71,8 @@ __all__ = [
     "to_packed_sequence",
     "to_tensors",
 ]
+
+check_public(globals())
 
 
 def __getattr__(name: str) -> Any:

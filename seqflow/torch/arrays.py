@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.arguments import shown
 from seqflow.errors import OpTypeError
 from seqflow.kernels.arrays import Array
 
@@ -14,6 +15,8 @@ def to_array(tensor: Any) -> Array:
     """A tensor as an array; an array as it is."""
     if isinstance(tensor, np.ndarray):
         return tensor
+    if not hasattr(tensor, "detach"):
+        raise OpTypeError(f"found {shown(tensor)}, expected a tensor or an array")
     tensor = tensor.detach().cpu()
     try:
         array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()

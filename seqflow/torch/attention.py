@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import OpTypeError
+from seqflow.errors import OpError, OpTypeError
 from seqflow.torch.arrays import to_array
 
 
@@ -95,7 +95,11 @@ def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: st
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
 
-    ids = torch.from_numpy(_segment_ids(batch)).to(device)
+    try:
+        place = torch.device(device)
+    except RuntimeError as error:
+        raise OpError(f"flex_block_mask: device is {device!r}, expected one of torch: {error}") from None
+    ids = torch.from_numpy(_segment_ids(batch)).to(place)
 
     def together(row: Any, head: Any, query: Any, key: Any) -> Any:
         same = ids[row, query] == ids[row, key]

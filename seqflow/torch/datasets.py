@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a Mix"]
 
 
-def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False, cu_seqlens: bool = False) -> Any:
+def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_seqlens: bool = False) -> Any:
     """An IterableDataset of a loader's batches, as dicts of tensors.
 
         dataset = seqflow.torch.iterable(sf.Loader("docs/*.parquet", shuffle=True, batch=sf.Rows(64)))

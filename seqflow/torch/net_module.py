@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seqflow.arguments import checked
 from seqflow.errors import NetError, nearest
 from seqflow.net import Net
 from seqflow.torch.ops.dtypes import to_array, to_tensor
@@ -88,6 +89,7 @@ class NetModule(nn.Module):
         self._run = net_function(self.net, call_of)
 
 
+@checked()
 def module(
     net: Net | str, *, parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None
 ) -> NetModule:

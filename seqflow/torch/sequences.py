@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
 from seqflow.torch.arrays import to_array
 
+PackedLike = Annotated[Any, lambda value: hasattr(value, "batch_sizes"), "a PackedSequence"]
+Rows = Annotated[Any, lambda value: getattr(value, "ndim", 0) > 0, "an array or a tensor of rows"]
 
-def to_nested(values: Any, lengths: Any) -> Any:
+
+def to_nested(values: Rows, lengths: Any) -> Any:
     """A nested tensor of jagged layout, `[B, j, *d]`; it shares the memory of `values`.
 
     >>> to_nested(np.array([1, 2, 3]), np.array([2, 0, 1])).offsets()
@@ -60,7 +63,7 @@ def _from_strided(nested: Any) -> tuple[Array, Array]:
     return np.concatenate(rows), lengths
 
 
-def to_packed_sequence(values: Any, lengths: Any) -> Any:
+def to_packed_sequence(values: Rows, lengths: Any) -> Any:
     """A PackedSequence, as `pack_padded_sequence` makes it with `enforce_sorted=False`, without padding in between.
 
     LodError for an empty sequence, which PyTorch does not take.
@@ -88,7 +91,7 @@ def to_packed_sequence(values: Any, lengths: Any) -> Any:
     )
 
 
-def from_packed_sequence(packed: Any) -> tuple[Array, Array]:
+def from_packed_sequence(packed: PackedLike) -> tuple[Array, Array]:
     """Values and int64 lengths of a PackedSequence, its sequences in their own order."""
     batch_sizes, data = to_array(packed.batch_sizes), to_array(packed.data)
     counts = np.array([np.count_nonzero(batch_sizes > i) for i in range(int(batch_sizes[0]))], np.int64)

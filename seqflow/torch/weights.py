@@ -11,7 +11,7 @@ NumPy has not and which becomes float32. This module never imports PyTorch.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from seqflow.torch.arrays import to_array
 W = TypeVar("W")
 
 
+@runtime_checkable
 class Module(Protocol):
     """An object that has the weights, such as a `torch.nn.Module`."""
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow import registry
+from seqflow.arguments import FilePath, checked
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
@@ -22,6 +23,7 @@ _SHOWN, _LONGEST = 12, 40
 """Keys that are shown, and characters of each."""
 
 
+@checked()
 class Vocabulary:
     """Ids for keys, all integers or all strings: 1, 2, 3, … in the order in which they were added; 0 is unknown.
 
@@ -143,12 +145,12 @@ class Vocabulary:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.table, dtype, copy=copy)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: FilePath) -> None:
         """Write an Arrow file with the columns `id` and `key`; it appears whole or not at all."""
         write_keys(Path(path), self._keys, self.max_size, self._frozen)
 
     @classmethod
-    def load(cls, path: str | Path) -> Vocabulary:
+    def load(cls, path: FilePath) -> Vocabulary:
         """The vocabulary that `save` wrote; ProviderError for other files."""
         made = cls()
         made._keys, made.max_size, made._frozen = read_keys(Path(path))

@@ -122,4 +122,5 @@ if child == 0:
     os._exit(int(ops.lengths_to_positions(np.array([300_000]))[-1] != 299_999))
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    assert subprocess.run([sys.executable, "-c", program], env=os.environ, timeout=60).returncode == 0
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", program]
+    assert subprocess.run(command, env=os.environ, timeout=60).returncode == 0

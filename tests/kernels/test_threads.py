@@ -113,7 +113,6 @@ def test_single_thread_may_be_nested(native, two_threads):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_computes_with_threads_of_its_own(native, two_threads):
     expected = CALLS["sum"]().tobytes()
     child = os.fork()

@@ -185,7 +185,7 @@ def test_a_fill_that_a_type_can_not_hold_is_an_error_for_its_nulls(array, fill):
 
 @pytest.mark.parametrize(
     "fill",
-    ["", "NaT", np.datetime64("NaT"), np.datetime64(2**62, "s"), np.timedelta64("NaT"),
+    ["", "NaT", np.datetime64("NaT", "s"), np.datetime64(2**62, "s"), np.timedelta64("NaT", "s"),
      datetime(2020, 1, 1, 12, tzinfo=UTC), time(1, tzinfo=UTC)],
 )  # fmt: skip
 @pytest.mark.parametrize(

@@ -240,7 +240,6 @@ def test_strings_with_further_axes_become_lists_of_a_fixed_size():
         (np.array(["\ud800"]), "a text that UTF-8 has no bytes for"),
         (np.array([1], "M8[ps]"), "datetime64.ps"),
         (np.array([1], "m8[M]"), "timedelta64.M"),
-        (np.array([1], "m8"), "timedelta64"),
     ],
 )
 def test_what_arrow_has_no_type_for_is_refused(tensor, found):

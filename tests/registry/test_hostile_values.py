@@ -13,7 +13,7 @@ IMPLEMENTATIONS = ["reference", "native"] if kernels.info()["kernels"] == "nativ
 MASKED = np.ma.masked_array([2, 1], mask=[False, True])
 VALUES = [
     np.void(b"abc"), np.array(1), [np.array(1)], [np.array([1])], [np.void(b"abc")], np.uint64(2**64 - 1), 2**4000,
-    10**5000, -(10**5000), "²", "a\0b", "\ud800", np.ma.masked, [np.ma.masked], np.datetime64("NaT"), 1j, float("nan"), object(), [[]],
+    10**5000, -(10**5000), "²", "a\0b", "\ud800", np.ma.masked, [np.ma.masked], np.datetime64("NaT", "s"), 1j, float("nan"), object(), [[]],
 ]  # fmt: skip
 
 

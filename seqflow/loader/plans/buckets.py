@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -54,7 +55,7 @@ class Buckets:
             raise OpError(
                 "Buckets: its plan has a balance\n  give balance= to Buckets, whose batches are dealt"
             )
-        if isinstance(self.boundaries, int):
+        if not isinstance(boundaries, Iterable):
             at_least_one("Buckets", boundaries=self.boundaries)
             return
         if isinstance(boundaries, str):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from seqflow.arguments import are_distinct
 from seqflow.errors import BatchPlanError, OpError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.selection import UNUSABLE, is_text
@@ -18,7 +19,7 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
     if columns is None:
         return None
     names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
-    if not names or not all(isinstance(name, str) for name in names):
+    if not names or not are_distinct(names) or not all(isinstance(name, str) for name in names):
         raise OpError(f"{plan}: columns is {columns!r}, expected the names of one list column or more")
     return names
 

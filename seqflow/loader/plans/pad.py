@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import DtypeLike
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
 from seqflow.kernels.chunks import converts
@@ -36,7 +37,7 @@ class Pad:
     """
 
     fill: float = 0
-    dtype: Any = None
+    dtype: DtypeLike = None
     """A NumPy dtype or its name; None keeps that of the data."""
     side: str = "right"
     multiple_of: int = 1

@@ -155,8 +155,10 @@ def check_oversize(plan: str, oversize: str) -> None:
 def at_least_one(plan: str, **counts: int | None) -> None:
     """OpError unless each count is an int, 1 or more, or left out."""
     for name, count in counts.items():
-        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more")
+        if count is not None and (
+            not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**63
+        ):
+            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more, of 64 bits")
 
 
 def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:

@@ -40,8 +40,13 @@ class Shuffle:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**64:
-            raise OpError(f"Shuffle: seed is {self.seed!r}, expected an integer from 0 to 2**64 - 1")
+        check_seed("Shuffle", self.seed)
+
+
+def check_seed(place: str, seed: Any) -> None:
+    """OpError unless the seed is an integer of 64 bits."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise OpError(f"{place}: seed is {seed!r}, expected an integer from 0 to 2**64 - 1")
 
 
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]

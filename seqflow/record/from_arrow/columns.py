@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.lod import LoD
 from seqflow.record.buffers import frozen
@@ -30,10 +31,11 @@ class BadRow(NamedTuple):
     """The line that was read in its place, of files of lines."""
 
 
+@checked(ProviderOptionError)
 def from_arrow(
     obj: Any,
     *,
-    columns: abc.Sequence[str] | None = None,
+    columns: Columns | None = None,
     fill: Fill = None,
     valid: Valid = False,
     rename: Rename | None = None,
@@ -98,7 +100,7 @@ def convert(
 
     The names of its columns are checked already.
     """
-    whole = TensorReader(fill, bool(valid))
+    whole = TensorReader(fill, valid if isinstance(valid, bool) else len(valid) > 0)
     bad_rows: list[BadRow] = []
     for position, field in enumerate(table.schema):
         tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow.arguments import shown
 from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
 from seqflow.kernels.exact import converted
 from seqflow.record.arrow_types import (
@@ -44,6 +45,15 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
         }
         for name, value in _entries(fill, "", nodes):
             _check_entry(name, value, nodes)
+        return
+    try:
+        pa.scalar(
+            None if isinstance(fill, np.generic) else fill
+        )  # NumPy's own scalars are held against the type
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        raise ProviderOptionError(
+            f"fill is {shown(fill)}, expected a number, text, bytes, a time, a list, or a dict of those by column"
+        ) from None
 
 
 def check_valid(valid: Valid, schema: pa.Schema) -> None:
@@ -96,6 +106,8 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
     if isinstance(fill, _TIMES):
         fill = _scalar_of(fill, kind)
     elif isinstance(fill, str) and dtype.kind == "M":
+        if fill.lower() in ("", "nat"):  # a time without a unit, which NumPy deprecates
+            raise UnfitError
         fill = np.datetime64(fill)
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
         raise UnfitError

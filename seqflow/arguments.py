@@ -1,0 +1,241 @@
+"""Arguments of public functions, and keys of job files, held against their annotations."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+import operator
+import os
+import sys
+import types
+import typing
+from collections import abc
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+
+from seqflow.errors import OpTypeError, SeqflowError, nearest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        np.dtype(value)
+    except (TypeError, ValueError, SyntaxError):
+        return False
+    return True
+
+
+def is_path(value: Any) -> bool:
+    """Whether a value is the path that some file may have."""
+    try:
+        return bool(value) and b"\0" not in os.fsencode(value)
+    except (TypeError, ValueError):
+        return False
+
+
+def are_distinct(values: Any) -> bool:
+    """Whether no value comes twice; of an iterator nothing is known."""
+    return not isinstance(values, abc.Collection) or len(values) == len(set(values))
+
+
+def _are_columns(names: Any) -> bool:
+    return are_distinct(names) and not (isinstance(names, abc.Collection) and len(names) == 0)
+
+
+DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
+FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
+Columns = Annotated[abc.Sequence[str], _are_columns, "the names of one column or more, each once"]
+"""Types with a condition, and their words; Annotated, so that type checkers see the type."""
+_LISTS = (tuple, list, abc.Sequence, abc.Collection, abc.Iterable)
+_DICTS = (dict, abc.Mapping)
+_PLURALS = {str: "text", int: "integers", float: "numbers"}
+WORDS: Mapping[Any, str] = {
+    str: "text", int: "an integer", float: "a number", bool: "True or False", dict: "a dict",
+    abc.Callable: "a function", os.PathLike: "a path", np.ndarray: "an array",
+}  # fmt: skip
+"""Annotated types in words; others by their names."""
+
+
+def checked(
+    error: type[SeqflowError] = OpTypeError,
+    *,
+    options: Mapping[str, Any] = types.MappingProxyType({}),
+    late: bool = False,
+    methods: bool = True,
+) -> Callable[[F], F]:
+    """Decorate a function, or a class and its public methods: a value of another type is an error that names it.
+
+    Arguments are looked at after the call, so that its own errors, which may say more, come first. With `late` they
+    are looked at only where it fails with an error that is not ours, for functions that are called often. `options`
+    are the types of further keywords.
+    """
+
+    def misfit(
+        function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], *, failed: bool
+    ) -> SeqflowError | None:
+        defaults, hints = _declared(function)
+        for name, value in [*zip(hints, args, strict=False), *given.items()]:
+            hint = hints.get(name, options.get(name, Any))
+            is_long = failed and isinstance(value, int) and not -(2**63) <= value < 2**64
+            if value is not defaults.get(name) and (is_long or not fits(value, hint)):
+                guess = nearest(value, choices(hint)) if isinstance(value, str) else ""
+                place = function.__qualname__.removesuffix(".__init__")
+                expected = f"{described(hint)}{' of 64 bits' * is_long}{guess}"
+                wrong = error(f"{place}: {name} is {shown(value)}, expected {expected}")
+                wrong.is_of_type = True
+                return wrong
+        return None
+
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            try:
+                result = function(*args, **given)
+            except Exception as own:
+                if not isinstance(own, SeqflowError) or own.is_of_type:
+                    wrong = misfit(function, args, given, failed=True)
+                    if wrong is not None:
+                        raise wrong from None
+                raise
+            if not late and (wrong := misfit(function, args, given, failed=False)):
+                raise wrong
+            return result
+
+        return call
+
+    def decorate(target: F) -> F:
+        if not isinstance(target, type):
+            return typing.cast(F, wrapped(target))
+        for name, member in list(vars(target).items()):
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function) and (name == "__init__" or (methods and name[0] != "_")):
+                method = wrapped(function)
+                setattr(target, name, method if member is function else type(member)(method))
+        return target
+
+    return decorate
+
+
+def check_public(names: dict[str, Any]) -> None:
+    """Do what `checked` does for the functions and constructors in `__all__` of a package, where they are defined."""
+    for name in names["__all__"]:
+        value = names.get(name)
+        if isinstance(value, (type, types.FunctionType)):
+            names[name] = checked(methods=False)(value)
+            setattr(sys.modules[value.__module__], name, names[name])
+
+
+@functools.cache
+def _declared(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The defaults and the types of parameters; Any for a name that is imported for type checkers only."""
+    parameters = inspect.signature(function).parameters.values()
+    written_in = inspect.unwrap(function).__globals__
+    hints: dict[str, Any] = {}
+    for one in parameters:
+        hint = Any if one.annotation is one.empty else one.annotation
+        try:
+            hints[one.name] = eval(hint, written_in) if isinstance(hint, str) else hint
+        except NameError:
+            hints[one.name] = Any
+        if typing.get_origin(hints[one.name]) is typing.Unpack:
+            hints |= typing.get_type_hints(typing.get_args(hints.pop(one.name))[0], include_extras=True)
+    return {one.name: one.default for one in parameters}, hints
+
+
+def shown(value: Any) -> str:
+    """The value in a short line; an array as its dtype and shape."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}"
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integers of more than 4,300 digits
+        return "a number of too many digits"
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether the value is of the annotated type."""
+    return any(_fits_one(value, member) for member in _members(hint))
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
+
+
+def _fits_one(value: Any, hint: Any) -> bool:
+    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind is Literal:
+        return isinstance(value, (str, int)) and value in arguments
+    if kind is Annotated:
+        return fits(value, arguments[0]) and bool(arguments[1](value))
+    if not isinstance(kind, type):  # Any, a TypeVar, a name that is not known yet
+        return True
+    if kind in _LISTS:
+        is_dict = isinstance(value, abc.Mapping) and kind is abc.Sequence
+        return not is_dict and _fits_list(value, arguments or (Any, ...))
+    if kind in _DICTS:
+        of_key, of_item = arguments or (Any, Any)
+        return isinstance(value, abc.Mapping) and all(
+            fits(key, of_key) and fits(item, of_item) for key, item in value.items()
+        )
+    if kind is abc.Callable:
+        return callable(value)
+    if kind in (int, float, bool):
+        return _fits_number(value, kind)
+    try:
+        return isinstance(value, kind)
+    except TypeError:  # a protocol that is for type checkers only
+        return True
+
+
+def _fits_list(value: Any, arguments: tuple[Any, ...]) -> bool:
+    if not isinstance(value, abc.Iterable) or isinstance(value, (str, bytes)):
+        return False
+    if not isinstance(value, abc.Collection):  # an iterator can be read once only
+        return True
+    if len(arguments) == 2 and arguments[1] is not ...:
+        return len(value) == 2 and all(map(fits, value, arguments))
+    return all(fits(item, arguments[0]) for item in value)
+
+
+def _fits_number(value: Any, kind: type) -> bool:
+    if kind is bool or isinstance(value, (bool, np.bool_)):
+        return kind is bool and isinstance(value, (bool, np.bool_))
+    if kind is float:
+        return isinstance(value, numbers.Real)
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def described(hint: Any, words: Mapping[Any, str] = WORDS) -> str:
+    """The annotated type in words."""
+    found = [_described_one(member, words) for member in _members(hint) if member is not type(None)]
+    return " or ".join(dict.fromkeys(found))
+
+
+def _described_one(hint: Any, words: Mapping[Any, str]) -> str:
+    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind is Literal:
+        return " or ".join(map(repr, arguments))
+    if kind is Annotated:
+        return str(arguments[2])
+    if kind in _LISTS:
+        return f"a list of {_PLURALS.get(arguments[0], 'values')}"
+    if kind in _DICTS:
+        of_item = _PLURALS.get(arguments[1], "values")
+        return f"{words[dict]} of {of_item}"
+    return words.get(kind) or str(getattr(kind, "__name__", kind))
+
+
+def choices(hint: Any) -> list[str]:
+    """The literals the annotated type allows."""
+    literals = [member for member in _members(hint) if typing.get_origin(member) is Literal]
+    return [choice for member in literals for choice in typing.get_args(member)]
