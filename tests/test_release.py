@@ -17,9 +17,10 @@ from seqflow.renamed import old_names
 
 ROOT = Path(__file__).parents[1]
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-RELEASES = re.findall(
+SECTIONS = re.findall(
     r"^## (\S+)(?: \((\d{4}-\d\d-\d\d)\))?\n(.*?)(?=^## |\Z)", CHANGES, re.MULTILINE | re.DOTALL
 )
+RELEASES = [section for section in SECTIONS if section[0] != "Unreleased"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -32,7 +33,7 @@ def test_the_version_is_one_everywhere():
 def test_the_changes_of_a_release_are_a_screen():
     assert [version for version, _, _ in RELEASES] == ["0.2.0", "0.1.0"]
     assert max(map(len, CHANGES.splitlines())) <= 118
-    for version, _, text in RELEASES:
+    for version, _, text in SECTIONS:
         assert len(text.strip().splitlines()) < 60, version
 
 
