@@ -62,6 +62,12 @@ class MixTable:
         self._known = start
         """The rows before this one are there."""
 
+    def check_end(self) -> None:
+        """OpError where the epoch has no end in sight, by the rows of first passes that are known so far."""
+        if not self._stops_first:
+            rows = [one.counts[0] if one.counts else one.table(0).total for one in self.members]
+            self.picks.check_end(rows)
+
     def has(self, k: int) -> bool | Missing:
         """Return whether there is row k, or the window of a member that has to be planned first."""
         while self.total is None and self._known <= k:
@@ -137,6 +143,7 @@ class MixTable:
             passes.counts.append(table.total)
             if self._first_ends[member] is None:
                 self._first_ends[member] = end
+                self.check_end()
 
     def _over(self, member: int, k: int) -> int | None:
         """The row from which on a member is exhausted, or has a weight of 0, where that is at most row k."""

@@ -319,12 +319,6 @@ class MixRun:
         self._runs[member, number] = run
         return run.table
 
-    def check_end(self) -> None:
-        """OpError where the epoch has no end in sight, by the numbers of batches that are known before reading."""
-        if self.mix.stop == "all":
-            passes = self.table.members
-            self.picks.check_end([one.counts[0] if one.counts else one.table(0).total for one in passes])
-
     def plan(self, window: Missing, *, wait: bool) -> bool:
         return self.run(window.member, window.number).turns.plan(window, wait=wait)
 
@@ -426,7 +420,7 @@ class MixIteration:
     def __iter__(self) -> Iterator[Record]:
         if self.run.start.ended:
             return iter(())
-        self.run.check_end()
+        self.run.table.check_end()
         return iter(self._batches)
 
     def check_start(self) -> None:
