@@ -199,8 +199,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("tokenizer is …: …", "the tokenizer's file is missing or no `tokenizer.json`", "a path from the current folder, or from the job; `seqflow train-tokenizer` makes one", lambda: ops.tokenize(np.zeros(1, np.uint8), [1], tokenizer="no.json")),
         Kind("signature: found … at column …, expected …", "a signature of your own is malformed", "[signatures](signatures.md)", lambda: declare("x[N -> y[N]", first_only)),
         Kind("the function takes …, its signature says …", "parameters and signature of your own op differ", "positional parameters are the inputs, in order", lambda: declare("y[N] -> z[N]", first_only)),
-        Kind("op: the function is …, expected one with a name, which is the name of the op", "`@sf.op` on a lambda, or on an object", "`@sf.op(…)` above a function: `def doubled(x): …`", lambda: sf.op("x[N] -> y[N]")(lambda x: x)),
-        Kind("the attribute … has no annotation, expected what it takes", "a keyword-only parameter of your own op without a type", "`k: int`, `float`, `bool`, `str`, `Literal[…]`, or `Any`", lambda: sf.op("x[N] -> y[N]")(not_annotated)),
         Kind("an op of that name is registered already", "`@sf.op` twice under one name", "`sf.registry.unregister(name)`, or another name", lambda: sf.op("x[N] -> y[N]")(ops.unique)),
         Kind("Ranks: … is given without …, and the environment has no …", "half a description of ranks", "`rank=` and `world_size=`, or both from the launcher", lambda: sf.Loader(TABLE, rank=0)),
         Kind("load_state_dict: … was … and is … now", "the state is of a loader with other settings, nets or constants", "go back to them, or [accept the change](loader.md#resume)", interrupted),
@@ -219,6 +217,8 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("seqflow.torch.collate: … batches are to be one, expected 1: they are whole", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
+        Kind("op: the function is …, expected one with a name, which is the name of the op", "`@sf.op` on a lambda, or on an object", "`@sf.op(…)` above a function: `def doubled(x): …`", lambda: sf.op("x[N] -> y[N]")(lambda x: x)),
+        Kind("the attribute … has no annotation, expected what it takes", "a keyword-only parameter of your own op without a type", "`k: int`, `float`, `bool`, `str`, `Literal[…]`, or `Any`", lambda: sf.op("x[N] -> y[N]")(not_annotated)),
         Kind("… is …, expected …", "an input of a dtype, or an argument of a type, that the op does not take", "`cast(x, dtype=…)`, or `x.astype(…)`", lambda: ops.lengths_sum(X, [2.0, 4.0])),
         Kind("… is … but … is …, expected one dtype for both", "two inputs that must be alike are not", "cast one; the second line says which cast loses nothing", lambda: ops.lstm(np.ones((6, 3), "f4"), N, np.ones((8, 3)), np.ones((8, 2)))),
         Kind("… is not rectangular: …", "a list of lists of different lengths stands for an array", "flat values and lengths: `sf.Sequence.from_lists(lists).unpack()`", lambda: ops.lengths_sum([[1], [1, 2]], [2])),

@@ -26,7 +26,7 @@ FileCheck = Callable[[Mapping[str, Any]], None]
 
 def family_of(function: Callable[..., Any]) -> str | None:
     """The module of `seqflow.ops` that a function is defined in; None for a user's own."""
-    package, _, module = (function.__module__ or "").rpartition(".")
+    package, _, module = str(function.__module__).rpartition(".")  # None of code that exec ran
     return module if package == "seqflow.ops" else None
 
 

@@ -73,8 +73,9 @@ def _of_table(
     if ignored is not None:
         kept = indices != ignored
         indices, values = indices[kept], values[kept]
-    found = torch.sparse_coo_tensor(indices.to(torch.int64)[None], values, shape, check_invariants=False)
-    return found if values.dtype is dtype else found.coalesce().to(dtype)  # summed wide, and cast once
+    wide = values.to(torch.promote_types(dtype, torch.float32))
+    found = torch.sparse_coo_tensor(indices.to(torch.int64)[None], wide, shape, check_invariants=False)
+    return found if wide.dtype is dtype else found.coalesce().to(dtype)  # summed wide, and cast once
 
 
 def _of_weights(calls: Calls, kind: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
