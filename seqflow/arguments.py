@@ -168,7 +168,8 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 
 def _fits_one(value: Any, hint: Any) -> bool:
-    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    kind: Any = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
     if kind is Literal:
         return isinstance(value, (str, int)) and value in arguments
     if kind is Annotated:
@@ -222,7 +223,8 @@ def described(hint: Any, words: Mapping[Any, str] = WORDS) -> str:
 
 
 def _described_one(hint: Any, words: Mapping[Any, str]) -> str:
-    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    kind: Any = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
     if kind is Literal:
         return " or ".join(map(repr, arguments))
     if kind is Annotated:
