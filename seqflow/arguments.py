@@ -174,6 +174,8 @@ def _fits_one(value: Any, hint: Any) -> bool:
         return isinstance(value, (str, int)) and value in arguments
     if kind is Annotated:
         return fits(value, arguments[0]) and bool(arguments[1](value))
+    if kind is abc.Callable:
+        return callable(value)
     if not isinstance(kind, type):  # Any, a TypeVar, a name that is not known yet
         return True
     if kind in _LISTS:
@@ -184,8 +186,6 @@ def _fits_one(value: Any, hint: Any) -> bool:
         return isinstance(value, abc.Mapping) and all(
             fits(key, of_key) and fits(item, of_item) for key, item in value.items()
         )
-    if kind is abc.Callable:
-        return callable(value)
     if kind in (int, float, bool):
         return _fits_number(value, kind)
     try:
