@@ -168,11 +168,14 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 
 def _fits_one(value: Any, hint: Any) -> bool:
-    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    kind: Any = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
     if kind is Literal:
         return isinstance(value, (str, int)) and value in arguments
     if kind is Annotated:
         return fits(value, arguments[0]) and bool(arguments[1](value))
+    if kind is abc.Callable:
+        return callable(value)
     if not isinstance(kind, type):  # Any, a TypeVar, a name that is not known yet
         return True
     if kind in _LISTS:
@@ -183,8 +186,6 @@ def _fits_one(value: Any, hint: Any) -> bool:
         return isinstance(value, abc.Mapping) and all(
             fits(key, of_key) and fits(item, of_item) for key, item in value.items()
         )
-    if kind is abc.Callable:
-        return callable(value)
     if kind in (int, float, bool):
         return _fits_number(value, kind)
     try:
@@ -222,7 +223,8 @@ def described(hint: Any, words: Mapping[Any, str] = WORDS) -> str:
 
 
 def _described_one(hint: Any, words: Mapping[Any, str]) -> str:
-    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    kind: Any = typing.get_origin(hint) or hint
+    arguments = typing.get_args(hint)
     if kind is Literal:
         return " or ".join(map(repr, arguments))
     if kind is Annotated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class Buckets:
 
     def __post_init__(self) -> None:
         plan: object = self.plan
-        boundaries: object = self.boundaries
+        boundaries: Any = self.boundaries
         if not isinstance(plan, (Rows, TokenBudget)):
             raise OpTypeError(f"Buckets: plan is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
         check_balance("Buckets", self.balance)
@@ -56,13 +57,13 @@ class Buckets:
                 "Buckets: its plan has a balance\n  give balance= to Buckets, whose batches are dealt"
             )
         if not isinstance(boundaries, Iterable):
-            at_least_one("Buckets", boundaries=self.boundaries)
+            at_least_one("Buckets", boundaries=boundaries)
             return
         if isinstance(boundaries, str):
             raise OpTypeError(
                 f"Buckets: boundaries is {self.boundaries!r}, expected lengths, or a number of buckets"
             )
-        object.__setattr__(self, "boundaries", tuple(self.boundaries))
+        object.__setattr__(self, "boundaries", tuple(boundaries))
         self._check_order()
 
     def _check_order(self) -> None:
