@@ -102,9 +102,7 @@ def made(case, folder, rank=0, ranks=None, tail=None, worker=0):
             for name, weight in zip(sources, weights, strict=True)
         }
         batch = sf.Rows(8, balance=balance) if plan == "rows" else PLANS[plan](balance)
-        loader = sf.Mix(
-            sources, weights=named, seed=case["seed"], stop=case["stop"], batch=batch, **options
-        )
+        loader = sf.Mix(sources, weights=named, seed=case["seed"], stop=case["stop"], batch=batch, **options)
     else:
         table = rows_of(case["rows"], 1)
         loader = sf.Loader(
@@ -114,7 +112,9 @@ def made(case, folder, rank=0, ranks=None, tail=None, worker=0):
             index=folder / "lengths.arrow" if case["index"] else None,
             bad_rows="skip" if case["skips_bad"] else "raise",
             totals={"n": "tokens.lengths"} if case["totals"] else None,
-            net="drawn, mask = dropout(id * 1.0, ratio=0.5, seed=3)\nreturn id, drawn" if case["random"] else None,
+            net="drawn, mask = dropout(id * 1.0, ratio=0.5, seed=3)\nreturn id, drawn"
+            if case["random"]
+            else None,
             **options,
         )
         if case["index"]:
@@ -139,7 +139,18 @@ def place(loader):
     return [{name: state[name] for name in names if name in state}, loader.at_window_end]
 
 
-COUNTS = ("rows", "rows_read", "rows_left", "tokens", "cells", "batches", "bad_rows", "dropped", "skipped", "repeated")
+COUNTS = (
+    "rows",
+    "rows_read",
+    "rows_left",
+    "tokens",
+    "cells",
+    "batches",
+    "bad_rows",
+    "dropped",
+    "skipped",
+    "repeated",
+)
 
 
 def record(case, folder):

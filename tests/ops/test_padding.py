@@ -190,5 +190,7 @@ def test_a_row_of_padding_that_the_data_cannot_hold_is_an_error(dtype, row):
 
 def test_infinity_and_nat_are_values():
     assert ops.pad(np.zeros(1, np.float16), [1], max_length=2, fill=np.inf).padded[0, 1] == np.inf
-    assert np.isnat(ops.pad(np.zeros(1, "M8[s]"), [1], max_length=2, fill=np.datetime64("NaT", "s")).padded[0, 1])
+    assert np.isnat(
+        ops.pad(np.zeros(1, "M8[s]"), [1], max_length=2, fill=np.datetime64("NaT", "s")).padded[0, 1]
+    )
     assert np.isnan(ops.pad(np.zeros(1, np.float32), [1], max_length=2, fill=np.nan).padded[0, 1])

@@ -155,9 +155,9 @@ def test_first_and_last_are_rows_of_each_segment(drawn):
 
 def test_first_of_nothing_is_what_is_asked_for():
     assert ops.lengths_first(np.array([5]), [0, 1], empty=-1).tolist() == [-1, 5]
-    assert ops.lengths_last(np.array([], "datetime64[D]"), [0], empty=np.datetime64("NaT", "D")).astype(str) == [
-        "NaT"
-    ]
+    assert ops.lengths_last(np.array([], "datetime64[D]"), [0], empty=np.datetime64("NaT", "D")).astype(
+        str
+    ) == ["NaT"]
 
 
 @given(segmented(NUMBERS + FLOATS, special=False))

@@ -17,7 +17,10 @@ def _named(at):
 
 @pytest.mark.parametrize(
     "at",
-    [pytest.param(at, id=_named(at), marks=[pytest.mark.slow] if at % 13 else []) for at in range(len(RECORDED))],
+    [
+        pytest.param(at, id=_named(at), marks=[pytest.mark.slow] if at % 13 else [])
+        for at in range(len(RECORDED))
+    ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_an_epoch_is_what_it_was(at, tmp_path):
