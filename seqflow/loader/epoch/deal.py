@@ -93,8 +93,8 @@ def upcoming(
     while they are read, these are all windows from the first one on that is not planned yet, without an end.
     """
     if not table.counted:
-        (stream,) = table.streams
-        yield from ((0, at) for at in count(stream.base + len(stream.firsts) - 1))
+        (only,) = table.streams
+        yield from ((0, at) for at in count(only.base + len(only.firsts) - 1))
         return
     seen = [-1] * len(table.streams)
     kept = skips.kept_before(table.total or 0)

@@ -65,8 +65,10 @@ class MixTable:
     def check_end(self) -> None:
         """OpError where the epoch has no end in sight, by the rows of first passes that are known so far."""
         if not self._stops_first:
-            rows = [one.counts[0] if one.counts else one.table(0).total for one in self.members]
-            self.picks.check_end(rows)
+            # where a table is not counted, it has at least the rows that are planned
+            self.picks.check_end(
+                [one.counts[0] if one.counts else one.table(0).num_known for one in self.members]
+            )
 
     def has(self, k: int) -> bool | Missing:
         """Return whether there is row k, or the window of a member that has to be planned first."""

@@ -264,7 +264,7 @@ class Turns:
     def __init__(self, counts: Sequence[int | None], kept: tuple[Turns, int] | None = None) -> None:
         self.starts: list[int] = []
         self.alive: list[list[int]] = []
-        found: list[list[int]] = []
+        self._done: list[list[int]] = []
         done, at = [0] * len(counts), 0
         if kept is not None:
             turns, at = kept
@@ -272,7 +272,7 @@ class Turns:
             self.starts, self.alive, found = (
                 turns.starts[:upto],
                 turns.alive[:upto],
-                turns.done[:upto].tolist(),
+                turns._done[:upto],
             )
             done = [turns.before(stream, at) for stream in range(len(counts))]
         left = [1 if count is None else max(0, count - one) for count, one in zip(counts, done, strict=True)]
@@ -280,15 +280,14 @@ class Turns:
             alive = [stream for stream, one in enumerate(left) if one]
             self.starts.append(at)
             self.alive.append(alive)
-            found.append(list(done))
+            self._done.append(list(done))
             rounds = min(left[stream] for stream in alive)
             at += rounds * len(alive)
             for stream in alive:
                 left[stream] -= rounds
                 done[stream] += rounds
         self.total = None if None in counts else at
-        self.done = np.array(found, np.int64).reshape(len(found), len(counts))
-        self._done = found
+        self.done = np.array(self._done, np.int64).reshape(len(self._done), len(counts))
         self._is_one = len(counts) == 1
 
     def of(self, k: int) -> tuple[int, int]:

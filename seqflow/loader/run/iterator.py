@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from time import perf_counter
 from typing import Any, Protocol
@@ -86,9 +87,7 @@ class BatchIterator:
             if not turns:
                 return
             self._is_first = False
-            self._ahead.append(
-                self._workers.submit(lambda turns=turns: self._making.make(turns), urgent=True)
-            )  # type: ignore[misc]
+            self._ahead.append(self._workers.submit(partial(self._making.make, turns), urgent=True))
 
     def _next_turns(self, *, wait: bool) -> list[Any]:
         """The next batches to make in one task; none where that takes waiting, or there are no more."""

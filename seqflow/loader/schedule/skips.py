@@ -78,7 +78,9 @@ class Skips:
         """int64: `number` of many."""
         if not self.spans:
             return indices
-        return indices + np.array(self._before)[np.searchsorted(self._firsts, indices, side="right")]
+        return np.asarray(
+            indices + np.array(self._before)[np.searchsorted(self._firsts, indices, side="right")]
+        )
 
     def after(self, batch: int) -> Skips:
         """Those of the batches from one on, which becomes number 0."""

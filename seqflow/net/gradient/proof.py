@@ -128,7 +128,7 @@ def check_declared(op: OpDef) -> None:
     except (KeyError, TypeError):  # attributes that are objects, sizes that nothing says
         return
     dims = [dim for one in arguments for dim in one.dims]
-    has_lists = op.signature.takes_lists or op.signature.gives_lists
+    has_lists = op.signature.listed or op.signature.gives_lists
     if not (op.required or has_lists) and all(isinstance(dim, _CLOSED) and dim != Rest("_") for dim in dims):
         try:
             prove(op, {one.name: _spec(one, arrays[one.name]) for one in arguments}, attributes, wanted)
@@ -202,7 +202,10 @@ def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
     sizes: dict[Any, Any] = dict(attributes)
     found: dict[str, Any] = {}
     arguments = op.signature.input_arguments
-    for argument in sorted(arguments, key=lambda one: (not one.is_lengths, one.computed)):
+    plain = Name, Rest, Anything
+    for argument in sorted(
+        arguments, key=lambda one: (not one.is_lengths, sum(not isinstance(dim, plain) for dim in one.dims))
+    ):
         for part in (part for dim in argument.dims for part in parts(dim)):
             if isinstance(part, Name):
                 sizes.setdefault(part.name, 4 + 2 * len(sizes))
