@@ -269,11 +269,8 @@ class Turns:
         if kept is not None:
             turns, at = kept
             upto = bisect_left(turns.starts, at)
-            self.starts, self.alive, found = (
-                turns.starts[:upto],
-                turns.alive[:upto],
-                turns._done[:upto],
-            )
+            self.starts, self.alive = turns.starts[:upto], turns.alive[:upto]
+            self._done = turns._done[:upto]
             done = [turns.before(stream, at) for stream in range(len(counts))]
         left = [1 if count is None else max(0, count - one) for count, one in zip(counts, done, strict=True)]
         while any(left):
