@@ -15,6 +15,7 @@ from seqflow.providers.line_faults import Malformed
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
+from seqflow.record.from_arrow.columns import BadLine
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Rename, Selection, Table, selection
 
@@ -92,8 +93,8 @@ class LineSource:
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
             if bad_rows is None:
                 raise ProviderError(f"{place}: {reason}")
-            line_stop = newlines[line] if line < len(newlines) else len(content)
-            bad_rows.append(BadRow(row, column, f"{place}: {reason}", content[line_start:line_stop]))
+            line_stop = newlines[line] if line < len(newlines) else len(data)
+            bad_rows.append(BadLine(row, column, f"{place}: {reason}", data[line_start:line_stop].tobytes()))
         return self.selection.to(schema).apply(batch)
 
 

@@ -129,7 +129,7 @@ class EpochBatches:
         """An iteration of the pipeline; left without an error, its epoch is at its end."""
         start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
         self._start, self._stats = None, stats
-        workers = Workers(self.pipeline.threads)
+        workers, iteration = Workers(self.pipeline.threads), None
         try:
             iteration = self.pipeline.iterate(start, workers, handlers, stats, **options)  # type: ignore[arg-type]
             self._progress = iteration.progress
@@ -140,6 +140,8 @@ class EpochBatches:
                 self.pipeline.end_epoch()
         finally:
             workers.close()
+            if iteration is not None:  # not left to the garbage collector: a cursor may be open
+                iteration.close()
 
     def batch_at(self, number: int, epoch: int = 0) -> Record:
         """Batch `number` of an epoch, counted over all ranks as `batch.number` is, also where it is skipped.

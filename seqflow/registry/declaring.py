@@ -14,6 +14,7 @@ from seqflow.registry.gradients import Gradients
 from seqflow.registry.lookup import register, unregister
 from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
+from seqflow.signature.attributes import check_annotated
 from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,6 +95,11 @@ def op(
 def _define(function: Callable[..., Any], signature: Signature, **facts: Any) -> OpDef:
     name = function.__name__
     _check_parameters(name, function, signature)
+    arguments = (*signature.input_arguments, *signature.output_arguments)
+    sizes = {
+        part.name for one in arguments for dim in one.dims for part in parts(dim) if isinstance(part, Name)
+    }
+    check_annotated(function, sizes)
     attributes = read_attributes(function)
     _check_values(name, signature, attributes)
     _check_renamed(name, attributes)

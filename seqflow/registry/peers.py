@@ -465,6 +465,8 @@ PEERS: dict[str, tuple[str, ...]] = {
     "sparse_unsorted_segment_sum": ("tf.IndexedSlices sum",),
     "sparse_unsorted_segment_weighted_sum": ("weighted unsorted sparse segment sum",),
     "split": ("torch.split", "np.split", "tf.split"),
+    "extreme_shares": ("gradient of a segment's largest elements",),
+    "largest_shares": ("gradient of torch.amax",),
     "split_like": ("torch.split by the sizes of others",),
     "split_sequences": (
         "group_texts",

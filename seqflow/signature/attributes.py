@@ -19,7 +19,7 @@ import inspect
 import operator
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -230,18 +230,27 @@ def _shown(value: Any) -> str:
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
     """The attributes of a function, in order, from its keyword-only parameters."""
-    named = [one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
-    bare = next((one.name for one in named if one.annotation is one.empty), None)
+    named = _named_alone(function)
+    try:
+        hints = typing.get_type_hints(function, include_extras=True) if named else {}
+    except NameError as error:
+        raise OpTypeError(f"{function.__name__}: an annotation is not known: {error}") from None
+    return tuple(_attribute(one.name, hints.get(one.name, Any), one.default) for one in named)
+
+
+def _named_alone(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+
+def check_annotated(function: Callable[..., Any], sizes: Collection[str]) -> None:
+    """OpTypeError where an attribute has no annotation, and needs one: it has no default, or is one of the sizes."""
+    named = [one for one in _named_alone(function) if one.annotation is one.empty]
+    bare = next((one.name for one in named if one.default is one.empty or one.name in sizes), None)
     if bare is not None:
         raise OpTypeError(
             f"{function.__name__}: the attribute {bare} has no annotation, expected what it takes\n"
             f"  annotate it: {bare}: int, float, bool, str, Literal['a', 'b'], or Any (unchecked)"
         )
-    try:
-        hints = typing.get_type_hints(function, include_extras=True) if named else {}
-    except NameError as error:
-        raise OpTypeError(f"{function.__name__}: an annotation is not known: {error}") from None
-    return tuple(_attribute(one.name, hints[one.name], one.default) for one in named)
 
 
 def _attribute(name: str, hint: Any, default: Any) -> Attribute:

@@ -147,6 +147,17 @@ def _reduced(draw: Any, op: OpDef) -> Drawn:
 
 
 @st.composite
+def _largest(draw: Any, op: OpDef) -> Drawn:
+    shape = tuple(draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
+    attributes = {
+        "axes": draw(st.sampled_from([None, (0,), tuple(range(len(shape)))])),
+        "keepdims": draw(st.booleans()),
+    }
+    x = _values(shape, draw)
+    return {"x": x, "largest": registry.get("reduce_max").call(x, **attributes)}, attributes
+
+
+@st.composite
 def _gathered_rows(draw: Any, op: OpDef) -> Drawn:
     from strategies.calls import calls
 
@@ -159,6 +170,7 @@ def _gathered_rows(draw: Any, op: OpDef) -> Drawn:
 GRADIENTS = {
     "broadcast_like": _shapes,
     "gather_columns_within": _orders,
+    "largest_shares": _largest,
     "list_numbers": _parts,
     "matmul_backward": _matmul,
     "put_at_positions": _places,

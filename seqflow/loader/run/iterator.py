@@ -118,11 +118,15 @@ class SourceIteration:
             else TurnsOfRank(run.turns, epoch.start.batch, epoch.deal, epoch.skips)
         )
         """None where the batches are not those of a rank."""
-        turns: NextTurns = self._of_rank or TurnsByNumber(run.turns, numbers or iter(()))
-        self._batches = BatchIterator(self, turns, workers, stats)
+        self._turns: NextTurns = self._of_rank or TurnsByNumber(run.turns, numbers or iter(()))
+        self._workers, self._stats = workers, stats
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._batches)
+        return iter(BatchIterator(self, self._turns, self._workers, self._stats))
+
+    def close(self) -> None:
+        """Let go of what is in memory."""
+        self.run.close()
 
     def parts(self, first: int) -> Iterator[PartBatches]:
         """The batches of each part of the only stream, from part `first` on."""

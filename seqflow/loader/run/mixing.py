@@ -415,13 +415,17 @@ class MixIteration:
         self.progress = Progress(run.start)
         self._deal = run.mix.deal
         self._of_rank = TurnsOfRank(run, run.start.batch, self._deal, run.skips)
-        self._batches = BatchIterator(self, self._of_rank, run._workers, stats)
 
     def __iter__(self) -> Iterator[Record]:
         if self.run.start.ended:
             return iter(())
         self.run.table.check_end()
-        return iter(self._batches)
+        return iter(BatchIterator(self, self._of_rank, self.run._workers, self._stats))
+
+    def close(self) -> None:
+        """Let go of what is in memory."""
+        for run in self.run._runs.values():
+            run.close()
 
     def check_start(self) -> None:
         """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""

@@ -33,7 +33,7 @@ class WindowsAgain:
         self._opened: dict[WindowAddress, OpenWindow] = {}
 
     def exists(self, address: WindowAddress) -> bool:
-        return self._layout.window(address) is not None
+        return self._layout.has(address)
 
     def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
         if address not in self._opened:
@@ -68,7 +68,7 @@ class WindowsInUse:
         self._seen: set[WindowAddress] = set()
 
     def exists(self, address: WindowAddress) -> bool:
-        return self._reader.layout.window(address) is not None
+        return self._reader.layout.has(address)
 
     def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
         opened = self._open.get(address)
@@ -92,6 +92,12 @@ class WindowsInUse:
                 self.uncounted[address] = opened
             self._stats.bytes_in_flight = self._reader.bytes_in_flight
         return opened
+
+    def close(self) -> None:
+        """Let go of all windows."""
+        self._open.clear()
+        self.uncounted.clear()
+        self._reader.close()
 
     def was_opened(self, address: WindowAddress) -> bool:
         """Whether the window is, or was, in memory."""

@@ -197,6 +197,11 @@ class WindowReader:
         self._oldest[stream] = min((at for of, at in self._openings if of == stream), default=position)
         return True
 
+    def close(self) -> None:
+        """Let go of all windows, and of their source."""
+        self._openings.clear()
+        self.layout.close()
+
     def _waits(self, window: Window) -> bool:
         """Whether slices just before those of the window are still being read: no other thread could go on there."""
         first = window.slices[0]

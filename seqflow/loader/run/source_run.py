@@ -55,6 +55,10 @@ class SourceRun:
     def table(self) -> Table:
         return self.turns.table
 
+    def close(self) -> None:
+        """Let go of what is in memory."""
+        self._windows.close()
+
     def begin_part(self, number: int) -> Stream:
         """Give the batches of one part of the only stream from now on."""
         parts, (stream,) = self.epoch.parts, self.table.streams

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from seqflow.loader.schedule.windows import Window, Windows
 
@@ -20,7 +20,9 @@ class Layout:
     """
 
     def __init__(
-        self, listed: Sequence[Sequence[Window]] = (), found: Callable[[], Iterator[Window]] | None = None
+        self,
+        listed: Sequence[Sequence[Window]] = (),
+        found: Callable[[], Generator[Window, None, None]] | None = None,
     ) -> None:
         self.listed, self._find = listed, found
         self._rest = None if found is None else found()
@@ -52,18 +54,31 @@ class Layout:
         """The window at a position of a stream; None after the last one."""
         made = self._made.get(address)
         if made is None:
-            made = self._listed(*address) if self._rest is None else self._found(address[1])
+            made = self._listed(*address) if self._find is None else self._found(address[1])
         return made
+
+    def has(self, address: WindowAddress) -> bool:
+        """Whether there is such a window."""
+        stream, position = address
+        count = self.counts[stream]
+        if count is not None:
+            return position < count
+        return position < self.num_found or self.window(address) is not None
+
+    def close(self) -> None:
+        """Let go of the windows, and of the source that they are found in."""
+        self._made.clear()
+        if self._rest is not None:
+            self._rest.close()
 
     def _listed(self, stream: int, position: int) -> Window | None:
         windows = self.listed[stream]
         return self._kept((stream, position), windows[position]) if position < len(windows) else None
 
     def _found(self, position: int) -> Window | None:
-        assert self._rest is not None
         found = None
         while self.num_found <= position:
-            window = next(self._rest, None)
+            window = None if self._rest is None else next(self._rest, None)
             if window is None:
                 return None
             found = self._kept((0, self.num_found), window)
@@ -74,7 +89,8 @@ class Layout:
 
     def _kept(self, address: WindowAddress, window: Window) -> Window:
         self._made[address] = window
-        if len(self._made) > _KEPT * self.num_streams:
+        # windows that are found have their rows with them; whoever begins to read one keeps it
+        if len(self._made) > (2 if self._find is not None else _KEPT * self.num_streams):
             self._made.popitem(last=False)
         return window
 

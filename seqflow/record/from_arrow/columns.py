@@ -27,8 +27,32 @@ class BadRow(NamedTuple):
     row: int
     column: str
     reason: str
-    line: bytes | None = None
-    """The line that was read in its place, of files of lines."""
+
+    @property
+    def line(self) -> bytes | None:
+        """The line that could not be read, of files of lines."""
+        return None
+
+
+class BadLine(BadRow):
+    """A line of a file that cannot be read as a row."""
+
+    _line: bytes
+
+    def __new__(cls, row: int, column: str, reason: str, line: bytes) -> BadLine:
+        found = super().__new__(cls, row, column, reason)
+        found._line = line
+        return found
+
+    @property
+    def line(self) -> bytes:
+        return self._line
+
+    def _replace(self, **changes: Any) -> BadLine:  # type: ignore[override]
+        return BadLine(*BadRow(*self)._replace(**changes), self._line)
+
+    def __reduce__(self) -> tuple[type[BadLine], tuple[int, str, str, bytes]]:
+        return BadLine, (*self, self._line)
 
 
 @checked(ProviderOptionError)
