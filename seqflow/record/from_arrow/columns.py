@@ -39,7 +39,7 @@ class BadLine(BadRow):
 
     _line: bytes
 
-    def __new__(cls, row: int, column: str, reason: str, line: bytes) -> BadLine:
+    def __new__(cls, row: int, column: str, reason: str, line: bytes) -> "BadLine":
         found = super().__new__(cls, row, column, reason)
         found._line = line
         return found
@@ -48,10 +48,10 @@ class BadLine(BadRow):
     def line(self) -> bytes:
         return self._line
 
-    def _replace(self, **changes: Any) -> BadLine:  # type: ignore[override]
+    def _replace(self, **changes: Any) -> "BadLine":  # type: ignore[override]
         return BadLine(*BadRow(*self)._replace(**changes), self._line)
 
-    def __reduce__(self) -> tuple[type[BadLine], tuple[int, str, str, bytes]]:
+    def __reduce__(self) -> tuple[type["BadLine"], tuple[int, str, str, bytes]]:
         return BadLine, (*self, self._line)
 
 
