@@ -705,7 +705,9 @@ class InferenceContext:
                 continue
             found.append((key, own))
         same = all(size is sizes[0] or self._are_equal(sizes[0], size) for size in sizes[1:])
-        unsure = [] if same else [place for place in found if self._may_be_one_row(*place)]
+        unsure = [place for place in found if self._may_be_one_row(*place)]
+        if same or len(unsure) < len(found) and any(self._kind(*place) == "described" for place in found):
+            unsure = []  # rows of sequences are never repeated for the rows of their elements
         rows = self.merge_axes([place for place in found if place not in unsure], bool(sizes))
         result = self.results.get(0, self.op_name)
         if rows is None:  # of rows that may be repeated: the result holds what it meets, as they do
@@ -723,6 +725,10 @@ class InferenceContext:
             origin = f"rows of the result, {' and '.join(str(self._place(*place)) for place in found)}"
             self.guards.append(Guard(size, Dimension.axis_of(result, axis + rank), origin, is_checked=False))
         return rows, size
+
+    def _kind(self, key: Key, axis: int) -> str | None:
+        rows = self._held(key, axis)
+        return None if rows is None else self.equalities.terms.find(rows).kind
 
     def _are_equal(self, one: Dimension, other: Dimension) -> bool:
         return self.equalities.compare(one, other) is Comparison.EQUAL

@@ -588,6 +588,7 @@ def _resumed(table: Table, layout: Layout, start: Position) -> Table:
             f"load_state_dict: the state is in window {at.position} of stream 0, which has {windows}: the state is "
             "damaged"
         )
+    layout.release(at.position)
     resumed = Stream(layout.counts[0], base=at.position, first=at.first)
     resumed.add(at.batches)
     return Table([resumed], table.total)

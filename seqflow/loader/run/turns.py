@@ -107,8 +107,8 @@ class RowTurns:
         return Turn(row, windows, batches, number, batches.size(number), following)
 
     def first(self) -> RowTurns:
-        """Turns of the first rows; where the run began after them, their windows are planned again."""
-        if self.table.is_from_start:
+        """Turns of the first rows; their windows are planned again where the run began after them, or let go of them."""
+        if self.table.is_from_start and None not in self._epoch.layout.counts:
             return self
         if self._first is None:
             epoch = self._epoch

@@ -65,6 +65,12 @@ class Layout:
             return position < count
         return position < self.num_found or self.window(address) is not None
 
+    def release(self, position: int) -> None:
+        """Let go of found windows before a position, which have their rows with them."""
+        if self._find is not None:
+            for address in [one for one in self._made if one[1] < position]:
+                del self._made[address]
+
     def close(self) -> None:
         """Let go of the windows, and of the source that they are found in."""
         self._made.clear()
@@ -81,7 +87,8 @@ class Layout:
             window = None if self._rest is None else next(self._rest, None)
             if window is None:
                 return None
-            found = self._kept((0, self.num_found), window)
+            # of windows that are passed over no rows are kept
+            found = window if self.num_found < position else self._kept((0, position), window)
             self.num_found += 1
             if self.on_found is not None:
                 self.on_found(window)
@@ -89,8 +96,7 @@ class Layout:
 
     def _kept(self, address: WindowAddress, window: Window) -> Window:
         self._made[address] = window
-        # windows that are found have their rows with them; whoever begins to read one keeps it
-        if len(self._made) > (2 if self._find is not None else _KEPT * self.num_streams):
+        if len(self._made) > _KEPT * self.num_streams:
             self._made.popitem(last=False)
         return window
 

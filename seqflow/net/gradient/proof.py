@@ -11,7 +11,7 @@ from seqflow.net.gradient.formula import literal
 from seqflow.net.net import Net
 from seqflow.net.step import compute
 from seqflow.registry import NoDerivative, OpDef
-from seqflow.shape import Dimension
+from seqflow.shape import Dimension, Guard
 from seqflow.signature import Argument, Attribute, Described, Repeated
 from seqflow.signature.language import (
     CONCRETE_DTYPES,
@@ -54,7 +54,10 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
             _check_like(op, name, spec.dtype, expected.dtype)
             sizes, wanted_sizes = spec.shape.dimensions or (), expected.shape.dimensions
             reasons = [str(guard) for guard in inference.guards if str(guard) not in map(str, forward.guards)]
-            if len(sizes) != len(wanted_sizes) or any(map(_broadcasts, sizes, wanted_sizes)):
+            if len(sizes) != len(wanted_sizes) or any(
+                size == 1 != asked and not _is_one(asked, forward.guards)
+                for size, asked in zip(sizes, wanted_sizes, strict=True)
+            ):
                 reasons.append("it would broadcast")
             if reasons:
                 message = f"the derivative by {name} is {spec}, not known to be like {name} {expected}"
@@ -65,8 +68,13 @@ class _NotKnown(GradientError):
     """Inference cannot say that a gradient is like its input."""
 
 
-def _broadcasts(size: Any, wanted: Any) -> bool:
-    return bool(size == 1 != wanted)
+def _is_one(size: Any, guards: Sequence[Guard]) -> bool:
+    """Whether guards of the op itself, such as `3*H == 3`, say that a size is 1."""
+    return any(
+        known.is_static and int(known) and other == size * int(known)
+        for guard in guards
+        for known, other in ((guard.left, guard.right), (guard.right, guard.left))
+    )
 
 
 def _check_like(op: OpDef, name: str, found: Any, expected: Any) -> None:

@@ -242,7 +242,7 @@ def test_inputs_that_are_left_out_are_left_out():
         ("x = expand(d.sums, lengths)", "is the last line, expected an operand, or grad ="),
         ("expand(d.sums, lengths)[0]", "the derivative by data"),
         ("len(data)", "counts data, which is no list"),
-        ("d.sums * 1.0", "the derivative by data does not infer|not known to be like data"),
+        ("d.sums * 1.0", "the derivative by data"),
         ("float64(expand(d.sums, lengths))", "the derivative by data is float64, expected float32"),
         ("nonsense(d.sums)", "no op is named 'nonsense'"),
     ],
