@@ -706,7 +706,7 @@ class InferenceContext:
             found.append((key, own))
         same = all(size is sizes[0] or self._are_equal(sizes[0], size) for size in sizes[1:])
         unsure = [place for place in found if self._may_be_one_row(*place)]
-        if same or len(unsure) < len(found) and any(self._kind(*place) == "described" for place in found):
+        if same or (len(unsure) < len(found) and any(self._kind(*place) == "described" for place in found)):
             unsure = []  # rows of sequences are never repeated for the rows of their elements
         rows = self.merge_axes([place for place in found if place not in unsure], bool(sizes))
         result = self.results.get(0, self.op_name)
