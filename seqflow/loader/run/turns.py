@@ -107,7 +107,7 @@ class RowTurns:
         return Turn(row, windows, batches, number, batches.size(number), following)
 
     def first(self) -> RowTurns:
-        """Turns of the first rows; their windows are planned again where the run began after them, or let go of them."""
+        """Turns of the first rows; their windows are planned again where the run does not have them any more."""
         if self.table.is_from_start and None not in self._epoch.layout.counts:
             return self
         if self._first is None:
