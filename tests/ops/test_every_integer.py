@@ -56,6 +56,9 @@ def check(op, data):
     arguments = {one.name: one for one in op.signature.input_arguments}
     attributes |= data.draw(wide_attributes(op))
     named = {name for name in inputs if inputs[name] is not None and describes(arguments[name])}
+    assume(
+        attributes.get("method") != "caffe2"
+    )  # whose hash depends on the width of its input, as documented
     assume(named and all(np.asarray(one).dtype.kind in "iu" for name in named for one in each(inputs[name])))
 
     def cast(dtype):

@@ -98,8 +98,9 @@ def upcoming(
         return
     seen = [-1] * len(table.streams)
     kept = skips.kept_before(table.total or 0)
-    for low in range(index + deal.rank, kept, deal.stride * _AT_ONCE):
-        indices = np.arange(low, min(kept, low + deal.stride * _AT_ONCE), deal.stride)
+    stride = min(deal.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
+    for low in range(index + deal.rank, kept, stride * _AT_ONCE):
+        indices = np.arange(low, min(kept, low + stride * _AT_ONCE), stride)
         for stream, first, last in _windows(table, skips.numbers(indices), reach):
             if last > seen[stream]:
                 yield from ((stream, window) for window in range(max(seen[stream] + 1, first), last + 1))

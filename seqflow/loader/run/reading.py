@@ -191,7 +191,6 @@ class WindowReader:
         self._passed[stream] = max(position, self._passed.get(stream, 0))
         if self._oldest.get(stream, position) >= position:
             return False
-        self.layout.release(position)
         for address in [one for one in self._openings if one[0] == stream and one[1] < position]:
             self.bytes_in_flight -= self._openings.pop(address).estimate
             self._opened.discard(address)

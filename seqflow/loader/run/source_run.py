@@ -94,6 +94,7 @@ class SourceRun:
         if self._needed != (row.stream, first):
             self._needed = row.stream, first
             self._windows.release(row.stream, first)
+            self.epoch.layout.release(first)
         is_last = turn.at_end and stream.is_last(row)
         if made.refused or self._refused:
             self._refused.add(turn.windows, made.refused)
