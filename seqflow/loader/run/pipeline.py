@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -620,9 +620,9 @@ def empty_rows(recipe: Recipe) -> Record:
     return record if recipe.prepare is None else apply(recipe.prepare, record)
 
 
-def _windows_of_stream(recipe: Recipe) -> Iterator[Window]:
+def _windows_of_stream(recipe: Recipe) -> Generator[Window, None, None]:
     """The windows of a stream, each when its blocks have come."""
-    return cut_windows(recipe.slices(), recipe.window)
+    yield from cut_windows(recipe.slices(), recipe.window)
 
 
 def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:

@@ -68,12 +68,13 @@ class _NotKnown(GradientError):
     """Inference cannot say that a gradient is like its input."""
 
 
-def _is_one(size: Any, guards: Sequence[Guard]) -> bool:
+def _is_one(size: Any, guards: Sequence[Any]) -> bool:
     """Whether guards of the op itself, such as `3*H == 3`, say that a size is 1."""
+    sides = [(one.left, one.right) for one in guards if isinstance(one, Guard)]
     return any(
-        known.is_static and int(known) and other == size * int(known)
-        for guard in guards
-        for known, other in ((guard.left, guard.right), (guard.right, guard.left))
+        isinstance(known, Dimension) and known.is_static and int(known) and other == size * int(known)
+        for left, right in sides
+        for known, other in ((left, right), (right, left))
     )
 
 

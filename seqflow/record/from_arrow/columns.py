@@ -48,7 +48,7 @@ class BadLine(BadRow):
     def line(self) -> bytes:
         return self._line
 
-    def _replace(self, **changes: Any) -> "BadLine":  # type: ignore[override]
+    def _replace(self, **changes: Any) -> "BadLine":
         return BadLine(*BadRow(*self)._replace(**changes), self._line)
 
     def __reduce__(self) -> tuple[type["BadLine"], tuple[int, str, str, bytes]]:
