@@ -51,7 +51,7 @@ def test_loaders_hand_out_every_row_once(column):
         found = {one["id"]: one["c"] for batch in marked for one in batch.to_pylist()}
         assert found == dict(enumerate(rows))
     loader = sf.Loader(table, bad_rows="skip", batch=2, shuffle=True)
-    if rows and all(map(kind.has_null, rows)):
+    if len(rows) > 1 and all(map(kind.has_null, rows)):
         with pytest.raises(sf.ProviderError, match="leaves out all"):
             list(loader)
         return

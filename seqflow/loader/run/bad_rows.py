@@ -140,8 +140,8 @@ class BadRowHandler:
             self._file.install(note)
 
     def check(self, stats: Stats) -> None:
-        """ProviderError where every row of a source was left out, and nothing but a count would tell."""
-        if stats.bad_rows and not (stats.batches or stats.prepared or self.keeps_rows):
+        """ProviderError where all rows of a source, two or more, were left out, and only a count would tell."""
+        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.keeps_rows):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
                 "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
