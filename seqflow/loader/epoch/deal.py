@@ -59,7 +59,7 @@ def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Miss
 
 
 def _filler(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Missing | None:
-    """What a rank gets that has no row in the last, incomplete round."""
+    """Return the filler for a rank that has no row in the last, incomplete round."""
     total = table.total
     assert total is not None  # a row of the round is missing
     if deal.tail == "drop":

@@ -51,7 +51,7 @@ class MixTable:
     """
 
     what = "Mix"
-    """What errors call it."""
+    """Name in errors."""
 
     def __init__(self, picks: Picks, members: Sequence[Passes], stop: str, start: int = 0) -> None:
         self.picks, self.members = picks, members

@@ -329,7 +329,7 @@ class Table:
     """
 
     what = "Loader"
-    """What errors call it."""
+    """Name in errors."""
 
     def __init__(
         self, streams: Sequence[Stream], total: int | None = None, kept: tuple[Turns, int] | None = None

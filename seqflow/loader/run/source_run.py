@@ -59,13 +59,12 @@ class SourceRun:
         """Let go of what is in memory."""
         self._windows.close()
 
-    def begin_part(self, number: int) -> Stream:
+    def begin_part(self, number: int) -> None:
         """Give the batches of one part of the only stream from now on."""
         parts, (stream,) = self.epoch.parts, self.table.streams
         assert parts is not None
         stream.cut(parts.start(number), parts.stop(number))
         self.turns.look_up(Table([stream]))
-        return stream
 
     # Handing out
 
