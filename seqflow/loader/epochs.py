@@ -208,12 +208,12 @@ class EpochBatches:
     def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
         """Begin the next iteration behind the batch that was the last when the state was taken.
 
-        The number of ranks and threads may be another one. OpError where the data, a setting, a net or function, or
-        what it reads, is not what it was; the message names the difference. With `changes="accept"` `net` and
-        `skip` may be others, and so may `prepare` where that loses and repeats no row: where a window ends, and
+        The number of ranks and threads may differ. OpError where the data, a setting, a net or function, or
+        what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
+        `skip` may change, and so may `prepare` where that loses and repeats no row: where a window ends, and
         where batches are counted by the rows of the source; in a Mix at the beginning of an epoch. A Loader then
-        also takes files that are new, another `window` and other sizes of the plan: windows that were begun go on
-        as planned, everything else is ordered anew behind them, and later states list the change.
+        also takes files that are new: windows that were begun go on as planned, all other blocks are ordered again
+        after them, and later states list the change. The plan and `window` may change where an epoch begins.
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch

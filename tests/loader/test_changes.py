@@ -1,4 +1,4 @@
-"""Files added, and other sizes, in the middle of an epoch: each row comes exactly once."""
+"""Files added in the middle of an epoch: each row comes exactly once."""
 
 import json
 import random
@@ -61,11 +61,11 @@ def test_runs_that_are_killed_see_each_row_once_though_files_were_added(tmp_path
     data = Data(tmp_path / "data")
     for number in range(3):
         data.add(f"m{number}", drawn.randint(50, 150))
-    shuffle, state, found, sizes = drawn.choice([True, None]), None, [], {}
+    shuffle, state, found = drawn.choice([True, None]), None, []
     for life in range(4):
         world_size = drawn.choice([1, 2, 3])
         loaders = [
-            loader_of(data, kind, shuffle=shuffle, rank=rank, world_size=world_size, **sizes)
+            loader_of(data, kind, shuffle=shuffle, rank=rank, world_size=world_size)
             for rank in range(world_size)
         ]
         for loader in loaders if state else ():
@@ -81,7 +81,6 @@ def test_runs_that_are_killed_see_each_row_once_though_files_were_added(tmp_path
             run.close()
         if life < 3:
             data.add(f"{drawn.choice('amz')}{life}new", drawn.randint(1, 90))
-            sizes = {"size": drawn.choice([20, 35]), "window": drawn.choice([700, 1500])}
     assert sorted(found) == list(range(data.rows))
 
 
@@ -105,7 +104,7 @@ def test_windows_that_were_begun_go_on_as_they_were_planned(tmp_path):
     before = [batch["id"].tolist() for batch in loader_of(data, window=1 << 20)]
     state, _ = state_behind(loader_of(data, window=1 << 20), 5)
     data.add("a", 60)
-    resumed = loader_of(data, window=1 << 20, size=40)
+    resumed = loader_of(data, window=1 << 20)
     resumed.load_state_dict(state, changes="accept")
     rest = [batch["id"].tolist() for batch in resumed]
     assert rest[: len(before) - 5] == before[5:]
@@ -117,15 +116,10 @@ def test_the_state_says_what_changed_when(tmp_path):
     data.add("b", 200)
     state, _ = state_behind(loader_of(data), 5)
     data.add("a", 60)
-    resumed = loader_of(data, window=1500)
+    resumed = loader_of(data)
     resumed.load_state_dict(state, changes="accept")
     (change,) = resumed.state_dict()["changes"]
-    assert (change["epoch"], change["batch"], change["added"], change["was"]) == (
-        0,
-        5,
-        ["a.parquet"],
-        {"window": 700},
-    )
+    assert (change["epoch"], change["batch"], change["added"]) == (0, 5, ["a.parquet"])
     assert "changes" not in state
 
 
@@ -152,20 +146,45 @@ def test_files_that_are_gone_or_others_stay_an_error_that_names_them(tmp_path, w
         loader_of(data).load_state_dict(state, changes="accept")
 
 
-@pytest.mark.parametrize(
-    "fields", [{"begun": []}, {"was": {"seed": 1}}, {"was": {"window": "1"}}, {"added": [1]}]
-)
+@pytest.mark.parametrize("other", [{"size": 35}, {"window": 1500}])
+def test_other_sizes_are_for_the_next_epoch(tmp_path, other):
+    data = Data(tmp_path / "data")
+    data.add("b", 200)
+    state, _ = state_behind(loader_of(data), 5)
+    for changes in ("refuse", "accept"):
+        with pytest.raises(sf.OpError, match=r"was .* and is .* now\n  it may change where an epoch begins"):
+            loader_of(data, **other).load_state_dict(state, changes=changes)
+    first = loader_of(data)
+    list(first)
+    resumed = loader_of(data, **other)
+    with pytest.raises(sf.OpError, match='changes="accept"'):
+        resumed.load_state_dict(first.state_dict())
+    resumed.load_state_dict(first.state_dict(), changes="accept")
+    assert resumed.epoch == 1
+    assert sorted(ids_of(resumed)) == list(range(200))
+
+
+def test_a_state_in_which_sizes_changed_says_how_to_go_on(tmp_path):
+    data = Data(tmp_path / "data")
+    data.add("b", 200)
+    state, _ = state_behind(loader_of(data), 5)
+    change = {"epoch": 0, "batch": 5, "begun": [1], "added": [], "was": {"window": 1500}}
+    with pytest.raises(sf.OpError, match="changed their size in the middle of the epoch"):
+        loader_of(data).load_state_dict({**state, "changes": [change]})
+
+
+@pytest.mark.parametrize("fields", [{"begun": []}, {"added": [1]}, {"epoch": -1}])
 def test_damaged_parts_of_changes_are_named(tmp_path, fields):
     data = Data(tmp_path / "data")
     data.add("b", 200)
     state, _ = state_behind(loader_of(data), 5)
-    change = {"epoch": 0, "batch": 5, "begun": [1], "added": [], "was": {}}
+    change = {"epoch": 0, "batch": 5, "begun": [1], "added": []}
     with pytest.raises(sf.OpError, match="the changes of the state are damaged"):
         loader_of(data).load_state_dict({**state, "changes": [{**change, **fields}]})
 
 
 @pytest.mark.parametrize(
-    "changes", [1, [1], [{"epoch": 0}], [{"epoch": -1, "batch": 0, "begun": [], "added": [], "was": {}}]]
+    "changes", [1, [1], [{"epoch": 0}], [{"epoch": -1, "batch": 0, "begun": [], "added": []}]]
 )
 def test_damaged_changes_are_named(tmp_path, changes):
     data = Data(tmp_path / "data")
@@ -186,7 +205,7 @@ def test_steps_that_exchange_rows_end_before_a_change(tmp_path, kind, pool, befo
     first = loader_of(data, kind, pool=pool)
     state, found = state_behind(first, before)
     data.add("a", 60)
-    resumed = loader_of(data, kind, pool=pool, window=1500)
+    resumed = loader_of(data, kind, pool=pool)
     resumed.load_state_dict(state, changes="accept")
     (change,) = resumed.state_dict()["changes"]
     assert change["batch"] == -(-before // (4 * pool)) * 4 * pool

@@ -11,18 +11,20 @@ from typing import Any
 
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
+from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of, transform_identity
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
-from seqflow.loader.epoch.table import RowStream, Stream, Table
+from seqflow.loader.epoch.table import Missing, RowStream, Stream, Table
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
-from seqflow.loader.run.changing import Found, as_of_now, earlier_changes, found_since, renamed, windows_begun
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import SourceIteration
+from seqflow.loader.run.opened import WindowsAgain
+from seqflow.loader.run.planned import PlannedRows
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.run.required import required_of
 from seqflow.loader.run.source_run import SourceRun
@@ -32,7 +34,7 @@ from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.turns import EpochPlan, turn_at
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
-from seqflow.loader.schedule.changes import Change, changed_windows
+from seqflow.loader.schedule.changes import Change, added_files, changed_windows, changes_of, renamed
 from seqflow.loader.schedule.identity import data_fingerprint, file_fingerprints, index_key, settings_of
 from seqflow.loader.schedule.index import LengthsIndex, Measured
 from seqflow.loader.schedule.layout import Layout
@@ -41,7 +43,14 @@ from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.skips import NO_SKIPS, Skips, Span
-from seqflow.loader.schedule.state import Position, check_loader_form, check_prepared_place, check_state
+from seqflow.loader.schedule.state import (
+    AT_BEGINNING,
+    Position,
+    check_changes,
+    check_loader_form,
+    check_same_source,
+    check_streams,
+)
 from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
@@ -444,95 +453,98 @@ class Pipeline:
                 "load_state_dict: the source is a stream, which can be read once\n"
                 "  read files instead, or pass a function that makes a new stream each time"
             )
+        check_changes(changes)
         check_loader_form(state)
-        start, before, self.changes = Position.from_json(state), self.changes, earlier_changes(state)
+        start, before, self.changes = Position.from_json(state), self.changes, changes_of(state)
         try:
             settings, data = self.settings(), self.data_fingerprint()
-            found = found_since(state, settings, data)
-            if changes == "accept":
-                start = self._change(found, start)
-            now = as_of_now(state, found, settings, data)
-            if changes == "accept":
-                changed = check_state(now, settings, data, changes)
-            else:
-                changed = check_state(
-                    state, settings, data, changes, now if self._may_change(found, start) else None
+            added, folder = added_files(state["data"], data)
+            refusal = self._refusal_of(added) if added and start.batch else None
+            if refusal is not None and changes == "accept":
+                raise refusal
+            acceptable = {*ACCEPTABLE, *(AT_BEGINNING if start.batch == 0 else ())}
+            if added and refusal is None:
+                acceptable.add("data")
+            now = {"settings": settings, "data": data}
+            changed = check_same_source("load_state_dict: ", state, now, changes, acceptable)
+            check_streams(state["windows"], self.recipe.streams)
+            if "prepare" in changed and not self._may_prepare_anew(state):
+                raise OpError(
+                    "load_state_dict: prepare has changed since the state was saved, so the next row is unknown: the "
+                    "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
                 )
-            if "prepare" in changed:
-                check_prepared_place(state, self.counts_rows(), self.recipe.streams)
+            if added:
+                self.changes = renamed(self.changes, folder)
+                if start.batch:  # before the first batch of an epoch nothing needs to be noted
+                    start = self._with_files(start, added)
         except BaseException:
             self.changes = before
             raise
         return start
 
-    def _change(self, found: Found, start: Position) -> Position:
-        """Note what has changed since a place, so that the windows after it are those of now; the place to go on."""
-        if found.added:
-            self.changes = renamed(self.changes, found.folder)
-        if found and start.batch:  # before the first batch of an epoch nothing needs to be noted
-            self._check_changeable(found.was, found.added)
-            place = start._replace(batch=self._end_of_pool(start.batch))
-            earlier = self.changes
-            change = Change(start.epoch, place.batch, (), tuple(found.added), found.was)
-            self.changes = (*earlier, change)
-            if self._index is not None and self._index.path.exists():
-                self._index.read(update=True)
-            layout, table = self.table(start.epoch, before_last_change=True)
-            self._check_counts(table)
-            table = _resumed(table, layout, start)
-            begun = windows_begun(table, layout, self.window_maker(), place)
-            if self.steps() is None:  # states of older versions count the batches that fill the last round
-                place = place._replace(batch=min(place.batch, table.num_known))
-            # the rest of a pool may stay empty where the numbers of batches follow from those of rows
-            is_inside = (
-                start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
+    def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
+        """Whether another `prepare` loses no row and repeats none: batches are rows of the source, or a window ends."""
+        if state["batch"] == 0 or self.counts_rows():
+            return state["batch"] == 0 or bool(state["by_rows"])
+        # parts of jobs end where windows do: a job goes on with a mended net
+        return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
+
+    def _with_files(self, start: Position, added: Sequence[str]) -> Position:
+        """Note files that were added at a place, which the windows after it take in; return the place to go on."""
+        place = start._replace(batch=self._end_of_pool(start.batch))
+        earlier, change = self.changes, Change(start.epoch, place.batch, (), tuple(added))
+        self.changes = (*earlier, change)
+        if self._index is not None and self._index.path.exists():
+            self._index.read(update=True)
+        layout, table = self.table(start.epoch, before_last_change=True)
+        self._check_counts(table)
+        table = _resumed(table, layout, start)
+        begun = self._windows_begun(table, layout, place)
+        if self.steps() is None:  # states of older versions count the batches that fill the last round
+            place = place._replace(batch=min(place.batch, table.num_known))
+        # the rest of a pool may stay empty where the numbers of batches follow from those of rows
+        is_inside = start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
+        if is_inside and place.batch > (start.batch if table.total is None else table.total):
+            raise OpError(
+                f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
+                "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
             )
-            if is_inside and place.batch > (start.batch if table.total is None else table.total):
-                raise OpError(
-                    f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
-                    "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
-                )
-            self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
-            return place if start.batch >= table.num_known else start
-        return start
+        self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
+        return place if start.batch >= table.num_known else start
+
+    def _windows_begun(self, table: Table, layout: Layout, place: Position) -> tuple[int, ...]:
+        """For each stream how many windows the batches before a place are of; those that are not counted are read."""
+        rows, begun = PlannedRows(table, WindowsAgain(self.window_maker(), layout, place.epoch)), []
+        for number, stream in enumerate(table.streams):
+            places = table.turns.before(number, place.batch)
+            while isinstance(found := not places or stream.has(places - 1), Missing):
+                rows.plan(found, wait=True)
+            if not found:
+                table.total = stream.planned  # fillers of the last round are no batches
+            last = stream.row(-1, number, places - 1).pieces[-1][0] if found and places else -1
+            begun.append(last + 1 if found else stream.windows)
+        return tuple(begun)
 
     def _end_of_pool(self, batch: int) -> int:
-        """The batch behind the steps that exchange rows with that of a batch; OpError where windows do."""
+        """The batch after the steps that exchange rows with that of a batch."""
         steps = self.steps()
-        if steps is None:
-            return batch
-        if steps.pool is None:
-            raise OpError(
-                "load_state_dict: files or sizes may not change in the middle of an epoch where all steps of a "
-                "window exchange rows\n  give Balance(pool=…) a number, or begin the epoch anew: set_epoch(…)"
-            )
-        return -(-batch // (steps.size * steps.pool)) * steps.size * steps.pool
+        size = 1 if steps is None else steps.size * (steps.pool or 1)
+        return -(-batch // size) * size
 
-    def _may_change(self, found: Found, start: Position) -> bool:
-        try:
-            self._check_changeable(found.was, found.added)
-            return bool(found) and (start.batch == 0 or self._end_of_pool(start.batch) > 0)
-        except OpError:
-            return False
-
-    def _check_changeable(self, was: Mapping[str, Any], added: Sequence[str]) -> None:
-        """OpError where files or sizes may not change in the middle of an epoch."""
-        recipe = self.recipe
-        if added and not recipe.source.source_reads_columns:
-            raise OpError(
+    def _refusal_of(self, added: Sequence[str]) -> OpError | None:
+        """The error where files may not be added in the middle of an epoch."""
+        if not self.recipe.source.source_reads_columns:
+            return OpError(
                 f"load_state_dict: {added[0]} is new, but each block is of several files, which are others then\n"
                 "  begin the epoch anew: set_epoch(…)"
             )
-        if "window" in was and recipe.source.where is not None:
-            raise OpError(
-                f"load_state_dict: window was {was['window']} and is {recipe.window} now, which may not change in "
-                "the middle of an epoch where rows are filtered\n  begin the epoch anew: set_epoch(…)"
+        steps = self.steps()
+        if steps is not None and steps.pool is None:
+            return OpError(
+                "load_state_dict: files may not be added in the middle of an epoch where all steps of a "
+                "window exchange rows\n  give Balance(pool=…) a number, or begin the epoch anew: set_epoch(…)"
             )
-        if "batch" in was and self.counts_rows():
-            raise OpError(
-                f"load_state_dict: batch was {was['batch']} and is {recipe.batch} now, but batches run across "
-                "windows\n  begin the epoch anew: set_epoch(…)"
-            )
+        return None
 
     def _index_key(self) -> dict[str, Any]:
         recipe, lengths = self.recipe, self.recipe.batch.lengths

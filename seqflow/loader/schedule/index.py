@@ -55,12 +55,12 @@ class LengthsIndex:
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
         """The part of the cells of a window's batches that holds tokens; None where they have no cells."""
-        sizes = recipe.plan_of(window).batch_sizes(self._in_order(recipe, window, epoch))
+        sizes = recipe.batch.batch_sizes(self._in_order(recipe, window, epoch))
         _, tokens, cells, _ = sizes.sum(axis=0).tolist()
         return tokens / cells if cells else None
 
     def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
-        return recipe.plan_of(window).count(self._in_order(recipe, window, epoch))
+        return recipe.batch.count(self._in_order(recipe, window, epoch))
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
         """The lengths of the rows of a window, in the order of an epoch."""

@@ -147,11 +147,7 @@ class Recipe:
         if not rows.records:
             return no_batches()
         key = self.key(epoch, BATCHES, window.number)
-        return self.plan_of(window).of_window(rows, lengths, key, window.number)
-
-    def plan_of(self, window: Window) -> BatchPlan:
-        """How a window is cut into batches."""
-        return self.batch if window.plan is None else window.plan
+        return self.batch.of_window(rows, lengths, key, window.number)
 
 
 Stamp = tuple[int, int]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -85,33 +84,6 @@ class Progress:
     """Whether the last batch handed out was the last of its window."""
 
 
-def check_state(
-    state: Any,
-    settings: Mapping[str, Any],
-    data: Mapping[str, Any],
-    changes: str = "refuse",
-    accepted: Mapping[str, Any] | None = None,
-) -> set[str]:
-    """OpError where a state is none, or of another format, other settings or other data; it says which.
-
-    With `changes="accept"` `prepare` and `net` may be others: the result are those that are. A refusal says so where
-    that would do, and where it would accept the state in the form `accepted`.
-    """
-    check_changes(changes)
-    check_loader_form(state)
-    now = {"settings": settings, "data": dict(data)}
-    try:
-        changed = check_same_source("load_state_dict: ", state, now, changes)
-    except OpError as error:
-        if changes == "refuse" and accepted is not None and _ACCEPT not in str(error):
-            with suppress(OpError):
-                check_same_source("load_state_dict: ", accepted, now, "accept")
-                error = OpError(f"{error}{_ACCEPT}")
-        raise error from None
-    check_streams(state["windows"], settings["streams"])
-    return changed
-
-
 def check_loader_form(state: Any) -> None:
     """OpError where a state is none of a loader, or of another format."""
     check_form("a loader", state, _FORM)
@@ -160,26 +132,38 @@ def check_streams(windows: Mapping[str, Any], streams: int) -> None:
 
 
 def check_same_source(
-    what: str, then: Mapping[str, Any], now: Mapping[str, Any], changes: str = "refuse"
+    what: str,
+    then: Mapping[str, Any],
+    now: Mapping[str, Any],
+    changes: str = "refuse",
+    acceptable: Collection[str] = ACCEPTABLE,
 ) -> set[str]:
     """OpError where two states differ in settings, nets or files of the data; the sections that may, and do."""
     before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
-    return check_settings(before, after, changes, what)
+    return check_settings(before, after, changes, what, acceptable)
 
 
 def check_settings(
-    before: Mapping[str, Any], after: Mapping[str, Any], changes: str, what: str = "load_state_dict: "
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    changes: str,
+    what: str = "load_state_dict: ",
+    acceptable: Collection[str] = ACCEPTABLE,
 ) -> set[str]:
     """OpError, its message beginning with `what`, where settings differ; the sections that may, and do."""
     found = list(differences(before, after))
-    acceptable = {one.section for one in found if one.section in ACCEPTABLE}
-    refused = [one.text for one in found if changes == "refuse" or one.section not in acceptable]
+    changed = {one.section for one in found if one.section in acceptable}
+    refused = [one for one in found if changes == "refuse" or one.section not in changed]
     if refused:
-        can = len(acceptable) == len({one.section for one in found}) and what.startswith("load_state_dict")
-        raise OpError(f"{what}{listed(refused)}{_ACCEPT if can else ''}")
-    return acceptable
+        can = len(changed) == len({one.section for one in found}) and what.startswith("load_state_dict")
+        advice = _ACCEPT if can else _SIZES if refused[0].section in AT_BEGINNING else ""
+        raise OpError(f"{what}{listed([one.text for one in refused])}{advice}")
+    return changed
 
 
+AT_BEGINNING = ("batch", "window")
+"""Settings that may change between two epochs, and not inside one."""
+_SIZES = "\n  it may change where an epoch begins: finish this one with what it was, or begin it again: set_epoch(…)"
 _ACCEPT = '\n  load_state_dict(state, changes="accept") goes on with what is new'
 
 
@@ -188,21 +172,6 @@ def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advic
     found = [one.text for one in differences(then, now)]
     if found:
         raise OpError(f"{what}{listed(found)}{advice}")
-
-
-def check_prepared_place(state: Mapping[str, Any], by_rows: bool, streams: int) -> None:
-    """OpError where another `prepare` could not go on at a place without losing or repeating rows.
-
-    It can where batches are counted by the rows of the source, then and now (`by_rows`), and where a window ends.
-    """
-    if state["batch"] == 0 or (state["by_rows"] and by_rows):
-        return
-    ends = [at["first_batch"] + at["batches"] == state["batch"] for at in state["windows"].values()]
-    if by_rows or streams > 1 or ends != [True]:
-        raise OpError(
-            "load_state_dict: prepare is another one, and nobody knows which of its rows come next: the state is not "
-            "at the end of a window\n  begin the epoch anew: set_epoch(…)"
-        )
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.plan import BatchPlan
 from seqflow.providers import Block
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
 from seqflow.providers.filtered_blocks import FilteredBlock
@@ -75,8 +74,6 @@ class Window:
     number: int
     """Its place in the order of the epoch."""
     slices: tuple[BlockSlice, ...]
-    plan: BatchPlan | None = None
-    """How it is cut into batches, where that is not the recipe's plan: it was planned before that changed."""
 
     @property
     def num_rows(self) -> int | None:
@@ -246,8 +243,6 @@ class Windows(Sequence[Window]):
     """int64[windows + 1]: the first slice of each window, in that order, and the end of the last."""
     numbers: Array | None = None
     """int64: which of these windows they are; None for all."""
-    plans: Sequence[tuple[int, BatchPlan]] = ()
-    """Where windows have different plans, each plan with the number of the first window that has it."""
 
     @staticmethod
     def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
@@ -293,8 +288,7 @@ class Windows(Sequence[Window]):
         places: Iterable[int] = range(start, stop)
         if self.order is not None:  # read in the order of the source: rows are permuted inside the window
             places = np.sort(self.order[start:stop]).tolist()
-        plan = next((plan for first, plan in reversed(self.plans) if first <= number), None)
-        return Window(number, tuple(self.slices[place] for place in places), plan)
+        return Window(number, tuple(self.slices[place] for place in places))
 
     def __iter__(self) -> Iterator[Window]:
         return (self[at] for at in range(len(self)))
