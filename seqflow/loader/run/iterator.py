@@ -13,7 +13,7 @@ from seqflow.loader.run.batch_of_step import batch_of_step
 from seqflow.loader.run.making import Made
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.turns import NextTurns, TurnsByNumber, TurnsOfRank
+from seqflow.loader.run.turns import TurnsOfRank
 from seqflow.loader.run.workers import Task, Workers
 from seqflow.loader.schedule.state import Position, Progress, check_start
 from seqflow.record import Record
@@ -47,7 +47,7 @@ class Making(Protocol):
 class BatchIterator:
     """One iteration: the thread that iterates hands out; windows are read, and batches made, ahead by the workers."""
 
-    def __init__(self, making: Making, turns: NextTurns, workers: Workers, stats: Stats) -> None:
+    def __init__(self, making: Making, turns: TurnsOfRank, workers: Workers, stats: Stats) -> None:
         self._making, self._turns, self._workers, self._stats = making, turns, workers, stats
         self._ahead: deque[Task[list[Any]]] = deque()
         self._is_first = True
@@ -106,19 +106,11 @@ class BatchIterator:
 class SourceIteration:
     """An iteration over one source: the batches of a rank, of one part after another, or some by their numbers."""
 
-    def __init__(
-        self, run: SourceRun, workers: Workers, stats: Stats, numbers: Iterator[int] | None = None
-    ) -> None:
+    def __init__(self, run: SourceRun, workers: Workers, stats: Stats) -> None:
         self.run, self._part = run, 0
         self.progress = Progress(run.epoch.start)
         epoch = run.epoch
-        self._of_rank = (
-            None
-            if numbers is not None
-            else TurnsOfRank(run.turns, epoch.start.batch, epoch.deal, epoch.skips)
-        )
-        """None where the batches are not those of a rank."""
-        self._turns: NextTurns = self._of_rank or TurnsByNumber(run.turns, numbers or iter(()))
+        self._turns = TurnsOfRank(run.turns, epoch.start.batch, epoch.deal, epoch.skips)
         self._workers, self._stats = workers, stats
 
     def __iter__(self) -> Iterator[Record]:
@@ -159,20 +151,24 @@ class SourceIteration:
         made = self.run.maker.finish(made)
         is_last = self.run.hand_out(made)
         self._note(made.turn.next, at_window_end=is_last)
-        batch = made.batch
-        assert batch is not None
-        return (batch if made.turn.totals is None else batch_of_step(batch, made.turn)), made.memory
+        return finished_batch(made), made.memory
 
     def end(self) -> None:
-        self.run.count_rest(self._of_rank)
-        if self._of_rank is not None and self.run.note_end_of_part(self._part):
-            self._note(self._of_rank.next_row, at_window_end=True)
+        self.run.count_rest(self._turns)
+        if self.run.note_end_of_part(self._part):
+            self._note(self._turns.next_row, at_window_end=True)
 
     def _note(self, following: int, *, at_window_end: bool) -> None:
         """Note the place after a batch: a run goes on at row `following`."""
         epoch, progress = self.run.epoch, self.progress
         progress.at_window_end = at_window_end
         progress.position = Position(epoch.start.epoch, following, self.run.checkpoint, epoch.deal.world_size)
+
+
+def finished_batch(made: Made) -> Record:
+    """The batch of a turn as users get it, with the totals of its step where they are counted."""
+    assert made.batch is not None
+    return made.batch if made.turn.totals is None else batch_of_step(made.batch, made.turn)
 
 
 class PartBatches:

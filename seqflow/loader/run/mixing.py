@@ -21,11 +21,11 @@ from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.making import Made, Turn
-from seqflow.loader.run.pipeline import Pipeline, behind_epoch
+from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
-from seqflow.loader.run.turns import TurnsOfRank, turn_at
+from seqflow.loader.run.turns import TurnsOfRank, turn_at, turn_by_number
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.skips import Skips, Span
 from seqflow.loader.schedule.state import (
@@ -131,7 +131,8 @@ class MixPipeline:
         traces: list[Trace] = []
         before = 0
         with closing(Workers(0)) as workers:
-            turn = self._only(workers, epoch, traced=True).turn("trace", number)
+            run = self._only(workers, epoch, traced=True)
+            turn = turn_by_number(run, "trace", number, epoch)
             for member, _, part in turn.parts:
                 rows = num_rows(part)
                 if row is None or before <= row < before + rows:
@@ -172,7 +173,7 @@ class MixPipeline:
         """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
         with closing(Workers(0)) as workers:
             run = self._only(workers, epoch)
-            (made,) = run.make([run.turn("batch_at", number)])
+            (made,) = run.make([turn_by_number(run, "batch_at", number, epoch)])
             if made.error is not None:
                 raise made.error
             return run.batch_of(made)
@@ -332,13 +333,6 @@ class MixRun:
         sizes = [turn.size for *_, turn in parts]
         size = sizes[0] if len(sizes) == 1 else BatchSize(*map(sum, zip(*sizes, strict=True)))
         return MixTurn(row, tuple(parts), size, following)
-
-    def turn(self, what: str, number: int) -> MixTurn:
-        """A batch by its number; OpError where the epoch has none."""
-        found: MixTurn | None = turn_at(self, number, wait=True)
-        if found is None:
-            raise behind_epoch(what, number, self.start.epoch, self.table.num_known)
-        return found
 
     def first(self) -> MixRun:
         """What makes the first rows of the epoch again. Neither places nor counts know of it."""

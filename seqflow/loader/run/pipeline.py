@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
@@ -22,7 +22,8 @@ from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.indexing import Indexing
-from seqflow.loader.run.iterator import SourceIteration
+from seqflow.loader.run.iterator import SourceIteration, finished_batch
+from seqflow.loader.run.making import Turn
 from seqflow.loader.run.opened import WindowsAgain
 from seqflow.loader.run.planned import PlannedRows
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
@@ -31,7 +32,7 @@ from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, trace_turn
 from seqflow.loader.run.transforms import apply
-from seqflow.loader.run.turns import EpochPlan, turn_at
+from seqflow.loader.run.turns import EpochPlan, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.loader.schedule.changes import Change, added_files, changed_windows, changes_of, renamed
@@ -57,6 +58,13 @@ from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
+
+
+class Single(NamedTuple):
+    """One batch that is to be made, and the run that makes it."""
+
+    run: SourceRun
+    turn: Turn
 
 
 class Pipeline:
@@ -130,26 +138,17 @@ class Pipeline:
         workers: Workers,
         handlers: Sequence[BadRowHandler],
         stats: Stats,
-        numbers: Iterator[int] | None = None,
         parts: Parts | None = None,
     ) -> SourceIteration:
-        """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order.
+        """The batches of this rank from a place on.
 
         The windows of the only stream may be cut into parts, of which one after another is asked for.
         """
-        deal = self.deal if numbers is None else ALL_BATCHES
-        skips = Skips(self.skip, start.epoch) if numbers is None else NO_SKIPS
+        skips = Skips(self.skip, start.epoch)
         run = self.run(
-            start,
-            workers,
-            handlers[0],
-            stats,
-            deal=deal,
-            skips=skips,
-            parts=parts,
-            at_once=numbers is not None,
+            start, workers, handlers[0], stats, deal=self.deal, skips=skips, parts=parts, at_once=False
         )
-        return SourceIteration(run, workers, stats, numbers)
+        return SourceIteration(run, workers, stats)
 
     def run(
         self,
@@ -230,17 +229,32 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
+    @contextmanager
+    def single(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[Single]:
+        """One batch of an epoch by its number, before it is made; OpError where the epoch has none.
+
+        Bad rows are not written again.
+        """
+        handler = BadRowHandler(self.bad_rows.uncounted())
+        with closing(Workers(0)) as workers:
+            run = self.run(self.beginning(epoch), workers, handler, Stats(), traced=traced)
+            with closing(run):
+                yield Single(run, turn_by_number(run.turns, what, number, epoch))
+
     def trace(
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
     ) -> list[Trace]:
         """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        handler = BadRowHandler(self.bad_rows.uncounted())
-        with closing(Workers(0)) as workers:
-            run = self.run(self.beginning(epoch), workers, handler, Stats(), traced=True)
-            turn = turn_at(run.turns, number, wait=True)
-            if turn is None:
-                raise behind_epoch("trace", number, epoch, run.table.num_known)
+        with self.single("trace", number, epoch, traced=True) as (_, turn):
             return trace_turn(turn, self.prepare_name, row, element, column)
+
+    def batch_at(self, number: int, epoch: int) -> Record:
+        """A batch of an epoch by its number."""
+        with self.single("batch_at", number, epoch) as (run, turn):
+            (made,) = run.maker.make([turn])
+            if made.error is not None:
+                raise made.error
+            return finished_batch(run.maker.finish(made))
 
     @property
     def prepare_name(self) -> str | None:
@@ -292,15 +306,6 @@ class Pipeline:
         else:
             total = self.table(epoch, counted=True)[1].total
         return None if total is None else Skips(self.skip, epoch).kept_before(total)
-
-    def batch_at(self, number: int, epoch: int) -> Record:
-        """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
-        handler = BadRowHandler(self.bad_rows.uncounted())
-        with closing(Workers(0)) as workers:
-            iteration = self.iterate(self.beginning(epoch), workers, [handler], Stats(), iter([number]))
-            for batch in iteration:
-                return batch
-            raise behind_epoch("batch_at", number, epoch, iteration.run.table.num_known)
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
@@ -483,7 +488,7 @@ class Pipeline:
         return start
 
     def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
-        """Whether another `prepare` loses no row and repeats none: batches are rows of the source, or a window ends."""
+        """Whether another `prepare` loses and repeats no row: batches are rows of the source, or a window ends."""
         if state["batch"] == 0 or self.counts_rows():
             return state["batch"] == 0 or bool(state["by_rows"])
         # parts of jobs end where windows do: a job goes on with a mended net
@@ -612,11 +617,6 @@ def _restarts(table: Table, batch: int, stream: int) -> tuple[tuple[int, int], .
     assert isinstance(of, RowStream)
     places = table.turns.before(stream, batch)
     return (*of.restarts, (places, of.first_row(places)))
-
-
-def behind_epoch(what: str, number: int, epoch: int, batches: int) -> OpError:
-    """The error for a batch that an epoch has not."""
-    return OpError(f"{what}: number is {number}, expected less than {batches}, the batches of epoch {epoch}")
 
 
 def empty_source(recipe: Recipe) -> Record:

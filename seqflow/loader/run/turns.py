@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from seqflow.errors import OpError
 from seqflow.loader.epoch.deal import Dealt, dealt
 from seqflow.loader.epoch.steps import Steps
 from seqflow.loader.epoch.table import Missing, Row, Table
@@ -61,19 +62,22 @@ class Turns(Protocol):
         """Turns of the first rows of the epoch, which a run that goes on may not have."""
 
 
-class NextTurns(Protocol):
-    """The turns of an iteration in order."""
-
-    def next(self, *, wait: bool) -> Any | None:
-        """The next turn; None at the end, and where that takes waiting."""
-
-
 def turn_at(turns: Turns, k: int, *, wait: bool) -> Any | None:
     """The turn of row k; None after the last row, and where that takes waiting."""
     while isinstance(found := turns.table.find(k), Missing):
         if not turns.plan(found, wait=wait):
             return None
     return None if found is None else turns.of(found, k + 1, wait=wait)
+
+
+def turn_by_number(turns: Turns, what: str, number: int, epoch: int) -> Any:
+    """The turn of a row by its number; OpError, its message beginning with `what`, where the epoch has none."""
+    found = turn_at(turns, number, wait=True)
+    if found is None:
+        raise OpError(
+            f"{what}: number is {number}, expected less than {turns.table.num_known}, the batches of epoch {epoch}"
+        )
+    return found
 
 
 class RowTurns:
@@ -119,22 +123,6 @@ class RowTurns:
     def first_needed(self, stream: int, position: int) -> int:
         """The first window, at most this one, that batches of a stream still need."""
         return position if self.steps is None else self.steps.first_needed(stream, position)
-
-
-class TurnsByNumber:
-    """Some rows of the table by their numbers, in order."""
-
-    def __init__(self, turns: Turns, numbers: Iterator[int]) -> None:
-        self._turns, self._numbers = turns, numbers
-        self._number: int | None = None
-
-    def next(self, *, wait: bool) -> Any | None:
-        if self._number is None:
-            self._number = next(self._numbers, None)
-        turn = None if self._number is None else turn_at(self._turns, self._number, wait=wait)
-        if turn is not None:
-            self._number = None
-        return turn
 
 
 class TurnsOfRank:
