@@ -252,3 +252,41 @@ def test_totals_of_steps_behind_a_change_count_what_they_have(tmp_path, kind):
     for step in range(2, max(batch.step for batch in batches)):
         of_step = [batch for batch in batches if batch.step == step]
         assert {int(batch["step.rows"]) for batch in of_step} == {sum(len(batch["id"]) for batch in of_step)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "pool"),
+    [("crossing", 0), ("crossing", 2), ("counted while read", 0), ("indexed", 0), ("indexed", 2)],
+)
+@pytest.mark.parametrize("before", [1, 7, 20])
+def test_a_mix_takes_files_that_were_added(tmp_path, kind, before, pool):
+    data, other = Data(tmp_path / "data"), Data(tmp_path / "other")
+    data.add("b", 300)
+    other.add("b", 40)
+
+    def mix():
+        loaders = {name: loader_of(of, kind, pool=pool) for name, of in (("data", data), ("other", other))}
+        for loader in loaders.values() if kind == "indexed" else ():
+            len(loader)  # makes the index, unless there is one
+        return sf.Mix(loaders, weights={"data": 1.0, "other": 0.5}, stop="all")
+
+    def of_data(batches):
+        return ids_of(batch for batch in batches if batch.sources == ("data",))
+
+    first = mix()
+    iterator = iter(first)
+    found = of_data(next(iterator) for _ in range(before))
+    state = json.loads(json.dumps(first.state_dict()))
+    iterator.close()
+    data.add("a", 60)
+    with pytest.raises(
+        sf.OpError, match=r'source 0: the data(.|\n)*a\.parquet is new(.|\n)*changes="accept"'
+    ):
+        mix().load_state_dict(state)
+    resumed = mix()
+    resumed.load_state_dict(state, changes="accept")
+    rest = iter(resumed)
+    found += of_data([next(rest)])
+    again = mix()
+    again.load_state_dict(json.loads(json.dumps(resumed.state_dict())))
+    assert sorted(found + of_data(again)) == list(range(360))

@@ -27,15 +27,13 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
 from seqflow.loader.run.turns import TurnsOfRank, turn_at, turn_by_number
 from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.identity import FORMAT
 from seqflow.loader.schedule.skips import Skips, Span
 from seqflow.loader.schedule.state import (
-    Checkpoint,
     MixPosition,
-    Position,
     Progress,
     check_changes,
     check_form,
-    check_same_source,
     check_settings,
     check_start,
     check_streams,
@@ -44,8 +42,6 @@ from seqflow.loader.schedule.weights import Schedule, Weight
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
-_PASS = 1 << 32
-"""The second pass over a source in an epoch has the order of an epoch that far away."""
 _FORM = {
     "settings": Mapping, "sources": [{"settings": Mapping, "data": Mapping}], "epoch": is_count, "batch": is_count,
     "ranks": is_count, "ended": bool,
@@ -184,8 +180,7 @@ class MixPipeline:
 
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
-        sources = [{"settings": one.settings(), "data": one.data_fingerprint()} for one in self.members]
-        return {"settings": self._settings(), "sources": sources}
+        return {"settings": self._settings(), "sources": [one.fingerprint() for one in self.members]}
 
     def _settings(self) -> dict[str, Any]:
         weights = [one.to_json() if isinstance(one, Schedule) else one for one in self.weights]
@@ -200,21 +195,28 @@ class MixPipeline:
         check_changes(changes)
         check_form("a Mix", state, _FORM)
         check_settings(state["settings"], self._settings(), changes)
-        now = self.fingerprint()["sources"]
-        for name, found in (("sources", len(state["sources"])), ("members", len(state["members"]))):
-            if found != len(now):
-                raise OpError(f"load_state_dict: the state has {found} {name}, expected {len(now)}")
-        for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
-            changed = check_same_source(f"load_state_dict: source {number}: ", before, after, changes)
-            if "prepare" in changed and state["batch"]:
+        for name in ("sources", "members"):
+            if len(state[name]) != len(self.members):
                 raise OpError(
-                    f"load_state_dict: source {number}: prepare is another one, and nobody knows which of its rows "
-                    "come next\n  begin the epoch anew: set_epoch(…)"
+                    f"load_state_dict: the state has {len(state[name])} {name}, expected {len(self.members)}"
                 )
-            check_streams(state["members"][number]["windows"], self.members[number].recipe.streams)
-        return MixPosition(
+        start = MixPosition(
             int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
         )
+        picks, before = self.picks(start.epoch), [one.changes for one in self.members]
+        try:
+            for number, (member, source) in enumerate(zip(self.members, state["sources"], strict=True)):
+                saved = start.members[number]
+                check_streams(saved["windows"], member.recipe.streams)
+                place = start.of_member(number, len(saved["passes"]), sum(saved["passes"]), picks)
+                of_member = {"format": FORMAT, "by_rows": False, **source, **place.to_json()}
+                numbering = picks.numbering(number, sum(saved["passes"]))
+                member.start_of(of_member, changes, f"load_state_dict: source {number}: ", numbering)
+        except BaseException:
+            for member, earlier in zip(self.members, before, strict=True):
+                member.changes = earlier
+            raise
+        return start
 
     def _check_members(self) -> None:
         """OpError unless all members have the same ranks and batches of the same tensors."""
@@ -300,15 +302,8 @@ class MixRun:
 
     def _table_of(self, member: int, number: int) -> Table:
         """Begin a pass of a member; its table."""
-        start, saved = self.start, self.start.members[member]
         done = sum(self.table.members[member].counts[:number])
-        at = saved["windows"].get("0") if number == len(saved["passes"]) else None
-        place = Position(
-            start.epoch + _PASS * number,
-            max(0, self.picks.before(member, start.batch) - done),
-            None if at is None else Checkpoint(*at),
-            1,
-        )
+        place = self.start.of_member(member, number, done, self.picks)
         run = self.mix.members[member].run(
             place,
             self._workers,

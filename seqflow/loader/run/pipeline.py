@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
@@ -451,8 +453,17 @@ class Pipeline:
         changes = {"changes": [change.to_json() for change in self.changes]} if self.changes else {}
         return {"by_rows": self.counts_rows(), "settings": self.settings(), "data": data, **changes}
 
-    def start_of(self, state: Mapping[str, Any], changes: str) -> Position:
-        """The place of a saved state; OpError where it does not fit."""
+    def start_of(
+        self,
+        state: Mapping[str, Any],
+        changes: str,
+        what: str = "load_state_dict: ",
+        numbering: Numbering = OWN_NUMBERS,
+    ) -> Position:
+        """The place of a saved state; OpError, its message beginning with `what`, where it does not fit.
+
+        `numbering` is that of the steps of a mix.
+        """
         if self.recipe.source.read_once:
             raise OpError(
                 "load_state_dict: the source is a stream, which can be read once\n"
@@ -466,22 +477,22 @@ class Pipeline:
             added, folder = added_files(state["data"], data)
             refusal = self._refusal_of(added) if added and start.batch else None
             if refusal is not None and changes == "accept":
-                raise refusal
+                raise OpError(f"{what}{refusal}")
             acceptable = {*ACCEPTABLE, *(AT_BEGINNING if start.batch == 0 else ())}
             if added and refusal is None:
                 acceptable.add("data")
             now = {"settings": settings, "data": data}
-            changed = check_same_source("load_state_dict: ", state, now, changes, acceptable)
+            changed = check_same_source(what, state, now, changes, acceptable)
             check_streams(state["windows"], self.recipe.streams)
             if "prepare" in changed and not self._may_prepare_anew(state):
                 raise OpError(
-                    "load_state_dict: prepare has changed since the state was saved, so the next row is unknown: the "
+                    f"{what}prepare has changed since the state was saved, so the next row is unknown: the "
                     "state is not at the end of a window\n  begin the epoch again: set_epoch(…)"
                 )
             if added:
                 self.changes = renamed(self.changes, folder)
                 if start.batch:  # before the first batch of an epoch nothing needs to be noted
-                    start = self._with_files(start, added)
+                    start = self._with_files(start, added, what, numbering)
         except BaseException:
             self.changes = before
             raise
@@ -494,9 +505,9 @@ class Pipeline:
         # parts of jobs end where windows do: a job goes on with a mended net
         return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
 
-    def _with_files(self, start: Position, added: Sequence[str]) -> Position:
+    def _with_files(self, start: Position, added: Sequence[str], what: str, numbering: Numbering) -> Position:
         """Note files that were added at a place, which the windows after it take in; return the place to go on."""
-        place = start._replace(batch=self._end_of_pool(start.batch))
+        place = start._replace(batch=self._end_of_pool(start.batch, numbering))
         earlier, change = self.changes, Change(start.epoch, place.batch, (), tuple(added))
         self.changes = (*earlier, change)
         if self._index is not None and self._index.path.exists():
@@ -511,7 +522,7 @@ class Pipeline:
         is_inside = start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
         if is_inside and place.batch > (start.batch if table.total is None else table.total):
             raise OpError(
-                f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
+                f"{what}batch {start.batch} is in the last pool of steps of its epoch, or nobody "
                 "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
             )
         self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
@@ -530,24 +541,27 @@ class Pipeline:
             begun.append(last + 1 if found else stream.windows)
         return tuple(begun)
 
-    def _end_of_pool(self, batch: int) -> int:
-        """The batch after the steps that exchange rows with that of a batch."""
-        steps = self.steps()
-        size = 1 if steps is None else steps.size * (steps.pool or 1)
-        return -(-batch // size) * size
+    def _end_of_pool(self, batch: int, numbering: Numbering) -> int:
+        """The batch after the steps that exchange rows with those before a batch."""
+        steps = self.steps(numbering)
+        if steps is None:
+            return batch
+        size = steps.size * (steps.pool or 1)
+        last = int(numbering.outer(np.array([batch - 1]))[0])
+        return max(batch, numbering.inner((last // size + 1) * size))
 
-    def _refusal_of(self, added: Sequence[str]) -> OpError | None:
-        """The error where files may not be added in the middle of an epoch."""
+    def _refusal_of(self, added: Sequence[str]) -> str | None:
+        """Reason why files may not be added in the middle of an epoch."""
         if not self.recipe.source.source_reads_columns:
-            return OpError(
-                f"load_state_dict: {added[0]} is new, but each block is of several files, which are others then\n"
-                "  begin the epoch anew: set_epoch(…)"
+            return (
+                f"{added[0]} is new, but each block is of several files, which are others then\n"
+                "  begin the epoch again: set_epoch(…)"
             )
         steps = self.steps()
         if steps is not None and steps.pool is None:
-            return OpError(
-                "load_state_dict: files may not be added in the middle of an epoch where all steps of a "
-                "window exchange rows\n  give Balance(pool=…) a number, or begin the epoch anew: set_epoch(…)"
+            return (
+                "files may not be added in the middle of an epoch where all steps of a window exchange rows\n"
+                "  give Balance(pool=…) a number, or begin the epoch again: set_epoch(…)"
             )
         return None
 

@@ -224,7 +224,7 @@ def test_settings_and_data_are_never_accepted(path, tmp_path):
         sf.Loader(TABLE, batch=4, net="y = x * 7").load_state_dict(state, changes="accept")
 
 
-def test_a_mix_accepts_another_net_and_no_other_prepare(path):
+def test_a_mix_accepts_what_a_loader_accepts(path):
     def mix(net=1, prepare=1):
         options = {"prepare": f"y = x * {prepare}\nreturn y", "net": f"z = y * {net}\nreturn z"}
         return sf.Mix({str(path): 1.0}, batch=4, **options)
@@ -233,8 +233,11 @@ def test_a_mix_accepts_another_net_and_no_other_prepare(path):
     with pytest.raises(sf.OpError, match=r"source 0: \[net\] line 1: `z = y \* 7` was `z = y \* 1`"):
         mix(net=7).load_state_dict(state)
     mix(net=7).load_state_dict(state, changes="accept")
-    with pytest.raises(sf.OpError, match="source 0: prepare is another one"):
-        mix(prepare=7).load_state_dict(state, changes="accept")
+    mix(prepare=7).load_state_dict(state, changes="accept")  # batches are counted by rows
+    cut = {"columns": ["t"], "batch": 4, "window": 250}
+    state = state_of(sf.Mix({str(path): 1.0}, prepare=split(3), **cut))
+    with pytest.raises(sf.OpError, match="source 0: prepare has changed since the state was saved"):
+        sf.Mix({str(path): 1.0}, prepare=split(2), **cut).load_state_dict(state, changes="accept")
 
 
 @pytest.mark.parametrize("count", [1, 60])
