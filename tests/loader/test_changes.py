@@ -279,6 +279,8 @@ def test_a_mix_takes_files_that_were_added(tmp_path, kind, before, pool):
     state = json.loads(json.dumps(first.state_dict()))
     iterator.close()
     data.add("a", 60)
+    if kind == "indexed":
+        loader_of(data, kind).lengths_index(update=True)
     with pytest.raises(
         sf.OpError, match=r'source 0: the data(.|\n)*a\.parquet is new(.|\n)*changes="accept"'
     ):
