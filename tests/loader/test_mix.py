@@ -9,6 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import OpMemoryError
+from seqflow.loader.epoch.picks import Picks
 from seqflow.loader.schedule.identity import FORMAT
 
 PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}
@@ -169,9 +170,34 @@ def test_a_damaged_state_is_refused(paths, change, message):
 
 
 def test_a_state_beyond_all_memory_says_so(paths):
-    mix = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=sf.TokenBudget(40))
+    weights = {"a": 1.0, "b": sf.Schedule({0: 1.0, 7: 2.0})}
+    mix = sf.Mix({"a": paths[0], "b": paths[1]}, weights=weights, batch=sf.TokenBudget(40))
     with pytest.raises(OpMemoryError, match=r"Mix: the order of \d+ batches: the result needs [\d,]+ bytes"):
         mix.load_state_dict({**mix.state_dict(), "batch": 2**50})
+
+
+def test_a_state_after_the_end_of_all_epochs_says_so(paths):
+    mix = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=sf.TokenBudget(40))
+    mix.load_state_dict({**mix.state_dict(), "batch": 2**61})
+    with pytest.raises(sf.OpError, match=r"the epoch has \d+ batches"):
+        next(iter(mix))
+
+
+@pytest.mark.parametrize("weights", [(0.7, 0.3), (1e-9, 1.0, 3.0), (2.0,) * 7])
+def test_any_batch_of_fixed_weights_is_found_without_those_before_it(weights):
+    picks = Picks(weights, None, 5)
+    found = [pick for number in range(5000) for pick in picks.of(number)]
+    counts = [0] * len(weights)
+    for number, (member, of_member) in enumerate(found):
+        assert of_member == counts[member]
+        assert picks.row(member, of_member) == number
+        assert picks.before(member, number) == counts[member]
+        counts[member] += 1
+    far = Picks(weights, None, 5)
+    for number in (10**7, 2**31, 123_456_789):
+        ((member, of_member),) = far.of(number)
+        assert far.row(member, of_member) == number
+        assert sum(far.before(one, number) for one in range(len(weights))) == number
 
 
 @pytest.mark.each_choice
