@@ -11,11 +11,12 @@ import numpy as np
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError
-from seqflow.loader.arguments import PREFETCH, prefetch_of
+from seqflow.loader.arguments import PREFETCH, check_totals, prefetch_of, steps_of_rank
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
 from seqflow.loader.plans.plan import batch_plan
 from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
 from seqflow.loader.schedule.recipe import check_seed
@@ -45,8 +46,8 @@ class Mix(EpochBatches):
     from one source.
 
     An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then those
-    exhausted earlier begin again, in a new order. `ranks` and `skip` are those of a Loader. The memory of `prefetch`
-    is divided equally among the sources; without it each has four windows.
+    exhausted earlier begin again, in a new order. `ranks`, `skip`, `totals` and `steps_of` are those of a Loader. The
+    memory of `prefetch` is divided equally among the sources; without it each has four windows.
     """
 
     pipeline: MixPipeline
@@ -60,22 +61,23 @@ class Mix(EpochBatches):
         stop: str = "first",
         column: str | None = "source",
         skip: Iterable[Sequence[int]] | None = None,
+        totals: Mapping[str, str] | Sequence[str] | None = None,
+        steps_of: int | None = None,
         **options: Any,
     ) -> None:
         self.names, found, self.weights = _named(sources, weights)
-        if "totals" in options or "steps_of" in options:
-            raise OpError(
-                "Mix: totals of a step are those of a Loader, not of several: leave out totals and steps_of"
-            )
         check_seed("Mix", seed)
         if stop not in ("first", "all"):
             raise OpError(f"Mix: stop is {stop!r}, expected 'first' or 'all'")
         options = _divided(options, len(found))
         self.loaders, self.quotas = _loaders(found, self.weights, options)
+        counted, each = totals_of(totals), steps_of_rank(steps_of, self.loaders[0].batch)
+        for loader in self.loaders:
+            check_totals(counted, each, loader.streams, loader.deal.ranks, loader.batch)
         super().__init__(
             MixPipeline(
                 [loader.pipeline for loader in self.loaders], self.names, self.weights, self.quotas,
-                seed, stop, column, spans_of(skip),
+                seed, stop, column, spans_of(skip), counted, each,
             )
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Totals of a step: what all its batches hold, known to each of them without communication."""
 
 import itertools
+import json
 import warnings
 
 import numpy as np
@@ -231,9 +232,85 @@ def test_what_cannot_be_counted_is_an_error_before_reading(options, error, text)
         next(iter(sf.Loader(TABLE, **options)))
 
 
-def test_a_mix_has_none():
-    with pytest.raises(sf.OpError, match="Mix: totals"):
-        sf.Mix({"a": TABLE}, weights={"a": 1}, totals=["id"])
+def in_blocks(table):
+    return pa.Table.from_batches(table.to_batches(max_chunksize=23))
+
+
+def mix_of(plan, balance="none", rank=0, world_size=1, **options):
+    kind, arguments = PLANS[plan]
+    given = {
+        "shuffle": sf.Shuffle(1),
+        "threads": 0,
+        "rank": rank,
+        "world_size": world_size,
+        "window": "16 kB",
+    }
+    batch = kind(**arguments, balance=BALANCES[balance])
+    if plan == "rows of no lengths":  # batches of all sources in quotas
+        sources, given["batch"] = {"a": in_blocks(TABLE), "b": in_blocks(TABLE.slice(50, 400))}, batch
+    else:
+        tables = {"a": TABLE.slice(0, 250), "b": TABLE.slice(250)}
+        sources = {name: sf.Loader(in_blocks(of), batch=batch, **given) for name, of in tables.items()}
+        given = {}
+    steps_of = 8 // world_size if balance == "none" else None
+    return sf.Mix(
+        sources,
+        weights={"a": 2.0, "b": 1.0},
+        stop="all",
+        totals=TOTALS,
+        steps_of=steps_of,
+        **given,
+        **options,
+    )
+
+
+@pytest.mark.each_choice
+@pytest.mark.parametrize(("plan", "balance"), EVERY)
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+@pytest.mark.parametrize("skip", [None, [(3, 14)]])
+@pytest.mark.filterwarnings("ignore:totals")
+def test_each_batch_of_a_mix_knows_what_its_step_holds(plan, balance, world_size, skip):
+    ranks = [list(mix_of(plan, balance, rank, world_size, skip=skip)) for rank in range(world_size)]
+    by_step = {}
+    for batch in itertools.chain(*ranks):
+        by_step.setdefault(batch.step, []).append(batch)
+    assert len(by_step) > 2
+    for batches in by_step.values():
+        expected = sums(batches, plan)
+        for name in TOTALS:
+            for batch in batches:
+                assert batch[f"step.{name}"] == pytest.approx(expected[name]), (batch.step, name)
+
+
+@pytest.mark.parametrize("at", [1, 5, 8, 13])
+@pytest.mark.parametrize("plan", ["rows", "rows of no lengths", "packed"])
+def test_a_mix_that_goes_on_inside_a_step_has_the_same_totals(plan, at):
+    def shown(batches):
+        return [
+            (batch.number, batch.step, *(float(batch[f"step.{name}"]) for name in TOTALS))
+            for batch in batches
+        ]
+
+    whole, first, resumed = shown(mix_of(plan)), mix_of(plan), mix_of(plan)
+    batches = iter(first)
+    for _ in range(at):
+        next(batches)
+    resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert shown(resumed) == whole[at:]
+
+
+def test_totals_of_a_mix_that_cannot_be_counted_are_errors():
+    own = {"a": sf.Loader(TABLE, batch=4, totals=["id"]), "b": TABLE}
+    with pytest.raises(sf.OpError, match="source 0 has totals of its own\n  give totals= to the Mix"):
+        sf.Mix(own, weights={"a": 1, "b": 1}, totals=["id"])
+    loaders = [
+        sf.Loader(TABLE, batch=sf.Rows(4, lengths="tokens", balance=BALANCES[one]))
+        for one in ("none", "a step")
+    ]
+    with pytest.raises(sf.OpError, match="not the same in the balance of sources 0 and 1"):
+        sf.Mix(dict(zip("ab", loaders, strict=True)), weights={"a": 1, "b": 1}, totals=["id"])
+    with pytest.raises(BatchPlanError, match="totals: n names 'x'"):
+        sf.Mix({"a": TABLE}, weights={"a": 1}, totals={"n": "x"})
 
 
 def test_rows_and_pieces_without_any_are_counted():

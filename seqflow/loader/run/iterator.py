@@ -9,7 +9,7 @@ from itertools import count
 from time import perf_counter
 from typing import Any, Protocol
 
-from seqflow.loader.run.batch_of_step import batch_of_step
+from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.making import Made
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
@@ -167,8 +167,12 @@ class SourceIteration:
 
 def finished_batch(made: Made) -> Record:
     """The batch of a turn as users get it, with the totals of its step where they are counted."""
-    assert made.batch is not None
-    return made.batch if made.turn.totals is None else batch_of_step(made.batch, made.turn)
+    batch, turn = made.batch, made.turn
+    assert batch is not None
+    if turn.totals is None:
+        return batch
+    fields = batch.tensors, batch.parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number
+    return LoadedBatch(*fields).of_step(turn.step, turn.totals)
 
 
 class PartBatches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,18 +18,22 @@ from seqflow.loader.epoch.picks import Picks
 from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.batches import BatchSize
+from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.permutation import key_of
+from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
+from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.making import Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.steps import HandedOut
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
 from seqflow.loader.run.turns import TurnsOfRank, turn_at, turn_by_number
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.identity import FORMAT
-from seqflow.loader.schedule.skips import Skips, Span
+from seqflow.loader.schedule.skips import Skips, SkipSpan
 from seqflow.loader.schedule.state import (
     MixPosition,
     Progress,
@@ -55,31 +60,27 @@ _SUMMED = (
 """Counts of a mix that are those of its sources together."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MixedRecord(Record):
-    """A batch of a mix, which knows the names of the sources that its rows come from."""
-
-    sources: tuple[str, ...] = ()
-
-
+@dataclass(eq=False, repr=False)
 class MixPipeline:
     """Makes the batches of any epoch of a mix of pipelines."""
 
-    def __init__(
-        self,
-        members: Sequence[Pipeline],
-        names: tuple[str, ...],
-        weights: Sequence[Weight],
-        quotas: list[int] | None,
-        seed: int,
-        stop: str,
-        column: str | None,
-        skip: Sequence[Span] = (),
-    ) -> None:
-        self.members, self.names, self.weights, self.quotas = members, names, weights, quotas
-        self.seed, self.stop, self.column, self.skip = seed, stop, column, skip
-        self.deal, self.threads = members[0].deal, members[0].threads
-        self.empty = members[0].empty_batch()
+    members: Sequence[Pipeline]
+    names: tuple[str, ...]
+    weights: Sequence[Weight]
+    quotas: list[int] | None
+    seed: int
+    stop: str
+    column: str | None
+    """The column with the source of each row."""
+    skip: Sequence[SkipSpan]
+    totals: Totals | None
+    """What all batches of a step hold."""
+    steps_of: int
+    """The batches of each rank in a step, where the plans have no balance."""
+
+    def __post_init__(self) -> None:
+        self.deal, self.threads = self.members[0].deal, self.members[0].threads
+        self.empty = self.members[0].empty_batch()
         self._check_members()
 
     @property
@@ -91,20 +92,32 @@ class MixPipeline:
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
         return MixPosition(epoch, 0, self.deal.world_size, False, members)
 
-    def empty_batch(self) -> MixedRecord | None:
+    def empty_batch(self) -> LoadedBatch | None:
         """A batch without rows; None where Python functions make the batches."""
         return None if self.empty is None else self.labelled(slice_rows(self.empty, 0, 0), [], [])
 
     def labelled(
         self, batch: Record, members: list[int], counts: list[int], number: int | None = None
-    ) -> MixedRecord:
+    ) -> LoadedBatch:
         """The batch with its number, the source of each of its rows, and the names of these sources."""
         tensors, parents = batch.tensors, batch.parents
         if self.column is not None:
             tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
             parents = {**parents, self.column: None}
         names = tuple(self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
-        return MixedRecord(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number, names)
+        return LoadedBatch(
+            tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number, sources=names
+        )
+
+    def step_size(self) -> int | None:
+        """The batches of a step; None where nobody asks for steps."""
+        return None if self.totals is None else self._balanced or self.deal.world_size * self.steps_of
+
+    @property
+    def _balanced(self) -> int | None:
+        """The batches of a step, by the balance of the plans."""
+        balance = self.members[0].recipe.batch.balance
+        return None if balance is None else balance.step
 
     def handlers(self) -> list[BadRowHandler]:
         """What takes the bad rows of each source."""
@@ -236,8 +249,25 @@ class MixPipeline:
                         f"{one.get(name, 'missing')} in those of source 0\n"
                         "  make them alike in prepare, or choose columns that all have"
                     )
+        if self.totals is not None:
+            self._check_totals(self.totals)
         if self.empty is not None and self.column in self.empty:
             raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
+
+    def _check_totals(self, totals: Totals) -> None:
+        """OpError for totals of what batches have not, or of steps that differ between members."""
+        for number, member in enumerate(self.members):
+            if member.totals is not None:
+                raise OpError(
+                    f"Mix: source {number} has totals of its own\n  give totals= to the Mix, not to it"
+                )
+            balance = member.recipe.batch.balance
+            if self._balanced != (None if balance is None else balance.step):
+                raise OpError(
+                    f"Mix: totals of steps, which are not the same in the balance of sources 0 and {number}\n"
+                    "  give all the same group and steps_of"
+                )
+            member.check_totals(totals)
 
 
 class MixTurn(NamedTuple):
@@ -253,6 +283,10 @@ class MixTurn(NamedTuple):
     """"pad" or "repeat" where it only fills the last round of the ranks."""
     passed: int = 0
     """The rows of the batches that are skipped before it."""
+    step: int | None = None
+    """The step that it belongs to, where totals are counted."""
+    totals: Mapping[str, int | float] | None = None
+    """What all batches of its step hold."""
 
     @property
     def batch(self) -> int | None:
@@ -266,6 +300,13 @@ class MadeMix(NamedTuple):
     turn: MixTurn
     parts: tuple[Made, ...]
     error: BaseException | None = None
+
+
+class StepOfMix(NamedTuple):
+    """A step of a mix, and what all its batches hold."""
+
+    number: int
+    totals: Mapping[str, int | float]
 
 
 class MixRun:
@@ -284,6 +325,8 @@ class MixRun:
         self._workers, self._handlers, self._traced = workers, handlers, traced
         self.stats = [Stats() for _ in mix.members]
         """For each member the counts of all passes."""
+        self.without: Counter[str] = Counter()
+        """For each of the totals the rows of which it is 0."""
         self.picks, self.skips = mix.picks(start.epoch), Skips(mix.skip, start.epoch)
         passes = [
             Passes(partial(self._table_of, member), saved["passes"])
@@ -293,6 +336,8 @@ class MixRun:
         self._runs: dict[tuple[int, int], SourceRun] = {}
         """By member and pass."""
         self._first: MixRun | None = None
+        self._step = StepOfMix(-1, {})
+        """The step that was asked for last."""
 
     def run(self, member: int, number: int) -> SourceRun:
         """The run of a pass of a member."""
@@ -319,15 +364,58 @@ class MixRun:
         return self.run(window.member, window.number).turns.plan(window, wait=wait)
 
     def of(self, row: MixRow, following: int, *, wait: bool) -> MixTurn | None:
+        parts = self._parts_of(row, wait=wait)
+        if parts is None:
+            return None
+        sizes = [turn.size for *_, turn in parts]
+        size = sizes[0] if len(sizes) == 1 else BatchSize(*map(sum, zip(*sizes, strict=True)))
+        turn = MixTurn(row, parts, size, following)
+        of_step = self.mix.step_size()
+        if of_step is None:
+            return turn
+        step = row.number // of_step
+        if step != self._step.number:
+            totals = self._totals_of(step, of_step, wait=wait)
+            if totals is None:
+                return None
+            self._step = StepOfMix(step, totals)
+        return turn._replace(step=step, totals=self._step.totals)
+
+    def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[tuple[int, int, Turn], ...] | None:
+        """Member, pass and batch of all that a row is made of; None where that takes waiting."""
         parts = []
         for member, number, inside in row.parts:
             turn = turn_at(self.run(member, number).turns, inside, wait=wait)
             if turn is None:
                 return None
             parts.append((member, number, turn))
-        sizes = [turn.size for *_, turn in parts]
-        size = sizes[0] if len(sizes) == 1 else BatchSize(*map(sum, zip(*sizes, strict=True)))
-        return MixTurn(row, tuple(parts), size, following)
+        return tuple(parts)
+
+    def _totals_of(self, step: int, size: int, *, wait: bool) -> dict[str, int | float] | None:
+        """What all batches of a step hold; None where that takes waiting."""
+        if step * size < self.start.batch:  # its first batches lie before the place where the run went on
+            return self.first()._totals_of(step, size, wait=True)
+        totals, mix = self.mix.totals, self.mix
+        assert totals is not None
+        rows: list[MixRow] = []
+        turns: list[Turn] = []
+        for number in range(step * size, (step + 1) * size):
+            while isinstance(row := self.table.find(number), Missing):
+                if not self.plan(row, wait=wait):
+                    return None
+            if row is None:
+                break
+            parts = self._parts_of(row, wait=wait)
+            if parts is None:
+                return None
+            rows += [row] * len(parts)
+            turns += [turn for *_, turn in parts]
+        spans = [Span(turn.batches, turn.number, turn.number + 1) for turn in turns]
+        of_spans = [totals.of(span, self.without, of_rows=False) for span in spans]
+        handed = HandedOut(totals, self.skips, self.skips.kept_before(self.start.batch))
+        numbers, ones = np.array([row.number for row in rows]), np.ones(len(rows), np.int64)
+        kept = handed.are(numbers, mix.deal.ranks, is_last=self.table.has((step + 1) * size) is False)
+        return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
 
     def first(self) -> MixRun:
         """What makes the first rows of the epoch again. Neither places nor counts know of it."""
@@ -350,7 +438,7 @@ class MixRun:
                 break
         return found
 
-    def batch_of(self, made: MadeMix) -> MixedRecord:
+    def batch_of(self, made: MadeMix) -> LoadedBatch:
         """The batch, with the source of each of its rows."""
         turn, mix = made.turn, self.mix
         members = [member for member, *_ in turn.parts]
@@ -371,7 +459,8 @@ class MixRun:
                 self.run(member, number).hand_out(one)
         batches = [one.batch for one in finished if one.batch is not None]
         counts = [batch.num_rows for batch in batches]
-        return mix.labelled(concat_records(batches), members, counts, turn.batch)
+        batch = mix.labelled(concat_records(batches), members, counts, turn.batch)
+        return batch if turn.totals is None else batch.of_step(turn.step, turn.totals)
 
     def members_before(self, row: int) -> list[dict[str, Any]]:
         """For each member its passes that have ended before a row, and the window of the one that goes on, as JSON.
@@ -464,6 +553,7 @@ class MixIteration:
         """The counts of the mix are those of its members together."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self.run.stats))
+        self._stats.without = self.run.without
         self._stats.costs = StepCosts.of(one.costs for one in self.run.stats)
 
 

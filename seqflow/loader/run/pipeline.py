@@ -45,7 +45,7 @@ from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
-from seqflow.loader.schedule.skips import NO_SKIPS, Skips, Span
+from seqflow.loader.schedule.skips import NO_SKIPS, Skips, SkipSpan
 from seqflow.loader.schedule.state import (
     AT_BEGINNING,
     Position,
@@ -80,7 +80,7 @@ class Pipeline:
         bad_rows: BadRows,
         version: str | None,
         prefetch: Prefetch,
-        skip: Sequence[Span] = (),
+        skip: Sequence[SkipSpan] = (),
         totals: Totals | None = None,
         steps_of: int = 1,
     ) -> None:
@@ -215,12 +215,17 @@ class Pipeline:
             if recipe.batch.balance is not None:
                 recipe.batch.balance.check(rows)
             if self.totals is not None:
-                self.totals.check(rows, recipe.pad)
+                self.check_totals(self.totals)
         if self.totals is not None and start.ranks != self.deal.world_size and start.batch % steps.size:
             raise OpError(
                 f"load_state_dict: batch {start.batch} is inside a step of {steps.size} batches, whose totals would "
                 f"count what {start.ranks} ranks have had\n  choose steps_of so that a step ends there"
             )
+
+    def check_totals(self, totals: Totals) -> None:
+        """BatchPlanError for totals of what prepared rows have not, where that is known before reading."""
+        if not self._has_function:
+            totals.check(empty_rows(self.recipe), self.recipe.pad)
 
     def steps(self, numbering: Numbering = OWN_NUMBERS) -> Steps | None:
         """How batches make steps; None where nothing asks for them."""

@@ -13,11 +13,11 @@ from seqflow.errors import OpError, OpTypeError
 from seqflow.json_form import is_count
 from seqflow.kernels.arrays import Array
 
-Span = tuple[int, int, int]
+SkipSpan = tuple[int, int, int]
 """The first batch that is left out, the one behind the last, and the epoch."""
 
 
-def spans_of(skip: Iterable[Sequence[int]] | None) -> tuple[Span, ...]:
+def spans_of(skip: Iterable[Sequence[int]] | None) -> tuple[SkipSpan, ...]:
     """The spans in their order, each with its epoch; OpError for what is none, and for two that overlap."""
     if skip is None:
         return ()
@@ -37,7 +37,7 @@ def spans_of(skip: Iterable[Sequence[int]] | None) -> tuple[Span, ...]:
 _EXPECTED = "spans such as [(5000, 5024)], or [(5000, 5024, 1)] of epoch 1"
 
 
-def _span(one: tuple[Any, ...]) -> Span:
+def _span(one: tuple[Any, ...]) -> SkipSpan:
     numbers = (*one, 0) if len(one) == 2 else one
     if len(numbers) != 3 or not all(is_count(value) for value in numbers):
         raise OpError(f"Loader: skip has {one!r}, expected {_EXPECTED}")
@@ -50,7 +50,7 @@ def _span(one: tuple[Any, ...]) -> Span:
 class Skips:
     """The batches of an epoch that are left out; the others keep their numbers."""
 
-    def __init__(self, spans: Iterable[Span], epoch: int) -> None:
+    def __init__(self, spans: Iterable[SkipSpan], epoch: int) -> None:
         self.spans = [(start, stop) for start, stop, of in spans if of == epoch]
         lengths = accumulate((stop - start for start, stop in self.spans), initial=0)
         self._before = list(lengths)
