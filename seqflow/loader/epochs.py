@@ -211,8 +211,9 @@ class EpochBatches:
         The number of ranks and threads may differ. OpError where the data, a setting, a net or function, or
         what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
         `skip` may change, and so may `prepare` where that loses and repeats no row: where a window ends, and
-        where batches are counted by the rows of the source. Files that are new are taken, too: windows that were begun go on as planned, all other blocks are ordered again
-        after them, and later states list the change. The plan and `window` may change where an epoch begins.
+        where batches are counted by the rows of the source. Files that are new are taken, too: windows that were
+        begun go on as planned, all other blocks are ordered again after them, and later states list the change.
+        The plan and `window` may change where an epoch begins.
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch
