@@ -12,7 +12,7 @@ from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.iterator import PartBatches, SourceIteration
+from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.turns import EpochPlan
@@ -24,6 +24,7 @@ from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
 from seqflow.loader.schedule.skips import Skips
 from seqflow.loader.schedule.state import Position
 from seqflow.providers import Provider
+from seqflow.record import Record
 
 
 def make_parts(
@@ -35,7 +36,40 @@ def make_parts(
     belongs to the parts so far, and nothing else.
     """
     with loader.iteration([handler], stats, parts=parts) as iteration:
-        yield from iteration.parts(first)
+        yield from _parts_of(iteration, parts, first)
+
+
+class PartBatches:
+    """The batches of one part; once they were handed out, all that is counted belongs to them and those before."""
+
+    def __init__(self, number: int, of: Iteration, parts: Parts) -> None:
+        self.number, self._of, self._parts = number, of, parts
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._of)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the part has reached its size; known when its batches were handed out."""
+        return self._parts.stop(self.number) is not None
+
+    @property
+    def last_batches(self) -> int:
+        """The batches of its last window."""
+        (stream,) = self._of.run.table.streams
+        return stream.count_of(stream.stop - 1) or 0
+
+
+def _parts_of(iteration: Iteration, parts: Parts, first: int) -> Iterator[PartBatches]:
+    """The batches of each part of the only stream, from part `first` on."""
+    run = iteration.run
+    assert isinstance(run, SourceRun)
+    for number in count(first):
+        run.begin_part(number)
+        yield PartBatches(number, iteration, parts)
+        stop = parts.stop(number)
+        if stop is None or run.epoch.layout.window((0, stop)) is None:
+            return
 
 
 def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[PlannedPart]:
@@ -110,19 +144,21 @@ def make_part(
     recipe = loader.recipe if source is None else replace(loader.recipe, source=source)
     maker = WindowMaker(recipe, part.stamps, measured=measured)
     try:
-        yield next(_iterator(loader, part, maker, workers, handler, stats).parts(0))
+        run = _run(loader, part, maker, workers, handler, stats)
+        assert run.epoch.parts is not None
+        yield next(_parts_of(Iteration(run, workers, stats), run.epoch.parts, 0))
     finally:
         workers.close()
 
 
-def _iterator(
+def _run(
     loader: Loader,
     part: PlannedPart,
     maker: WindowMaker,
     workers: Workers,
     handler: BadRowHandler,
     stats: Stats,
-) -> SourceIteration:
+) -> SourceRun:
     recipe = maker.recipe
     loader.pipeline.look_at_functions()
     windows = [*part.windows, *part.following]
@@ -138,4 +174,4 @@ def _iterator(
     plan = EpochPlan(
         start, table, layout, lambda: table, skips=skips, steps=loader.pipeline.steps(), parts=parts
     )
-    return SourceIteration(SourceRun(plan, maker, workers, handler, stats), workers, stats)
+    return SourceRun(plan, maker, workers, handler, stats)

@@ -16,6 +16,7 @@ from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing
 from seqflow.loader.run.rejected import refused_row
 from seqflow.loader.run.stats import Stats
@@ -197,6 +198,16 @@ class Made(NamedTuple):
     """Where the batch lies, to be used again after it."""
     refused: tuple[BadRow, ...] = ()
     """The rows of the window that `net` cannot take, which are not in it."""
+
+
+def finished_batch(made: Made) -> Record:
+    """The batch of a turn as users get it, with the totals of its step where they are counted."""
+    batch, turn = made.batch, made.turn
+    assert batch is not None
+    if turn.totals is None:
+        return batch
+    fields = batch.tensors, batch.parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number
+    return LoadedBatch(*fields).of_step(turn.step, turn.totals)
 
 
 class BatchMaker:

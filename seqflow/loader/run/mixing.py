@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.iterator import BatchIterator
+from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.making import Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
@@ -40,7 +40,6 @@ from seqflow.loader.schedule.state import (
     check_changes,
     check_form,
     check_settings,
-    check_start,
     check_streams,
 )
 from seqflow.loader.schedule.weights import Schedule, Weight
@@ -130,8 +129,11 @@ class MixPipeline:
 
     def iterate(
         self, start: MixPosition, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
-    ) -> MixIteration:
-        return MixIteration(MixRun(self, start, workers, handlers), stats)
+    ) -> Iteration:
+        run = MixRun(self, start, workers, handlers, stats)
+        if not start.ended:
+            run.table.check_end()
+        return Iteration(run, workers, stats)
 
     def trace(
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
@@ -156,7 +158,7 @@ class MixPipeline:
     def _only(self, workers: Workers, epoch: int, *, traced: bool = False) -> MixRun:
         """What makes some batches by their numbers. Their bad rows are not written again."""
         handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in self.members]
-        return MixRun(self, self.beginning(epoch), workers, handlers, traced=traced)
+        return MixRun(self, self.beginning(epoch), workers, handlers, Stats(), traced=traced)
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
@@ -318,12 +320,13 @@ class MixRun:
         start: MixPosition,
         workers: Workers,
         handlers: Sequence[BadRowHandler],
+        stats: Stats,
         *,
         traced: bool = False,
     ) -> None:
-        self.mix, self.start = mix, start
-        self._workers, self._handlers, self._traced = workers, handlers, traced
-        self.stats = [Stats() for _ in mix.members]
+        self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
+        self._workers, self._handlers, self._traced, self._stats = workers, handlers, traced, stats
+        self._of_members = [Stats() for _ in mix.members]
         """For each member the counts of all passes."""
         self.without: Counter[str] = Counter()
         """For each of the totals the rows of which it is 0."""
@@ -333,11 +336,17 @@ class MixRun:
             for member, saved in enumerate(start.members)
         ]
         self.table = MixTable(self.picks, passes, mix.stop, start.batch)
+        if start.ended:
+            self.table.total = start.batch
         self._runs: dict[tuple[int, int], SourceRun] = {}
         """By member and pass."""
         self._first: MixRun | None = None
         self._step = StepOfMix(-1, {})
         """The step that was asked for last."""
+
+    @property
+    def turns(self) -> MixRun:
+        return self
 
     def run(self, member: int, number: int) -> SourceRun:
         """The run of a pass of a member."""
@@ -353,7 +362,7 @@ class MixRun:
             place,
             self._workers,
             self._handlers[member],
-            self.stats[member],
+            self._of_members[member],
             numbering=self.picks.numbering(member, done),
             traced=self._traced,
         )
@@ -456,13 +465,13 @@ class MixRun:
         ]
         if not turn.fill:
             for (member, number, _), one in zip(turn.parts, finished, strict=True):
-                self.run(member, number).hand_out(one)
+                self.run(member, number).count(one)
         batches = [one.batch for one in finished if one.batch is not None]
         counts = [batch.num_rows for batch in batches]
         batch = mix.labelled(concat_records(batches), members, counts, turn.batch)
         return batch if turn.totals is None else batch.of_step(turn.step, turn.totals)
 
-    def members_before(self, row: int) -> list[dict[str, Any]]:
+    def _members_before(self, row: int) -> list[dict[str, Any]]:
         """For each member its passes that have ended before a row, and the window of the one that goes on, as JSON.
 
         Runs of earlier passes are let go of.
@@ -478,83 +487,58 @@ class MixRun:
             found.append({"passes": passes, "windows": windows})
         return found
 
-    def release(self, turn: MixTurn) -> None:
+    def _release(self, turn: MixTurn) -> None:
         """Let go of the passes before those of a batch that was handed out."""
         for member, number, _ in turn.parts:
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
                 del self._runs[key]
 
-
-class MixIteration:
-    """An iteration over a mix: the batches of a rank in order."""
-
-    def __init__(self, run: MixRun, stats: Stats) -> None:
-        self.run, self._stats = run, stats
-        self.progress = Progress(run.start)
-        self._deal = run.mix.deal
-        self._of_rank = TurnsOfRank(run, run.start.batch, self._deal, run.skips)
-
-    def __iter__(self) -> Iterator[Record]:
-        if self.run.start.ended:
-            return iter(())
-        self.run.table.check_end()
-        return iter(BatchIterator(self, self._of_rank, self.run._workers, self._stats))
-
-    def close(self) -> None:
-        """Let go of what is in memory."""
-        for run in self.run._runs.values():
-            run.close()
-
-    def check_start(self) -> None:
-        """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
-        start = self.run.start
-        if self.progress.position is start and not start.ended:
-            check_start(start, self.run.table.num_known, self._deal, self.run.skips)
-
     def fill(self) -> None:
-        for run in list(self.run._runs.values()):
-            run.reader.fill()
-
-    def make(self, turns: list[MixTurn]) -> list[MadeMix]:
-        return self.run.make(turns)
+        for run in list(self._runs.values()):
+            run.fill()
 
     def free(self, memory: BatchMemory) -> None:
         """Batches of a mix are joined from others: none lies in memory that is used again."""
 
+    def close(self) -> None:
+        for run in self._runs.values():
+            run.close()
+
     def hand_out(self, made: MadeMix) -> tuple[Record, None]:
-        turn, run, stats = made.turn, self.run, self._stats
-        batch = run.batch_of(made)
+        turn, stats = made.turn, self._stats
+        batch = self.batch_of(made)
         if turn.fill == "repeat":
             stats.repeated += turn.size.begun
-        run.release(turn)
+        self._release(turn)
         self._sum_counts()
         stats.batches += 1
         last = self._last_of_round(turn)
-        total = run.table.total
+        total = self.table.total
         is_last = bool(turn.fill) or (total is not None and last >= total)
         looked = last if total is None else min(last, total)
         self.progress.position = MixPosition(
-            run.start.epoch, turn.next, self._deal.world_size, is_last, run.members_before(looked + 1)
+            self.start.epoch, turn.next, self.deal.world_size, is_last, self._members_before(looked + 1)
         )
         return batch, None
 
-    def end(self) -> None:
+    def end(self, turns: TurnsOfRank) -> None:
         self._sum_counts()
-        for member, stats in enumerate(self.run.stats):
-            if self.run.table.members[member].table(0).total == 0:  # a source without batches ends the mix
-                self.run._handlers[member].check(stats)
+        for (member, _), run in self._runs.items():
+            if run.table.total == 0:  # a source without batches ends the mix
+                self._handlers[member].check(self._of_members[member])
 
     def _last_of_round(self, turn: MixTurn) -> int:
         """The last row of the round of all ranks that a batch is in."""
-        skips, deal = self.run.skips, self._deal
-        return skips.number(skips.kept_before(turn.row.number) - deal.rank + deal.world_size - 1)
+        return self.skips.number(
+            self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
+        )
 
     def _sum_counts(self) -> None:
         """The counts of the mix are those of its members together."""
         for name in _SUMMED:
-            setattr(self._stats, name, sum(getattr(one, name) for one in self.run.stats))
-        self._stats.without = self.run.without
-        self._stats.costs = StepCosts.of(one.costs for one in self.run.stats)
+            setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
+        self._stats.without = self.without
+        self._stats.costs = StepCosts.of(one.costs for one in self._of_members)
 
 
 def _tensor_types(batch: Record) -> dict[str, str]:

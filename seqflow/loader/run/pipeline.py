@@ -24,8 +24,8 @@ from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.indexing import Indexing
-from seqflow.loader.run.iterator import SourceIteration, finished_batch
-from seqflow.loader.run.making import Turn
+from seqflow.loader.run.iterator import Iteration
+from seqflow.loader.run.making import Turn, finished_batch
 from seqflow.loader.run.opened import WindowsAgain
 from seqflow.loader.run.planned import PlannedRows
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
@@ -141,7 +141,7 @@ class Pipeline:
         handlers: Sequence[BadRowHandler],
         stats: Stats,
         parts: Parts | None = None,
-    ) -> SourceIteration:
+    ) -> Iteration:
         """The batches of this rank from a place on.
 
         The windows of the only stream may be cut into parts, of which one after another is asked for.
@@ -150,7 +150,7 @@ class Pipeline:
         run = self.run(
             start, workers, handlers[0], stats, deal=self.deal, skips=skips, parts=parts, at_once=False
         )
-        return SourceIteration(run, workers, stats)
+        return Iteration(run, workers, stats)
 
     def run(
         self,

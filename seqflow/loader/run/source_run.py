@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.table import Row, RowStream, Stream, Table
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.making import BatchMaker, Made, RefusedRows
+from seqflow.loader.run.making import BatchMaker, Made, RefusedRows, Turn, finished_batch
 from seqflow.loader.run.opened import WindowsInUse
 from seqflow.loader.run.reading import WindowReader
 from seqflow.loader.run.stats import Stats
@@ -15,7 +15,10 @@ from seqflow.loader.run.turns import EpochPlan, RowTurns, TurnsOfRank
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.state import Checkpoint
+from seqflow.loader.schedule.skips import Skips
+from seqflow.loader.schedule.state import Checkpoint, Position, Progress
+from seqflow.record import Record
+from seqflow.record.batch_memory import BatchMemory
 
 
 class SourceRun:
@@ -48,6 +51,7 @@ class SourceRun:
         self._windows.first_needed = self.turns.first_needed
         self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
         self._refused = RefusedRows(maker, handler)
+        self.progress, self._part = Progress(epoch.start), 0
         self._needed = (0, 0)
         """The stream of the last batch, and the first of its windows that was still needed."""
 
@@ -63,12 +67,50 @@ class SourceRun:
         """Give the batches of one part of the only stream from now on."""
         parts, (stream,) = self.epoch.parts, self.table.streams
         assert parts is not None
+        self._part = number
         stream.cut(parts.start(number), parts.stop(number))
         self.turns.look_up(Table([stream]))
 
+    @property
+    def start(self) -> Position:
+        return self.epoch.start
+
+    @property
+    def deal(self) -> Deal:
+        return self.epoch.deal
+
+    @property
+    def skips(self) -> Skips:
+        return self.epoch.skips
+
+    def fill(self) -> None:
+        self.reader.fill()
+
+    def make(self, turns: list[Turn]) -> list[Made]:
+        return self.maker.make(turns)
+
+    def free(self, memory: BatchMemory) -> None:
+        self.maker.free.append(memory)
+
     # Handing out
 
-    def hand_out(self, made: Made) -> bool:
+    def hand_out(self, made: Made) -> tuple[Record, BatchMemory | None]:
+        made = self.maker.finish(made)
+        is_last = self.count(made)
+        self._note_place(made.turn.next, at_window_end=is_last)
+        return finished_batch(made), made.memory
+
+    def end(self, turns: TurnsOfRank) -> None:
+        self.count_rest(turns)
+        if self._note_end_of_part():
+            self._note_place(turns.next_row, at_window_end=True)
+
+    def _note_place(self, following: int, *, at_window_end: bool) -> None:
+        """Note the place after a batch: a run goes on at row `following`."""
+        self.progress.at_window_end = at_window_end
+        self.progress.position = Position(self.start.epoch, following, self.checkpoint, self.deal.world_size)
+
+    def count(self, made: Made) -> bool:
         """Count a batch, and let go of what it was the last to need; whether it is the last one of its window."""
         turn, stats, row = made.turn, self._stats, made.turn.row
         size = turn.size
@@ -137,10 +179,10 @@ class SourceRun:
             self._windows.count_until(number, stream.stop)
         self._count_refused()
 
-    def note_end_of_part(self, number: int) -> bool:
+    def _note_end_of_part(self) -> bool:
         """Note the last window of a part, which may have no batch; whether the part has reached its size."""
         parts = self.epoch.parts
-        stop = None if parts is None else parts.stop(number)
+        stop = None if parts is None else parts.stop(self._part)
         if stop is None:
             return False
         (stream,) = self.table.streams

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
 from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.recipe import Stamps
 from seqflow.loader.schedule.windows import Window, Windows
@@ -37,46 +33,40 @@ class Parts:
         return parts
 
     def of(self, layout: Layout) -> None:
-        """Cut the windows of the only stream: all of them where they are in columns, else each when it is found."""
-        if layout.columns is not None:
-            self.add_all(layout.columns)
-        elif self._most_bytes is not None:
+        """Cut the windows of the only stream: all of them where they are in columns, else each when it is found.
+
+        OpError where rows are to be counted, and a window does not know its own.
+        """
+        if self._most_bytes is None:
+            return
+        windows = layout.columns
+        if windows is None:
             layout.on_found = self.add
+            return
+        rows = self._rows_of(windows)
+        for nbytes, count in zip(windows.nbytes.tolist(), rows, strict=True):
+            self._add(nbytes, count)
 
     def add(self, window: Window) -> None:
         """Take the next window; OpError where rows are to be counted, and it does not know its own."""
+        self._add(window.nbytes, 0 if self._most_rows is None else _source_rows(window))
+
+    def _add(self, nbytes: int, rows: int) -> None:
         self._windows += 1
-        if self._most_bytes is None:
-            return
-        self._bytes += window.nbytes
-        if self._most_rows is not None:
-            self._rows += _source_rows(window)
+        self._bytes += nbytes
+        self._rows += rows
+        assert self._most_bytes is not None
         if self._bytes >= self._most_bytes or (self._most_rows is not None and self._rows >= self._most_rows):
             self._ends.append(self._windows)
             self._bytes = self._rows = 0
 
-    def add_all(self, windows: Windows) -> None:
-        """Take all windows at once; OpError as `add`."""
-        if self._most_bytes is None:
-            return
-        nbytes = np.cumsum(windows.nbytes)
-        rows = None if self._most_rows is None else np.cumsum(_all_source_rows(windows))
-        self._windows = len(windows)
-        at = 0
-        while at < len(windows):
-            full = self._full(nbytes, at, self._most_bytes)
-            if rows is not None and self._most_rows is not None:
-                full = min(full, self._full(rows, at, self._most_rows))
-            if full == len(windows):
-                break
-            at = full + 1
-            self._ends.append(at)
-
-    @staticmethod
-    def _full(sums: Array, first: int, most: int) -> int:
-        """The first window from `first` on with which a sum is reached."""
-        before = int(sums[first - 1]) if first else 0
-        return max(first, int(np.searchsorted(sums, before + most)))
+    def _rows_of(self, windows: Windows) -> list[int]:
+        """The rows of each window, with those that a filter leaves out; 0 where they are not counted."""
+        if self._most_rows is None:
+            return [0] * len(windows)
+        rows = windows.source_rows
+        # the first window that does not know its rows is named
+        return [_source_rows(window) for window in windows] if rows is None else rows.tolist()
 
     def start(self, part: int) -> int:
         """The position of the first window of a part; all windows before it have to be known."""
@@ -85,19 +75,6 @@ class Parts:
     def stop(self, part: int) -> int | None:
         """The position behind the last window of a part; None where it is not known yet, or the last part goes on."""
         return self._ends[part] if part < len(self._ends) else None
-
-    def around(self, position: int) -> tuple[int, int | None]:
-        """Start and stop of the part of a window."""
-        part = bisect_right(self._ends, position)
-        return self.start(part), self.stop(part)
-
-
-def _all_source_rows(windows: Windows) -> Array:
-    """int64: the rows of each window, those that a filter leaves out with them."""
-    rows = windows.source_rows
-    if rows is None:
-        rows = np.array([_source_rows(window) for window in windows])  # the first that is not known is named
-    return rows
 
 
 def _source_rows(window: Window) -> int:
