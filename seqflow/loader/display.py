@@ -60,7 +60,7 @@ def _batches(loader: Displayed) -> str:
     if pipeline.recipe.steps_per_epoch is None:
         if not _lists_at_once(pipeline):
             return _UNKNOWN
-        if not _has_index(loader) and (loader.index is not None and not pipeline.counts_rows()):
+        if not _has_index(loader) and (loader.index is not None and not pipeline.counts_rows):
             return f"{_UNKNOWN}: the first epoch makes the index"
     total = pipeline.num_batches(loader.place.epoch)
     if total is None:

@@ -210,7 +210,7 @@ class Loader(EpochBatches):
 
     def data_fingerprint(self) -> dict[str, Any]:
         """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
-        return self.pipeline.data_fingerprint()
+        return self.pipeline.identity.data
 
 
 _OWN = tuple(inspect.signature(Loader).parameters)[1:-1]

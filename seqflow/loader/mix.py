@@ -145,7 +145,7 @@ def _loaders(
             Loader(source, **{**options, "batch": Rows(quota, True, lengths)})
             for source, quota in zip(sources, quotas, strict=True)
         ]
-        if all(loader.pipeline.counts_rows() for loader in loaders):
+        if all(loader.pipeline.counts_rows for loader in loaders):
             return loaders, quotas
     return [_loader(source, options) for source in sources], None
 

@@ -160,7 +160,7 @@ def _run(
     stats: Stats,
 ) -> SourceRun:
     recipe = maker.recipe
-    loader.pipeline.look_at_functions()
+    loader.pipeline.identity.look_at_functions()
     windows = [*part.windows, *part.following]
     parts = Parts.of_one(len(part.windows))
     stream = Stream(len(part.windows))

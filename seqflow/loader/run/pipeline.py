@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
-from seqflow.identity.transforms import name_of, transform_identity
+from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
 from seqflow.loader.epoch.table import Missing, RowStream, Stream, Table
@@ -38,7 +38,7 @@ from seqflow.loader.run.turns import EpochPlan, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.loader.schedule.changes import Change, added_files, changed_windows, changes_of, renamed
-from seqflow.loader.schedule.identity import data_fingerprint, file_fingerprints, index_key, settings_of
+from seqflow.loader.schedule.identity import LoaderIdentity
 from seqflow.loader.schedule.index import LengthsIndex, Measured
 from seqflow.loader.schedule.layout import Layout
 from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
@@ -90,26 +90,20 @@ class Pipeline:
         self.totals, self.steps_of = totals, steps_of
         """What all batches of a step hold, and how many a rank has in it, where the plan has no balance."""
         self.threads, self._reuse = prefetch.threads, prefetch.reuse
-        self._version = version
         self.changes: tuple[Change, ...] = ()
         """What was another behind some batches of the epoch that a loaded state is of."""
         self.listing = Listing(recipe)
+        self.identity = LoaderIdentity(recipe, self.listing, version)
         self._kept = KeptWindow()
         self._index = None
         if index is not None:
             self._index = Indexing(
                 index, recipe, self.listing, self.threads, self._index_key, self._files_with_blocks
             )
-        self._identities: dict[str, Any] = {}
-        """Those of `prepare` and `net`, once they were asked for."""
-        self._required = required_of(recipe.require)
-        self._data: dict[str, Any] | None = None
-        self._files: list[list[Any]] | None = None
-        self._counts_rows: bool | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from; not what it has read."""
-        return vars(self) | {"_kept": KeptWindow(), "_data": None, "_files": None}
+        return vars(self) | {"_kept": KeptWindow()}
 
     @property
     def epochs_differ(self) -> bool:
@@ -121,7 +115,7 @@ class Pipeline:
         """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
         return Pipeline(
-            recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0), self.skip
+            recipe, ALL_BATCHES, None, BadRows("skip"), self.identity.version, Prefetch(threads=0), self.skip
         )
 
     # Iterating
@@ -171,10 +165,11 @@ class Pipeline:
         `numbering` says which steps the batches belong to, where they are those of a mix. `traced` windows number
         their rows. Windows count `at_once` when they are opened, or with the first batch that is handed out of them.
         """
-        self.look_at_functions()
+        self.identity.look_at_functions()
         self._check_steps(start)
-        if self._required is not None and not self._has_function:
-            self._required.check(empty_rows(self.recipe))
+        required = required_of(self.recipe.require)
+        if required is not None and not self._has_function:
+            required.check(empty_rows(self.recipe))
         layout, table = self.table(start.epoch)
         self._check_counts(table)
         if parts is not None:
@@ -277,7 +272,7 @@ class Pipeline:
 
     def unmeasured(self) -> Measured | None:
         """What takes the lengths of all rows, where the index is to be made of them in an epoch."""
-        if self._index is None or self._index.path.exists() or self.counts_rows():
+        if self._index is None or self._index.path.exists() or self.counts_rows:
             return None
         return self._index.measured()
 
@@ -285,12 +280,6 @@ class Pipeline:
         """An epoch was read to its end: the index is written, where it has measured all."""
         if self._index is not None:
             self._index.keep()
-
-    def look_at_functions(self) -> None:
-        """Note the code of Python functions before they run, which may change what they refer to."""
-        for option in ("prepare", "net"):
-            if not isinstance(getattr(self.recipe, option), Net):
-                self.identity(option)
 
     def _keeps_window(self, layout: Layout) -> bool:
         """Whether rows are read once for all epochs: one window holds all of them.
@@ -314,14 +303,12 @@ class Pipeline:
             total = self.table(epoch, counted=True)[1].total
         return None if total is None else Skips(self.skip, epoch).kept_before(total)
 
+    @cached_property
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
-        if self._counts_rows is None:
-            recipe = self.recipe
-            windows = recipe.windows(self.listing.slices(), 0)
-            rows = self._rows_of(deal_windows(windows, recipe.streams))
-            self._counts_rows = rows is not None and not recipe.source.is_stream
-        return self._counts_rows
+        recipe = self.recipe
+        rows = self._rows_of(deal_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
+        return rows is not None and not recipe.source.is_stream
 
     def lengths_index(
         self, *, anew: bool, update: bool = False, measure: Callable[[Measured], None] | None = None
@@ -353,7 +340,7 @@ class Pipeline:
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
             return Layout(dealt), self._table_of(dealt, epoch, counted)
-        paths = [path for path, *_ in self._file_fingerprints()]
+        paths = [path for path, *_ in self.identity.files]
         by_name = dict(zip(recipe.source.files, paths, strict=True))
         layouts = changed_windows(recipe, self.listing.slices(), by_name, epoch, changes)
         dealt = next(layouts)
@@ -424,39 +411,21 @@ class Pipeline:
 
     def settings(self) -> dict[str, Any]:
         """What decides which batches there are and in which order, by name."""
-        identities = self.identity("prepare"), self.identity("net")
-        settings = settings_of(self.recipe, *identities, self.deal.world_size)
+        settings = self.identity.settings(self.deal.world_size)
         return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
-
-    def data_fingerprint(self) -> dict[str, Any]:
-        """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
-        if self._data is None:
-            self._data = data_fingerprint(self.recipe.source, self.listing, self._file_fingerprints())
-        return self._data
-
-    def _file_fingerprints(self) -> list[list[Any]]:
-        if self._files is None:
-            self._files = file_fingerprints(self.recipe.source, self.listing)
-        return self._files
 
     def _files_with_blocks(self) -> list[FileBlocks] | None:
         """The files of the index; None where blocks are not those of one file after another."""
         source = self.recipe.source
         if not source.source_reads_columns:  # a block is of several files
             return None
-        return files_with_blocks(self._file_fingerprints(), source.files, self.listing.slices())
-
-    def identity(self, option: str) -> Any:
-        """What decides what `prepare` or `net` computes, as JSON: looked at when first asked for, or used."""
-        if option not in self._identities:
-            self._identities[option] = transform_identity(getattr(self.recipe, option), self._version)
-        return self._identities[option]
+        return files_with_blocks(self.identity.files, source.files, self.listing.slices())
 
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
-        data = self.data_fingerprint()
+        data = self.identity.data
         changes = {"changes": [change.to_json() for change in self.changes]} if self.changes else {}
-        return {"by_rows": self.counts_rows(), "settings": self.settings(), "data": data, **changes}
+        return {"by_rows": self.counts_rows, "settings": self.settings(), "data": data, **changes}
 
     def start_of(
         self,
@@ -478,7 +447,7 @@ class Pipeline:
         check_loader_form(state)
         start, before, self.changes = Position.from_json(state), self.changes, changes_of(state)
         try:
-            settings, data = self.settings(), self.data_fingerprint()
+            settings, data = self.settings(), self.identity.data
             added, folder = added_files(state["data"], data)
             refusal = self._refusal_of(added) if added and start.batch else None
             if refusal is not None and changes == "accept":
@@ -505,7 +474,7 @@ class Pipeline:
 
     def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
         """Whether another `prepare` loses and repeats no row: batches are rows of the source, or a window ends."""
-        if state["batch"] == 0 or self.counts_rows():
+        if state["batch"] == 0 or self.counts_rows:
             return state["batch"] == 0 or bool(state["by_rows"])
         # parts of jobs end where windows do: a job goes on with a mended net
         return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
@@ -574,8 +543,7 @@ class Pipeline:
         recipe, lengths = self.recipe, self.recipe.batch.lengths
         if recipe.prepare is None or isinstance(recipe.prepare, Net):
             lengths = recipe.planned_lengths(empty_rows(recipe))
-        sliced = bool(self.listing.slices().is_slice.any())
-        return index_key(recipe, self.data_fingerprint(), self.identity("prepare"), lengths, sliced)
+        return self.identity.index_key(lengths)
 
     # Batches before anything is read
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
+from seqflow.identity.transforms import transform_identity
 from seqflow.loader.schedule.recipe import Listing, Recipe
+from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
 from seqflow.providers.own_kinds import module_of
@@ -29,89 +32,114 @@ _SAMPLED_BLOCKS, _SAMPLED_BYTES = 8, 1 << 16
 """Blocks of a source in memory that are looked into, and the bytes up to which a row is."""
 
 
-def settings_of(recipe: Recipe, prepare: Any, net: Any, world_size: int) -> dict[str, Any]:
-    """What a state says of the settings, by name; `prepare` and `net` by their identities."""
-    steps = recipe.steps_per_epoch
-    return {
-        "columns": _columns(recipe),
-        **_where(recipe.source),
-        "prepare": prepare,
-        "net": net,
-        "batch": repr(recipe.batch),
-        "pad": {name: repr(how) for name, how in recipe.pad.items()},
-        "shuffle": None if recipe.shuffle is None else recipe.shuffle.seed,
-        "window": recipe.window,
-        "streams": recipe.streams,
-        "batches": None if steps is None else steps * world_size,
-        "fill": repr(recipe.fill),
-        "valid": _valid(recipe),
-        "bad_rows": recipe.bad_rows,
-        **_require(recipe),
-    }
+@dataclass(eq=False)
+class LoaderIdentity:
+    """What decides the batches of a loader, as states and lengths indexes record it; each part is looked at once."""
 
+    recipe: Recipe
+    listing: Listing
+    version: str | None
+    """The version of Python functions, where users give one."""
+    _transforms: dict[str, Any] = field(default_factory=dict, init=False)
 
-def index_key(
-    recipe: Recipe, data: Mapping[str, Any], prepare: Any, lengths: str | None, sliced: bool
-) -> dict[str, Any]:
-    """What the lengths in an index depend on: the data, and everything up to the planning of batches.
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process looks at the data itself."""
+        return {name: value for name, value in vars(self).items() if name not in ("files", "data")}
 
-    `prepare` is its identity, `lengths` the planned ones, `sliced` whether some block is read in slices. Without
-    `prepare` and rows that are left out it is the column of the planned lengths alone.
-    """
-    as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
-    columns = _columns(recipe)
-    if as_read:
-        assert lengths is not None
-        planned = [text for text in data["columns"] if lengths.startswith(f"{text.partition(': ')[0]}.")]
-        columns, data = None, {**data, "columns": planned}
-    return {
-        "format": FORMAT,
-        "columns": columns,
-        **_where(recipe.source),
-        "prepare": prepare,
-        "lengths": lengths,
-        "cut together": list(recipe.batch.columns or ()),
-        "fill": repr(recipe.fill),
-        "valid": _valid(recipe),
-        "bad_rows": "left out" if recipe.keeps_going else "raise",
-        "window": recipe.window if sliced and not as_read else None,
-        "data": dict(data),
-        **(_require(recipe) if recipe.keeps_going else {}),
-    }
+    def transform(self, option: str) -> Any:
+        """What decides what `prepare` or `net` computes, as JSON: looked at when first asked for, or used."""
+        if option not in self._transforms:
+            self._transforms[option] = transform_identity(getattr(self.recipe, option), self.version)
+        return self._transforms[option]
 
+    def look_at_functions(self) -> None:
+        """Note the code of Python functions before they run, which may change what they refer to."""
+        for option in ("prepare", "net"):
+            if not isinstance(getattr(self.recipe, option), Net):
+                self.transform(option)
 
-def file_fingerprints(source: Provider, listing: Listing) -> list[list[Any]]:
-    """For each file its relative path, its bytes and rows as they were first listed, and a digest of samples."""
-    rows, sizes = _rows_of_files(_unfiltered(source, listing.slices().blocks)), listing.file_sizes
-    return [
-        [path, sizes.get(name), rows.get(name), sampled_digest(name)]
-        for path, name in zip(_relative(source.files), source.files, strict=True)
-    ]
+    def settings(self, world_size: int) -> dict[str, Any]:
+        """What a state says of the settings, by name; `prepare` and `net` by their identities."""
+        recipe, steps = self.recipe, self.recipe.steps_per_epoch
+        return {
+            "columns": _columns(recipe),
+            **_where(recipe.source),
+            "prepare": self.transform("prepare"),
+            "net": self.transform("net"),
+            "batch": repr(recipe.batch),
+            "pad": {name: repr(how) for name, how in recipe.pad.items()},
+            "shuffle": None if recipe.shuffle is None else recipe.shuffle.seed,
+            "window": recipe.window,
+            "streams": recipe.streams,
+            "batches": None if steps is None else steps * world_size,
+            "fill": repr(recipe.fill),
+            "valid": _valid(recipe),
+            "bad_rows": recipe.bad_rows,
+            **_require(recipe),
+        }
 
+    def index_key(self, lengths: str | None) -> dict[str, Any]:
+        """What the lengths in an index depend on: the data, and everything up to the planning of batches.
 
-def data_fingerprint(source: Provider, listing: Listing, files: list[list[Any]]) -> dict[str, Any]:
-    """What a state says of the data: files, by their fingerprints, rows and columns.
+        `lengths` are the planned ones. Without `prepare` and rows that are left out it is their column alone.
+        """
+        recipe, columns, data = self.recipe, _columns(self.recipe), self.data
+        as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
+        sliced = bool(self.listing.slices().is_slice.any())
+        if as_read:
+            assert lengths is not None
+            planned = [text for text in data["columns"] if lengths.startswith(f"{text.partition(': ')[0]}.")]
+            columns, data = None, {**data, "columns": planned}
+        return {
+            "format": FORMAT,
+            "columns": columns,
+            **_where(recipe.source),
+            "prepare": self.transform("prepare"),
+            "lengths": lengths,
+            "cut together": list(recipe.batch.columns or ()),
+            "fill": repr(recipe.fill),
+            "valid": _valid(recipe),
+            "bad_rows": "left out" if recipe.keeps_going else "raise",
+            "window": recipe.window if sliced and not as_read else None,
+            "data": dict(data),
+            **(_require(recipe) if recipe.keeps_going else {}),
+        }
 
-    Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
-    """
-    columns = _unfiltered(source, listing.slices().blocks)
-    rows = _rows_of_files(columns)
-    total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
-    found: dict[str, Any] = {
-        "kind": source.kind,
-        "rows": total,
-        "columns": [f"{field.name}: {field.type}" for field in source.schema],
-        "read with": dict(_options(source.source)),
-        "blocks": digest_of_text(repr(_sizes(columns))),
-        **_opened_by(source),
-    }
-    if not files and (content := source.content) is not None:
-        return found | {"content": content}
-    if not files:
-        return found | {"content": _content(replace(source, where=None), columns)}
-    if len(files) <= _LISTED_FILES:
-        return found | {"files": files}
-    return found | {"files": len(files), "digest": digest_of_text(repr(files))}
+    @cached_property
+    def files(self) -> list[list[Any]]:
+        """For each file its relative path, its bytes and rows as they were first listed, and a digest of samples."""
+        source, sizes = self.recipe.source, self.listing.file_sizes
+        rows = _rows_of_files(_unfiltered(source, self.listing.slices().blocks))
+        return [
+            [path, sizes.get(name), rows.get(name), sampled_digest(name)]
+            for path, name in zip(_relative(source.files), source.files, strict=True)
+        ]
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What a state says of the data: files, by their fingerprints, rows and columns, as they were first listed.
+
+        Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
+        """
+        source, files = self.recipe.source, self.files
+        columns = _unfiltered(source, self.listing.slices().blocks)
+        rows = _rows_of_files(columns)
+        total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
+        found: dict[str, Any] = {
+            "kind": source.kind,
+            "rows": total,
+            "columns": [f"{field.name}: {field.type}" for field in source.schema],
+            "read with": dict(_options(source.source)),
+            "blocks": digest_of_text(repr(_sizes(columns))),
+            **_opened_by(source),
+        }
+        if not files and (content := source.content) is not None:
+            return found | {"content": content}
+        if not files:
+            return found | {"content": _content(replace(source, where=None), columns)}
+        if len(files) <= _LISTED_FILES:
+            return found | {"files": files}
+        return found | {"files": len(files), "digest": digest_of_text(repr(files))}
 
 
 def _opened_by(source: Provider) -> dict[str, Any]:
@@ -172,12 +200,12 @@ def _options(source: Any) -> Iterator[tuple[str, Any]]:
     """The options that a source was opened with: its fields of plain values, and those of its parts."""
     if not is_dataclass(source):
         return
-    for field in fields(source):
-        value = getattr(source, field.name)
-        if field.name in _NOT_READ:
+    for one in fields(source):
+        value = getattr(source, one.name)
+        if one.name in _NOT_READ:
             continue
         if value is None or isinstance(value, bool | int | str):
-            yield field.name, value
+            yield one.name, value
         elif isinstance(value, Selection):
             yield from _renamed(value)
         elif isinstance(value, Mapping):  # files by path, each with its columns
