@@ -14,7 +14,7 @@ from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_parts
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts, PlannedPart
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
@@ -62,9 +62,7 @@ class JobRun:
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
-        self._bad_rows = BadRowHandler(
-            policy, self._loader.source.files, count=self.counts["bad_rows"], pieces=pieces or ()
-        )
+        self._bad_rows = BadRowHandler(policy, self._loader.source.files, pieces=pieces or ())
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
         if not is_repairable([*self.damaged, *self._damaged_pieces], record):

@@ -9,7 +9,7 @@ from typing import Any
 from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_parts
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.target import Target

@@ -19,7 +19,7 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from seqflow.arguments import checked
 from seqflow.errors import OpError
-from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace
 from seqflow.loader.run.workers import Workers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -15,9 +15,8 @@ from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
-from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing
-from seqflow.loader.run.rejected import refused_row
+from seqflow.loader.run.prepare import blames_rows, by_halves, describe_rows, first_failing
+from seqflow.loader.run.rejects import refused_row
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.net import Net
@@ -93,44 +92,6 @@ class FailedBatch:
             tokens = 0 if lengths is None else int(row_sizes(WindowRows((part,)), lengths).sum())
         cells = planned.cells * part.num_rows // max(1, planned.rows)
         return BatchSize(part.num_rows, tokens, cells, planned.begun)
-
-
-class RefusedRows:
-    """The refused rows of windows whose batches have not all been handed out."""
-
-    def __init__(self, maker: WindowMaker, handler: BadRowHandler) -> None:
-        self._maker, self._handler = maker, handler
-        self._windows: dict[int, tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
-        """By the number of the window."""
-
-    def __bool__(self) -> bool:
-        return bool(self._windows)
-
-    def add(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
-        """Rows, counted over windows in turn. One that is cut into several pieces counts once."""
-        ends = np.cumsum([one.rows.source.num_rows for one in windows]) if refused else ()
-        for bad in refused:
-            at = int(np.searchsorted(ends, bad.row, side="right"))
-            row = bad.row - (int(ends[at - 1]) if at else 0)
-            window = windows[at]
-            rows = self._windows.setdefault(window.window.number, (window.ranges, {}))[1]
-            rows.setdefault(row, bad._replace(row=row))
-
-    def report(self, but: Collection[int] = ()) -> int:
-        """Count, and keep, the rows of all windows but some; how many they are.
-
-        A window's rows are reported together, since their blocks are read again.
-        """
-        count = 0
-        for window in [window for window in self._windows if window not in but]:
-            ranges, rows = self._windows.pop(window)
-            count += len(rows)
-            if not self._handler.keeps_rows:
-                self._handler.count += len(rows)
-                continue
-            for rejected in self._maker.rejected([rows[row] for row in sorted(rows)], ranges):
-                self._handler.add(rejected)
-        return count
 
 
 class PoolSpan(NamedTuple):

@@ -18,10 +18,10 @@ from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.permutation import key_of
-from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.making import Made, Turn
 from seqflow.loader.run.pipeline import Pipeline, behind_epoch
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn

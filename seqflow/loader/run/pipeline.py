@@ -19,16 +19,14 @@ from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.changing import Found, as_of_now, earlier_changes, found_since, renamed, windows_begun
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import SourceIteration
-from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
-from seqflow.loader.run.required import required_of
+from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply
+from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, trace_turn
-from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.turns import EpochPlan, turn_at
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
@@ -83,7 +81,7 @@ class Pipeline:
             )
         self._identities: dict[str, Any] = {}
         """Those of `prepare` and `net`, once they were asked for."""
-        self._required = required_of(recipe.require)
+        self._required = Required(recipe.require)
         self._data: dict[str, Any] | None = None
         self._files: list[list[Any]] | None = None
         self._counts_rows: bool | None = None
@@ -163,7 +161,7 @@ class Pipeline:
         """
         self.look_at_functions()
         self._check_steps(start)
-        if self._required is not None and not self._has_function:
+        if self._required.texts and not self._has_function:
             self._required.check(empty_rows(self.recipe))
         layout, table = self.table(start.epoch)
         self._check_counts(table)
@@ -187,6 +185,7 @@ class Pipeline:
             self._kept if self._keeps_window(layout) else None,
             self._index.measured() if is_measured and self._index is not None else None,
             traced,
+            None if self._index is None else self._index.lengths,
         )
         return SourceRun(epoch, maker, workers, handler, stats, reuse=self._reuse, at_once=at_once)
 

@@ -50,10 +50,6 @@ class WindowOpening:
         self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
-    def slices(self) -> list[PreparedSlice]:
-        """What was read, once there is a result."""
-        return [one for one in self._found if isinstance(one, PreparedSlice)]
-
     def _read_all(self, slices: list[NumberedSlice]) -> None:
         """Read small blocks, or slices of a large one, which go on where the last one ended."""
         for at, one in slices:
@@ -181,10 +177,6 @@ class WindowReader:
                 self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
             opening.estimate = size
         return opened
-
-    def slices(self, address: WindowAddress) -> list[PreparedSlice]:
-        """What was read of a window that was got."""
-        return self._openings[address].slices()
 
     def release(self, stream: int, position: int) -> bool:
         """Let go of the windows of a stream before a position; whether there were any."""

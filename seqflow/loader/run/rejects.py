@@ -1,0 +1,292 @@
+"""Rows that cannot be used: why, which conditions refuse them, and what becomes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from seqflow import executor
+from seqflow.errors import OpError, OpTypeError, ProviderError, SeqflowError
+from seqflow.kernels.arrays import Array
+from seqflow.loader.run.stats import Stats
+from seqflow.net import Net
+from seqflow.output.file_writer import KIND_OF_SUFFIX
+from seqflow.output.output_file import Batches, OutputFile
+from seqflow.output.quarantine import REASON_FIELDS, Quarantine
+from seqflow.printable import printable_line
+from seqflow.record import BadRow, Record
+from seqflow.record.run_ends import take_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from seqflow.loader.run.prepare import RowNumbers
+    from seqflow.providers import Block
+
+Policy = Literal["raise", "skip", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class BadRows:
+    """The policy for rows that cannot be used.
+
+    "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
+    counts it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`,
+    in Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
+    `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; so does each source of a Mix
+    (`bad.source0.parquet`).
+    """
+
+    policy: Policy = "raise"
+    path: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("raise", "skip", "quarantine"):
+            raise OpError(f"BadRows: policy is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'")
+        if (self.policy == "quarantine") != (self.path is not None):
+            what = "needs a path" if self.path is None else "takes no path: only 'quarantine' writes a file"
+            raise OpError(f"BadRows: policy {self.policy!r} {what}")
+        if self.path is not None and Path(self.path).suffix.lower() not in KIND_OF_SUFFIX:
+            raise OpError(
+                f"BadRows: path is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
+            )
+
+    def marked(self, *marks: str) -> BadRows:
+        """The same policy, with these in the name of the file."""
+        if self.path is None or not marks:
+            return self
+        path = Path(self.path)
+        return replace(self, path=path.with_name(".".join([path.stem, *marks]) + path.suffix))
+
+    def uncounted(self) -> BadRows:
+        """The policy for rows that are read a second time: they are not written again."""
+        return self if self.policy == "raise" else BadRows("skip")
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Rows of a block that cannot be used, and why."""
+
+    bad: tuple[BadRow, ...]
+    numbers: tuple[int | None, ...]
+    """The number in the block of the row of each entry of `bad`; None where `prepare` made new rows."""
+    block: Block
+    read: Callable[[], pa.Table]
+    """Gives the row of each entry of `bad`, as the source has it. Only a quarantine file asks for them."""
+
+    @classmethod
+    def of(
+        cls, batch: pa.RecordBatch | pa.Table, bad: Sequence[BadRow], numbers: RowNumbers, block: Block
+    ) -> Rejected:
+        """The bad rows of a batch, whose numbers in the block are `numbers`."""
+        rows = [one.row for one in bad]
+        table = take_table(batch, np.array(rows, np.int64))
+        return cls(tuple(bad), tuple(int(numbers[row]) for row in rows), block, lambda: table)
+
+    @property
+    def count(self) -> int:
+        """How many rows they are: one may be bad in several columns."""
+        return len({one.row for one in self.bad})
+
+    def table(self) -> pa.Table:
+        """The rows as a quarantine file has them, with a column that says why."""
+        import pyarrow as pa
+
+        rows, bad = self.read(), self.bad
+        reasons = pa.StructArray.from_arrays(
+            [
+                pa.array([printable_line(self.block.origin)] * len(bad), pa.string()),
+                pa.array([self.block.index] * len(bad), pa.int64()),
+                pa.array(self.numbers, pa.int64()),
+                pa.array([row.column for row in bad], pa.string()),
+                pa.array([row.reason for row in bad], pa.string()),
+                pa.array([row.line for row in bad], pa.large_binary()),
+            ],
+            names=[*REASON_FIELDS, "line"],
+        )
+        name = "bad"
+        while name in rows.schema.names:
+            name += "_"
+        return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
+
+    def error(self) -> ProviderError:
+        """The error for the first of them, where bad rows are errors."""
+        bad, number = self.bad[0], self.numbers[0]
+        row = "a row that prepare made" if number is None else f"row {number}"
+        return ProviderError(
+            f"{self.block.origin}, block {self.block.index}, {row}, column {bad.column!r}: {bad.reason}\n"
+            "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
+        )
+
+
+def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
+    """The bad row for the error of a net on this row alone. The statement that failed stands for its column."""
+    statement = error.statement if isinstance(error, SeqflowError) else ""
+    return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
+
+
+def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
+    """int64: the rows, of so many, that are not bad."""
+    is_good = np.ones(num_rows, bool)
+    is_good[[one.row for one in bad]] = False
+    return np.flatnonzero(is_good)
+
+
+class BadRowHandler:
+    """Takes the bad rows of one run, and writes them where the policy says so.
+
+    A run that goes on after an earlier one gives the `pieces` that are committed.
+    """
+
+    def __init__(
+        self, policy: BadRows, files: Sequence[str] = (), *, pieces: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.first = ""
+        """What is wrong with the first bad row."""
+        path = None if policy.path is None else Path(policy.path).expanduser()
+        self._file = None if path is None else Quarantine(path, files, pieces)
+        self._write: Callable[[Rejected], None] | None = None
+        if (file := self._file) is not None:
+            self._write = lambda rejected: file.write(rejected.table())
+
+    @classmethod
+    def of_piece(cls, write: Callable[[Rejected], None] | None) -> BadRowHandler:
+        """A handler that gives the bad rows of one part to `write`, where there is one."""
+        handler = cls(BadRows("skip"))
+        handler._write = write
+        return handler
+
+    def add(self, rejected: Rejected) -> None:
+        self.first = self.first or str(rejected.error()).partition("\n")[0]
+        if self._write is not None:
+            self._write(rejected)
+
+    def check(self, stats: Stats) -> None:
+        """ProviderError where all rows of a source, two or more, were left out, and only a count would tell."""
+        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self._write):
+            raise ProviderError(
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
+                "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
+            )
+
+    # The quarantine file, where there is one
+
+    def attempts_folder(self, run: str) -> Path | None:
+        """A new folder in which other processes write pieces of the quarantine file."""
+        return None if self._file is None else self._file.attempts_folder(run)
+
+    def damaged(self, joined: Any) -> list[OutputFile]:
+        """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""
+        return [] if self._file is None else self._file.damaged(joined)
+
+    def again(self, piece: OutputFile | None) -> BadRowHandler:
+        """A handler of rows that are counted already; up to the next `commit` it writes those of a damaged piece."""
+        if piece is None or self._file is None:
+            return BadRowHandler.of_piece(None)
+        self._file.write_again(piece)
+        return BadRowHandler.of_piece(self._write)
+
+    def commit(self, batches: Batches | None = None) -> None:
+        """Finish what is written so far as a piece of the quarantine file."""
+        if self._file is not None:
+            self._file.commit(batches)
+
+    def adopt(self, piece: OutputFile, batches: Batches) -> None:
+        """Take a finished piece of the quarantine file from where another process has written it."""
+        assert self._file is not None
+        self._file.adopt(piece, batches)
+
+    @property
+    def num_pieces(self) -> int:
+        """The committed pieces of the quarantine file."""
+        return 0 if self._file is None else self._file.num_pieces
+
+    def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+        """The entries of the committed pieces of the quarantine file, or of some of them."""
+        return [] if self._file is None else self._file.pieces(first, stop)
+
+    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
+        """Make the quarantine file of its pieces. What it will be is told to `note` before."""
+        if self._file is not None:
+            self._file.install(note)
+
+    def publish(self) -> None:
+        """Add the bad rows of windows that have ended to the quarantine file."""
+        if self._file is not None:
+            self._file.publish()
+
+    def close(self, *, finished: bool) -> None:
+        """End an epoch, which is finished or left early: what was seen is in the quarantine file."""
+        if self._file is not None:
+            self._file.close(finished=finished)
+
+    def leave(self) -> None:
+        """End the run with what was committed; another may go on."""
+        if self._file is not None:
+            self._file.leave()
+
+
+_NAME = re.compile(r"[^\W\d][\w.]*")
+
+
+class Required:
+    """Conditions that prepared rows must fulfil, as texts and the nets that compute them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = tuple(texts)
+        self._nets = [
+            None if _NAME.fullmatch(text) else Net(f"required = {text}\nreturn required") for text in texts
+        ]
+        """What computes each; None for a column of truth values."""
+
+    def check(self, record: Record) -> None:
+        """OpError for a condition that is not one truth value a row of records like this one."""
+        for text, net in zip(self.texts, self._nets, strict=True):
+            self._fulfilled(text, net, record)
+
+    def bad_rows(self, record: Record) -> list[BadRow]:
+        """The rows for which a condition is false: the first that is."""
+        left = np.ones(record.num_rows, np.bool_)
+        found = []
+        for text, net in zip(self.texts, self._nets, strict=True):
+            fulfilled = self._fulfilled(text, net, record)
+            inputs = [text] if net is None else net.inputs
+            column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in inputs))
+            found += [
+                BadRow(row, column, f"require: {text} is false")
+                for row in np.flatnonzero(left & ~fulfilled).tolist()
+            ]
+            left &= fulfilled
+        return sorted(found)
+
+    def _fulfilled(self, text: str, net: Net | None, record: Record) -> Array:
+        """bool[num_rows]: for which rows a condition is true."""
+        try:
+            found = record[text] if net is None else executor.run(net, record)["required"]
+        except SeqflowError as error:
+            error.add_note(f"in require = {text!r}")
+            raise
+        if found.dtype != np.bool_ or found.shape != (record.num_rows,):
+            raise OpError(
+                f"require: {text} is {found.dtype}{list(found.shape)}, expected one truth value for each of "
+                f"{record.num_rows} rows\n  lengths_any and lengths_all make one of those of elements"
+            )
+        return found
+
+
+def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The texts of conditions, each of which is one; OpTypeError for what is no text, NetError for what is no net."""
+    if require is None:
+        return ()
+    texts = [require] if isinstance(require, str) else require
+    if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
+        raise OpTypeError(
+            f"Loader: require is {require!r}, expected a condition, such as "
+            "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions"
+        )
+    return Required(texts).texts
