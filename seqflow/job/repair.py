@@ -61,7 +61,7 @@ def repair_output(
             for _ in records:
                 pass
         if piece is not None:
-            bad_rows.commit(batches)
+            bad_rows.file.commit(batches)
 
 
 def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:

@@ -119,7 +119,8 @@ def _write_output(
         if earlier.is_complete:
             damaged = check_complete(target, record, resume=options["resume"])
             if not damaged:
-                BadRowHandler(job.bad_rows, loader.source.files).leave()  # removes what a killed run has left
+                # removes what a killed run has left
+                BadRowHandler(job.bad_rows, loader.source.files).file.leave()
                 return _Result(
                     output.found(record),
                     counts_in(record),

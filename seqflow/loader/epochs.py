@@ -110,7 +110,7 @@ class EpochBatches:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
                     for handler in handlers:
-                        handler.publish()
+                        handler.file.publish()
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
@@ -118,7 +118,7 @@ class EpochBatches:
                 handler.check(stats)
         finally:
             for handler in handlers:
-                handler.close(finished=finished)
+                handler.file.close(finished=finished)
 
     def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:

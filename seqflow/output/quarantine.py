@@ -28,9 +28,32 @@ from seqflow.output.file_writer import KIND_OF_SUFFIX, FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
+from seqflow.printable import printable_line
+from seqflow.record import BadRow
 
 REASON_FIELDS = ("file", "block", "row", "column", "reason")
 """The fields of the column that says why a row cannot be used; after them a quarantine file has its `line`."""
+
+
+def with_reasons(
+    rows: pa.Table, bad: Sequence[BadRow], origin: str, block: int, numbers: Sequence[int | None]
+) -> pa.Table:
+    """Rows of a block as a quarantine file has them: with a column that says which ones they are, and why."""
+    reasons = pa.StructArray.from_arrays(
+        [
+            pa.array([printable_line(origin)] * len(bad), pa.string()),
+            pa.array([block] * len(bad), pa.int64()),
+            pa.array(numbers, pa.int64()),
+            pa.array([row.column for row in bad], pa.string()),
+            pa.array([row.reason for row in bad], pa.string()),
+            pa.array([row.line for row in bad], pa.large_binary()),
+        ],
+        names=[*REASON_FIELDS, "line"],
+    )
+    name = "bad"
+    while name in rows.schema.names:
+        name += "_"
+    return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
 
 
 def form_of(path: Path) -> Format:
@@ -226,3 +249,30 @@ class Quarantine:
             for field in schema
             if pa.types.is_struct(field.type)
         )
+
+
+class NoQuarantine:
+    """The quarantine file of a run that writes no bad rows: there is none, and nothing to do."""
+
+    num_pieces = 0
+
+    def attempts_folder(self, run: str) -> None:
+        return None
+
+    def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+        return []
+
+    def damaged(self, joined: Any) -> list[OutputFile]:
+        return []
+
+    def adopt(self, piece: OutputFile, batches: Batches) -> None: ...
+
+    def commit(self, batches: Batches | None = None) -> None: ...
+
+    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def publish(self) -> None: ...
+
+    def close(self, *, finished: bool) -> None: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Protocol
 
 from seqflow.errors import OpError
 from seqflow.loader.epoch.table import RowStream, Stream
@@ -13,16 +12,6 @@ from seqflow.loader.run.reading import WindowReader
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.schedule.layout import Layout, WindowAddress
-
-
-class Windows(Protocol):
-    """Windows by their addresses."""
-
-    def exists(self, address: WindowAddress) -> bool:
-        """Whether there is such a window."""
-
-    def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
-        """The window, read and planned; None where that takes waiting."""
 
 
 class WindowsAgain:
@@ -70,9 +59,11 @@ class WindowsInUse:
         self._seen: set[WindowAddress] = set()
 
     def exists(self, address: WindowAddress) -> bool:
+        """Whether there is such a window."""
         return self._reader.layout.has(address)
 
     def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
+        """The window, read and planned; None where that takes waiting."""
         opened = self._open.get(address)
         if opened is not None:
             return opened
@@ -147,3 +138,7 @@ class WindowsInUse:
             self._close(ledger)
         else:
             self.unclosed[address] = ledger
+
+
+Windows = WindowsAgain | WindowsInUse
+"""Windows by their addresses, read and planned."""

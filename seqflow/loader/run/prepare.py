@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,17 +39,13 @@ class RowRange:
     numbers: RowNumbers | None
     """Their row numbers in the block; None where `prepare` made new rows."""
 
-    def row(self, number: int) -> str:
-        """The place of row `number` of the range, as text."""
-        place = f"{self.block.origin}, block {self.block.index}"
-        return place if self.numbers is None else f"{place}, row {self.numbers[number]}"
-
     def part(self, start: int, stop: int) -> str:
         """The place of rows start … stop - 1 of the range, as text."""
-        if self.numbers is None or stop - start == 1:
-            return self.row(start)
+        place = f"{self.block.origin}, block {self.block.index}"
+        if self.numbers is None:
+            return place
         first, last = self.numbers[start], self.numbers[stop - 1]
-        return f"{self.block.origin}, block {self.block.index}, rows {first} to {last}"
+        return f"{place}, row {first}" if stop - start == 1 else f"{place}, rows {first} to {last}"
 
 
 def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
@@ -178,8 +175,10 @@ def _check(record: Record, name: str) -> None:
             raise LodError(
                 f"{name} returned {tensor}{list(record[tensor].shape)}, but the sum of {parent} is {totals[parent]}"
             )
-    for parent in totals:
-        _check_ends(record, parent, name)
+    try:
+        TopologicalSorter({of: [parent] for of, parent in record.parents.items()}).prepare()
+    except CycleError as error:
+        raise LodError(f"{name} returned a record in which {error.args[1][0]} are above themselves") from None
 
 
 def _total(record: Record, lengths: str, name: str) -> int:
@@ -192,13 +191,3 @@ def _total(record: Record, lengths: str, name: str) -> int:
         return int(kernels.check_lengths(found))
     except KernelError as error:
         raise LodError(f"{name} returned {lengths} that are no lengths: {error}") from None
-
-
-def _check_ends(record: Record, lengths: str | None, name: str) -> None:
-    """Raise LodError where lengths describe themselves, directly or in a circle."""
-    above = set()
-    while lengths is not None:
-        if lengths in above:
-            raise LodError(f"{name} returned a record in which {lengths} are above themselves")
-        above.add(lengths)
-        lengths = record.parents[lengths]

@@ -16,9 +16,8 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.run.stats import Stats
 from seqflow.net import Net
 from seqflow.output.file_writer import KIND_OF_SUFFIX
-from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.quarantine import REASON_FIELDS, Quarantine
-from seqflow.printable import printable_line
+from seqflow.output.output_file import OutputFile
+from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
 from seqflow.record import BadRow, Record
 from seqflow.record.run_ends import take_table
 
@@ -95,24 +94,7 @@ class Rejected:
 
     def table(self) -> pa.Table:
         """The rows as a quarantine file has them, with a column that says why."""
-        import pyarrow as pa
-
-        rows, bad = self.read(), self.bad
-        reasons = pa.StructArray.from_arrays(
-            [
-                pa.array([printable_line(self.block.origin)] * len(bad), pa.string()),
-                pa.array([self.block.index] * len(bad), pa.int64()),
-                pa.array(self.numbers, pa.int64()),
-                pa.array([row.column for row in bad], pa.string()),
-                pa.array([row.reason for row in bad], pa.string()),
-                pa.array([row.line for row in bad], pa.large_binary()),
-            ],
-            names=[*REASON_FIELDS, "line"],
-        )
-        name = "bad"
-        while name in rows.schema.names:
-            name += "_"
-        return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
+        return with_reasons(self.read(), self.bad, self.block.origin, self.block.index, self.numbers)
 
     def error(self) -> ProviderError:
         """The error for the first of them, where bad rows are errors."""
@@ -138,9 +120,9 @@ def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
 
 
 class BadRowHandler:
-    """Takes the bad rows of one run, and writes them where the policy says so.
+    """Takes the bad rows of one run, and writes them to a file where the policy says so.
 
-    A run that goes on after an earlier one gives the `pieces` that are committed.
+    A run that goes on after an earlier one gives the `pieces` of the file that are committed.
     """
 
     def __init__(
@@ -148,10 +130,10 @@ class BadRowHandler:
     ) -> None:
         self.first = ""
         """What is wrong with the first bad row."""
-        path = None if policy.path is None else Path(policy.path).expanduser()
-        self._file = None if path is None else Quarantine(path, files, pieces)
+        self.file: Quarantine | NoQuarantine = NoQuarantine()
         self._write: Callable[[Rejected], None] | None = None
-        if (file := self._file) is not None:
+        if policy.path is not None:
+            self.file = file = Quarantine(Path(policy.path).expanduser(), files, pieces)
             self._write = lambda rejected: file.write(rejected.table())
 
     @classmethod
@@ -160,6 +142,13 @@ class BadRowHandler:
         handler = cls(BadRows("skip"))
         handler._write = write
         return handler
+
+    def again(self, piece: OutputFile | None) -> BadRowHandler:
+        """A handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
+        if piece is None or isinstance(self.file, NoQuarantine):
+            return BadRowHandler.of_piece(None)
+        self.file.write_again(piece)
+        return BadRowHandler.of_piece(self._write)
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
@@ -174,62 +163,6 @@ class BadRowHandler:
                 "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
             )
 
-    # The quarantine file, where there is one
-
-    def attempts_folder(self, run: str) -> Path | None:
-        """A new folder in which other processes write pieces of the quarantine file."""
-        return None if self._file is None else self._file.attempts_folder(run)
-
-    def damaged(self, joined: Any) -> list[OutputFile]:
-        """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""
-        return [] if self._file is None else self._file.damaged(joined)
-
-    def again(self, piece: OutputFile | None) -> BadRowHandler:
-        """A handler of rows that are counted already; up to the next `commit` it writes those of a damaged piece."""
-        if piece is None or self._file is None:
-            return BadRowHandler.of_piece(None)
-        self._file.write_again(piece)
-        return BadRowHandler.of_piece(self._write)
-
-    def commit(self, batches: Batches | None = None) -> None:
-        """Finish what is written so far as a piece of the quarantine file."""
-        if self._file is not None:
-            self._file.commit(batches)
-
-    def adopt(self, piece: OutputFile, batches: Batches) -> None:
-        """Take a finished piece of the quarantine file from where another process has written it."""
-        assert self._file is not None
-        self._file.adopt(piece, batches)
-
-    @property
-    def num_pieces(self) -> int:
-        """The committed pieces of the quarantine file."""
-        return 0 if self._file is None else self._file.num_pieces
-
-    def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
-        """The entries of the committed pieces of the quarantine file, or of some of them."""
-        return [] if self._file is None else self._file.pieces(first, stop)
-
-    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
-        """Make the quarantine file of its pieces. What it will be is told to `note` before."""
-        if self._file is not None:
-            self._file.install(note)
-
-    def publish(self) -> None:
-        """Add the bad rows of windows that have ended to the quarantine file."""
-        if self._file is not None:
-            self._file.publish()
-
-    def close(self, *, finished: bool) -> None:
-        """End an epoch, which is finished or left early: what was seen is in the quarantine file."""
-        if self._file is not None:
-            self._file.close(finished=finished)
-
-    def leave(self) -> None:
-        """End the run with what was committed; another may go on."""
-        if self._file is not None:
-            self._file.leave()
-
 
 _NAME = re.compile(r"[^\W\d][\w.]*")
 
@@ -240,9 +173,10 @@ class Required:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = tuple(texts)
         self._nets = [
-            None if _NAME.fullmatch(text) else Net(f"required = {text}\nreturn required") for text in texts
+            Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
+            for text in texts
         ]
-        """What computes each; None for a column of truth values."""
+        """What computes each, as its only output."""
 
     def check(self, record: Record) -> None:
         """OpError for a condition that is not one truth value a row of records like this one."""
@@ -255,8 +189,7 @@ class Required:
         found = []
         for text, net in zip(self.texts, self._nets, strict=True):
             fulfilled = self._fulfilled(text, net, record)
-            inputs = [text] if net is None else net.inputs
-            column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in inputs))
+            column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in net.inputs))
             found += [
                 BadRow(row, column, f"require: {text} is false")
                 for row in np.flatnonzero(left & ~fulfilled).tolist()
@@ -264,10 +197,10 @@ class Required:
             left &= fulfilled
         return sorted(found)
 
-    def _fulfilled(self, text: str, net: Net | None, record: Record) -> Array:
+    def _fulfilled(self, text: str, net: Net, record: Record) -> Array:
         """bool[num_rows]: for which rows a condition is true."""
         try:
-            found = record[text] if net is None else executor.run(net, record)["required"]
+            found = executor.run(net, record)[net.outputs()[0]]
         except SeqflowError as error:
             error.add_note(f"in require = {text!r}")
             raise

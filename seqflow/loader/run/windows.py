@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow import executor
 from seqflow.loader.plans.plan import WindowBatches
@@ -37,9 +37,6 @@ from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
 from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,30 +177,27 @@ class WindowMaker:
             return
         reseed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE, numbers=one.random_key)
 
-        def run(start: int, stop: int) -> tuple[Record, Record]:
+        def run(start: int, stop: int) -> Record:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
-            return rows, one_row_space(apply(prepare, rows, reseed))
+            return apply(prepare, rows, reseed)
 
-        def alone(start: int, stop: int) -> Record:
-            return apply(prepare, slice_rows(record, start, stop), reseed)
-
-        def is_caught(error: Exception) -> bool:
-            return self.recipe.keeps_going and blames_rows(error)
-
+        found = by_halves(
+            lambda start, stop: one_row_space(run(start, stop)),
+            0, record.num_rows, lambda error: self.recipe.keeps_going and blames_rows(error),
+        )  # fmt: skip
         try:
-            for rows, result in by_halves(run, 0, record.num_rows, is_caught):
+            for rows, result in found:
                 if isinstance(result, Exception):
                     refused = slice_rows(record, rows.start, rows.stop)
                     bad = [refused_row(0, refused, result)]
                     self._reject(ledger, Rejected.of(to_arrow(refused), bad, numbers[rows], one.block))
                 else:
-                    taken, made = result
-                    ledger.rows_left += made.num_rows - taken.num_rows
-                    keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, taken)
-                    yield made, numbers[rows] if keeps else None
+                    ledger.rows_left += result.num_rows - (rows.stop - rows.start)
+                    keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, record)
+                    yield result, numbers[rows] if keeps else None
         except ROW_ERRORS as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
-            row = first_failing(alone, record.num_rows, error) if is_net else None
+            row = first_failing(run, record.num_rows, error) if is_net else None
             of_row = "" if row is None else f", row {numbers[row]}"
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
@@ -271,26 +265,20 @@ class WindowMaker:
         for at in np.unique(places).tolist():
             of, start = ranges[at], int(ends[at]) - ranges[at].rows
             inside = tuple(one for one, place in zip(bad, places, strict=True) if place == at)
-            if of.numbers is None:
-                read = partial(self._null_rows, len(inside))
-                yield Rejected(inside, (None,) * len(inside), of.block, read)
-            else:
-                numbers = [int(of.numbers[one.row - start]) for one in inside]
-                yield Rejected(inside, tuple(numbers), of.block, partial(self._read_again, of.block, numbers))
+            numbers = None if of.numbers is None else [int(of.numbers[one.row - start]) for one in inside]
+            read = partial(self._read_again, of.block, numbers, len(inside))
+            yield Rejected(inside, tuple(numbers or [None] * len(inside)), of.block, read)
 
-    def _read_again(self, block: Block, numbers: Sequence[int]) -> pa.Table:
-        """Rows of a block by their numbers."""
+    def _read_again(self, block: Block, numbers: Sequence[int] | None, count: int) -> pa.Table:
+        """So many rows of a block by their numbers; nulls without them."""
         source, of_all = self.recipe.source.unfiltered(block)
+        if numbers is None:
+            schema = source.schema
+            chosen = schema if self.recipe.columns is None else select_schema(schema, self.recipe.columns)
+            return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
         rows = range(min(numbers), max(numbers) + 1) if self.recipe.is_sliced(of_all) else None
         table = source.read(of_all, self.recipe.columns, bad_rows=[], rows=rows)
         return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))
-
-    def _null_rows(self, count: int) -> pa.Table:
-        import pyarrow as pa
-
-        schema = self.recipe.source.schema
-        chosen = schema if self.recipe.columns is None else select_schema(schema, self.recipe.columns)
-        return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
 
     def net_of(self, window: int, number: int, epoch: int) -> Callable[[Record], Record]:
         """`net`, as it runs on batch `number` of a window."""
