@@ -12,7 +12,7 @@ from seqflow.job.counts import add_counts, counts_in, counts_of
 from seqflow.job.job import Job
 from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
-from seqflow.loader import Loader, Stats
+from seqflow.loader import BadRows, Loader, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts, PlannedPart
@@ -62,7 +62,7 @@ class JobRun:
         self.counts, self._is_sealed = counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
-        policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
+        policy = self._job.bad_rows if self._keeps_bad_rows else BadRows("skip")
         self._handler = BadRowHandler(policy, self._loader.source.files, pieces=pieces or ())
         self._bad_rows = self._handler.file
         self.damaged = self._output.resume(record)

@@ -201,8 +201,8 @@ class PartMaker:
             with make_part(
                 self._loader,
                 part,
-                BadRowHandler.of_piece(
-                    None if piece is None else lambda rejected: piece.write(rejected.table())
+                BadRowHandler(
+                    write=None if piece is None else lambda rejected: piece.write(rejected.table())
                 ),
                 stats,
                 source=provider,

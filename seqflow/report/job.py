@@ -73,7 +73,7 @@ class _Sample(NamedTuple):
 def _taken(loader: Loader) -> _Sample:
     """The first batches of an epoch, with the bad rows of their windows. Nothing is written."""
     stats, bad, first = Stats(), BadRowList(), None
-    with closing(loader.batches(BadRowHandler.of_piece(bad.write), stats)) as batches:
+    with closing(loader.batches(BadRowHandler(write=bad.write), stats)) as batches:
         for batch in batches:
             first = batch if first is None else first
             if stats.batches >= (_BATCHES if loader.at_window_end else _MOST_BATCHES):

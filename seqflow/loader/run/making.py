@@ -48,16 +48,12 @@ class FailedBatch:
     count: int
     """How many rows, or pieces of packed rows, it is made of."""
 
-    def first_failing(self, error: Exception) -> int | None:
-        """The first row or piece that fails alone; None where no single one is the cause."""
-        return first_failing(self._run, self.count, error)
-
     def accepted(self, error: Exception, lengths: str | None) -> Accepted | None:
         """The batch without all rows or pieces that fail alone; None where that is no cure.
 
         `lengths` are those that batches are planned on.
         """
-        found = by_halves(self._run, 0, self.count, failed=error)
+        found = by_halves(self.run, 0, self.count, failed=error)
         failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
         if not failing or (len(failing) == self.count and self._fails_empty()):
             return None
@@ -73,12 +69,13 @@ class FailedBatch:
         refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
         return Accepted(self._size(part, lengths), batch, tuple(refused))
 
-    def _run(self, start: int, stop: int) -> Record:
+    def run(self, start: int, stop: int) -> Record:
+        """Run the net on some of its rows or pieces alone."""
         return self.net(self.batches.part(self.number, np.arange(start, stop)))
 
     def _fails_empty(self) -> bool:
         try:
-            self._run(0, 0)
+            self.run(0, 0)
         except Exception:
             return True
         return False
@@ -251,14 +248,14 @@ class BatchMaker:
                     return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):
-                searched, row = True, failed.first_failing(error)
+                searched, row = True, first_failing(failed.run, count, error)
             error.add_note(printable(_place_of(turn, row, searched=searched)))
             raise
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
     """The place of a batch, or of one of the rows that it is made of, as text."""
-    ranges = [one for window in turn.windows for one in window.ranges]
+    ranges = [one for window in turn.windows for one in window.ledger.ranges]
     numbers = turn.batches.numbers(turn.number)
     if row is not None:
         return f"at {describe_rows(ranges, numbers[row : row + 1])}"

@@ -32,6 +32,10 @@ class WindowsAgain:
         return self._opened[address]
 
 
+AddLedger = Callable[[Ledger], None]
+"""Adds the ledger of a window to the counts of a run; it is closed then."""
+
+
 class WindowsInUse:
     """Windows in memory, read ahead; the ledger of each is closed with the first batch that is handed out of it.
 
@@ -40,17 +44,10 @@ class WindowsInUse:
     """
 
     def __init__(
-        self,
-        reader: WindowReader,
-        maker: WindowMaker,
-        streams: Sequence[Stream],
-        stats: Stats,
-        close: Callable[[Ledger], None],
-        *,
-        at_once: bool,
+        self, reader: WindowReader, streams: Sequence[Stream], stats: Stats, add: AddLedger, *, at_once: bool
     ) -> None:
-        self._reader, self._maker, self._streams, self._stats = reader, maker, streams, stats
-        self._close, self._at_once = close, at_once
+        self._reader, self._streams, self._stats = reader, streams, stats
+        self._add, self._at_once = add, at_once
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """The first window of a stream that is still needed when one is opened."""
         self._open: dict[WindowAddress, OpenWindow] = {}
@@ -84,8 +81,8 @@ class WindowsInUse:
 
     def pass_over(self, stream: int, positions: Iterable[int]) -> None:
         """Note windows that no batch opens, from what is known of them without reading; else they are read."""
-        for address in ((stream, position) for position in positions):
-            if address in self._seen:
+        for position in () if self._at_once else positions:
+            if (address := (stream, position)) in self._seen:
                 continue
             window = self._reader.layout.window(address)
             assert window is not None
@@ -93,7 +90,7 @@ class WindowsInUse:
                 assert window.num_rows is not None  # the stream was counted by them
                 ledger: Ledger | None = Ledger.of_source(window.num_rows, window.filtered)
             else:
-                ledger = self._maker.known(window)
+                ledger = self._reader.maker.known(window)
             if ledger is None:
                 self.get(address, wait=True)
             else:
@@ -114,7 +111,7 @@ class WindowsInUse:
     def close_until(self, stream: int, stop: int) -> None:
         """Close the ledgers of the windows of a stream before a position."""
         for one in sorted(one for one in self.unclosed if one[0] == stream and one[1] < stop):
-            self._close(self.unclosed.pop(one))
+            self._add(self.unclosed.pop(one))
 
     @staticmethod
     def _check(stream: Stream, address: WindowAddress, batches: int) -> None:
@@ -135,7 +132,7 @@ class WindowsInUse:
         ):  # rows that its own plan would drop may be in a batch of two windows
             move(ledger, stream.dropped_of(address[1]) - ledger.dropped, "rows_left", "dropped")
         if self._at_once:
-            self._close(ledger)
+            self._add(ledger)
         else:
             self.unclosed[address] = ledger
 

@@ -81,7 +81,6 @@ class Pipeline:
             )
         self._identities: dict[str, Any] = {}
         """Those of `prepare` and `net`, once they were asked for."""
-        self._required = Required(recipe.require)
         self._data: dict[str, Any] | None = None
         self._files: list[list[Any]] | None = None
         self._counts_rows: bool | None = None
@@ -161,8 +160,8 @@ class Pipeline:
         """
         self.look_at_functions()
         self._check_steps(start)
-        if self._required.texts and not self._has_function:
-            self._required.check(empty_rows(self.recipe))
+        if self.recipe.require and not self._has_function:
+            Required(self.recipe.require).bad_rows(empty_rows(self.recipe))
         layout, table = self.table(start.epoch)
         self._check_counts(table)
         if parts is not None:
@@ -224,7 +223,7 @@ class Pipeline:
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
     ) -> list[Trace]:
         """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        handler = BadRowHandler(self.bad_rows.uncounted())
+        handler = BadRowHandler()
         with closing(Workers(0)) as workers:
             run = self.run(self.beginning(epoch), workers, handler, Stats(), traced=True)
             turn = turn_at(run.turns, number, wait=True)
@@ -285,7 +284,7 @@ class Pipeline:
 
     def batch_at(self, number: int, epoch: int) -> Record:
         """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
-        handler = BadRowHandler(self.bad_rows.uncounted())
+        handler = BadRowHandler()
         with closing(Workers(0)) as workers:
             iteration = self.iterate(self.beginning(epoch), workers, [handler], Stats(), iter([number]))
             for batch in iteration:

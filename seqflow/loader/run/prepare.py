@@ -59,8 +59,6 @@ def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
         together = len(inside) == inside[-1] - inside[0] + 1
         pieces = [(inside[0], inside[-1] + 1)] if together else [(row, row + 1) for row in inside]
         found += [ranges[at].part(int(low), int(high)) for low, high in pieces]
-        if len(found) > _SHOWN and ranges[at].numbers is not None and not together:
-            break
     found = list(dict.fromkeys(found))
     more = len(found) - _SHOWN
     return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

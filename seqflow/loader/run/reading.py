@@ -118,7 +118,7 @@ class WindowReader:
         layout: Layout,
         upcoming: Iterator[WindowAddress],
     ) -> None:
-        self._maker, self._epoch, self._workers = maker, epoch, workers
+        self.maker, self._epoch, self._workers = maker, epoch, workers
         self.layout, self._upcoming, self._limit = layout, upcoming, maker.recipe.memory
         self._next: WindowAddress | None = None
         self._growth = 1.0 if maker.recipe.prepare is None else None
@@ -211,7 +211,7 @@ class WindowReader:
         return int(window.nbytes * (self._growth or 1.0))
 
     def _begin(self, address: WindowAddress, window: Window) -> None:
-        opening = WindowOpening(window, self._maker, self._epoch, self._workers)
+        opening = WindowOpening(window, self.maker, self._epoch, self._workers)
         opening.estimate = self._estimate(window)
         self.bytes_in_flight += opening.estimate
         self._openings[address] = opening

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from seqflow.loader.run.prepare import RowNumbers
     from seqflow.providers import Block
 
-Policy = Literal["raise", "skip", "quarantine"]
-
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
@@ -41,7 +39,7 @@ class BadRows:
     (`bad.source0.parquet`).
     """
 
-    policy: Policy = "raise"
+    policy: Literal["raise", "skip", "quarantine"] = "raise"
     path: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -61,10 +59,6 @@ class BadRows:
             return self
         path = Path(self.path)
         return replace(self, path=path.with_name(".".join([path.stem, *marks]) + path.suffix))
-
-    def uncounted(self) -> BadRows:
-        """The policy for rows that are read a second time: they are not written again."""
-        return self if self.policy == "raise" else BadRows("skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,29 +120,28 @@ class BadRowHandler:
     """
 
     def __init__(
-        self, policy: BadRows, files: Sequence[str] = (), *, pieces: Sequence[Mapping[str, Any]] = ()
+        self,
+        policy: BadRows = BadRows("skip"),
+        files: Sequence[str] = (),
+        *,
+        pieces: Sequence[Mapping[str, Any]] = (),
+        write: Callable[[Rejected], None] | None = None,
     ) -> None:
         self.first = ""
         """What is wrong with the first bad row."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
-        self._write: Callable[[Rejected], None] | None = None
+        self._write = write
+        """Takes the bad rows: the file, or another that was given; None where they are only counted."""
         if policy.path is not None:
             self.file = file = Quarantine(Path(policy.path).expanduser(), files, pieces)
             self._write = lambda rejected: file.write(rejected.table())
 
-    @classmethod
-    def of_piece(cls, write: Callable[[Rejected], None] | None) -> BadRowHandler:
-        """A handler that gives the bad rows of one part to `write`, where there is one."""
-        handler = cls(BadRows("skip"))
-        handler._write = write
-        return handler
-
     def again(self, piece: OutputFile | None) -> BadRowHandler:
         """A handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
         if piece is None or isinstance(self.file, NoQuarantine):
-            return BadRowHandler.of_piece(None)
+            return BadRowHandler()
         self.file.write_again(piece)
-        return BadRowHandler.of_piece(self._write)
+        return BadRowHandler(write=self._write)
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
@@ -178,13 +171,11 @@ class Required:
         ]
         """What computes each, as its only output."""
 
-    def check(self, record: Record) -> None:
-        """OpError for a condition that is not one truth value a row of records like this one."""
-        for text, net in zip(self.texts, self._nets, strict=True):
-            self._fulfilled(text, net, record)
-
     def bad_rows(self, record: Record) -> list[BadRow]:
-        """The rows for which a condition is false: the first that is."""
+        """The rows for which a condition is false: the first that is.
+
+        OpError for a condition that is not one truth value a row.
+        """
         left = np.ones(record.num_rows, np.bool_)
         found = []
         for text, net in zip(self.texts, self._nets, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from seqflow.loader.epoch.deal import upcoming
-from seqflow.loader.epoch.table import Row, Stream, Table
+from seqflow.loader.epoch.table import Stream, Table
 from seqflow.loader.run.ledger import Ledger, add_columns, move
 from seqflow.loader.run.making import BatchMaker, Made
 from seqflow.loader.run.opened import WindowsInUse
@@ -45,11 +45,8 @@ class SourceRun:
         first = epoch.deal.first(epoch.first_index)
         reach = None if epoch.steps is None else self._reach
         ahead = upcoming(epoch.table, first, epoch.deal, epoch.skips, reach)
-        self._windows_maker = maker
         self.reader = WindowReader(maker, epoch.start.epoch, workers, epoch.layout, ahead)
-        self._windows = WindowsInUse(
-            self.reader, maker, epoch.table.streams, stats, self._close, at_once=at_once
-        )
+        self._windows = WindowsInUse(self.reader, epoch.table.streams, stats, self._add, at_once=at_once)
         self.turns = RowTurns(epoch, maker, self._windows, epoch.table, stats)
         self._windows.first_needed = self.turns.first_needed
         self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
@@ -91,7 +88,7 @@ class SourceRun:
         if not turn.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
-            self._pass_over(stream, row)
+            self._windows.pass_over(row.stream, stream.without_batches(row))
         first, last = (row.window, row.window) if turn.pool is None else (turn.pool.first, turn.pool.last)
         if self._windows.unclosed:
             self._windows.close_until(row.stream, stream.next_window(last))
@@ -108,12 +105,7 @@ class SourceRun:
             self._note_window(stream, row.window if turn.at_end else first)
         return is_last
 
-    def _pass_over(self, stream: Stream, row: Row) -> None:
-        """Note the windows without batches that go with a row, so that they count with it."""
-        if not self._at_once and (positions := stream.without_batches(row)):
-            self._windows.pass_over(row.stream, positions)
-
-    def _close(self, ledger: Ledger) -> None:
+    def _add(self, ledger: Ledger) -> None:
         """Add the ledger of a window to the counts, and keep its bad rows."""
         add_columns(self._stats, ledger)
         self._stats.bad_rows += ledger.bad_rows
@@ -137,7 +129,7 @@ class SourceRun:
         for number in [number for number in self._refused if number not in but]:
             ledger = self._refused.pop(number)
             bad = [ledger.refused.pop(row) for row in sorted(ledger.refused)]
-            for rejected in self._windows_maker.rejected(bad, ledger.ranges):
+            for rejected in self.reader.maker.rejected(bad, ledger.ranges):
                 move(self._stats, rejected.count, "rows", "bad_rows")
                 self._handler.add(rejected)
 
@@ -157,7 +149,12 @@ class SourceRun:
         """Count what no batch was made of, of all windows, or of those of the part that ends."""
         streams, deal = self.table.streams, self.epoch.deal
         if of_rank is not None:
-            self._count_passed(of_rank)
+            dropped = of_rank.dropped()
+            move(self._stats, of_rank.rows_passed, "rows_left", "skipped")
+            if dropped is not None:
+                move(self._stats, dropped.size.begun, "rows_left", "dropped")
+                row = dropped.row
+                self._windows.pass_over(row.stream, streams[row.stream].without_batches(row))
             for number in range(deal.first(0) + deal.rank, len(streams), deal.stride):
                 self._windows.pass_over(number, streams[number].without_batches(None))
         for number, stream in enumerate(streams):
@@ -174,11 +171,3 @@ class SourceRun:
         if not stream.counted:
             self._note_window(stream, stop - 1)
         return True
-
-    def _count_passed(self, of_rank: TurnsOfRank) -> None:
-        """Count the rows of what is skipped after the last batch, and of the last round that is dropped."""
-        dropped = of_rank.dropped()
-        move(self._stats, of_rank.rows_passed, "rows_left", "skipped")
-        if dropped is not None:
-            move(self._stats, dropped.size.begun, "rows_left", "dropped")
-            self._pass_over(self.table.streams[dropped.row.stream], dropped.row)

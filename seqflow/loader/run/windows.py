@@ -59,11 +59,6 @@ class OpenWindow:
     lengths: str | None
     """The lengths that its batches are planned on."""
 
-    @property
-    def ranges(self) -> tuple[RowRange, ...]:
-        """Where the rows of each record come from."""
-        return self.ledger.ranges
-
 
 @dataclass(slots=True)
 class KeptWindow:
@@ -113,15 +108,12 @@ class WindowMaker:
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Read a slice of a block and apply `prepare`, or take what is kept of it."""
-        kept = None if self.kept is None else self.kept.slices
-        found = None if kept is None else kept.get(one.key)
-        if found is None:
-            found = self._read(one, epoch)
-            if kept is not None:
-                kept[one.key] = found
+        kept = {} if self.kept is None else self.kept.slices
+        if one.key not in kept:
+            kept[one.key] = self._read(one, epoch)
         if self.measured is not None:
-            self.measured.add(self.recipe, one.key, found.records)
-        return found
+            self.measured.add(self.recipe, one.key, kept[one.key].records)
+        return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Its tensors are read-only, since batches may share their memory."""
