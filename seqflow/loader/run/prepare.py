@@ -48,14 +48,19 @@ class RowRange:
         return f"{place}, row {first}" if stop - start == 1 else f"{place}, rows {first} to {last}"
 
 
+def places_in(sizes: Sequence[int], rows: Sequence[int] | Array) -> tuple[Array, Array]:
+    """int64 twice: which of consecutive ranges of these sizes each row lies in, and its place there."""
+    ends = np.cumsum(sizes)
+    found = np.searchsorted(ends, rows, side="right")
+    return found, rows - (ends - sizes)[found]
+
+
 def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
     """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
-    ends = np.cumsum([one.rows for one in ranges])
-    numbers = np.unique(rows)
     found: list[str] = []
-    for at in np.unique(np.searchsorted(ends, numbers, side="right")).tolist():
-        start = int(ends[at]) - ranges[at].rows
-        inside = numbers[(numbers >= start) & (numbers < ends[at])] - start
+    of, places = places_in([one.rows for one in ranges], np.unique(rows))
+    for at in np.unique(of).tolist():
+        inside = places[of == at]
         together = len(inside) == inside[-1] - inside[0] + 1
         pieces = [(inside[0], inside[-1] + 1)] if together else [(row, row + 1) for row in inside]
         found += [ranges[at].part(int(low), int(high)) for low, high in pieces]

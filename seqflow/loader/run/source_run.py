@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
 from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.table import Stream, Table
 from seqflow.loader.run.ledger import Ledger, add_columns, move
 from seqflow.loader.run.making import BatchMaker, Made
 from seqflow.loader.run.opened import WindowsInUse
+from seqflow.loader.run.prepare import places_in
 from seqflow.loader.run.reading import WindowReader
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
@@ -114,10 +113,9 @@ class SourceRun:
 
     def _refuse(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
         """Note rows that `net` refuses, counted over windows in turn. One that is cut into pieces counts once."""
-        ends = np.cumsum([one.rows.source.num_rows for one in windows])
-        for bad in refused:
-            at = int(np.searchsorted(ends, bad.row, side="right"))
-            row = bad.row - (int(ends[at - 1]) if at else 0)
+        sizes = [one.rows.source.num_rows for one in windows]
+        found, rows = places_in(sizes, [bad.row for bad in refused])
+        for bad, at, row in zip(refused, found.tolist(), rows.tolist(), strict=True):
             ledger = self._refused[windows[at].window.number] = windows[at].ledger
             ledger.refused.setdefault(row, bad._replace(row=row))
 

@@ -23,6 +23,7 @@ from seqflow.loader.run.prepare import (
     by_halves,
     first_failing,
     one_row_space,
+    places_in,
 )
 from seqflow.loader.run.rejects import Rejected, Required, good_rows, refused_row
 from seqflow.loader.schedule.index import LengthsIndex, Measured
@@ -142,10 +143,10 @@ class WindowMaker:
         )
         record, bad = convert(table, fill=recipe.fill, valid=recipe.valid)
         ledger = Ledger.of_source(table.num_rows, filtered)
-        if not bad and not unreadable:
-            return record, numbers, ledger
         known = {row.row for row in unreadable}  # which are null in all columns
         bad = [*unreadable, *(row for row in bad if row.row not in known)]
+        if not bad:
+            return record, numbers, ledger
         self._reject(ledger, Rejected.of(table, bad, numbers, one.block))
         good = good_rows(table.num_rows, bad)
         return take_rows(record, good), np.asarray(numbers)[good], ledger
@@ -252,14 +253,13 @@ class WindowMaker:
         They can be read again, since what `prepare` made of them has other columns. Where it made new rows, there are
         nulls in their place.
         """
-        ends = np.cumsum([one.rows for one in ranges])
-        places = np.searchsorted(ends, [one.row for one in bad], side="right")
-        for at in np.unique(places).tolist():
-            of, start = ranges[at], int(ends[at]) - ranges[at].rows
-            inside = tuple(one for one, place in zip(bad, places, strict=True) if place == at)
-            numbers = None if of.numbers is None else [int(of.numbers[one.row - start]) for one in inside]
+        found, rows = places_in([one.rows for one in ranges], [one.row for one in bad])
+        for at in np.unique(found).tolist():
+            of, inside = ranges[at], np.flatnonzero(found == at).tolist()
+            numbers = None if of.numbers is None else [int(of.numbers[rows[one]]) for one in inside]
             read = partial(self._read_again, of.block, numbers, len(inside))
-            yield Rejected(inside, tuple(numbers or [None] * len(inside)), of.block, read)
+            refused = tuple(bad[one] for one in inside)
+            yield Rejected(refused, tuple(numbers or [None] * len(inside)), of.block, read)
 
     def _read_again(self, block: Block, numbers: Sequence[int] | None, count: int) -> pa.Table:
         """So many rows of a block by their numbers; nulls without them."""
