@@ -154,9 +154,8 @@ class Stream:
             return ()
         if row is None:
             return range(self.start, self.stop) if self.planned == self.start_batch else ()
-        before = range(self.start, row.window) if row.place == self.firsts[self.start] else ()
         after = range(row.window + 1, self.next_window(row.window)) if self.is_last(row) else ()
-        return [*before, *after]
+        return [*range(self.start, row.window), *after] if row.place == self.firsts[self.start] else after
 
     def windows_of(self, places: Array) -> tuple[Array, Array]:
         """int64 twice: the first and the last window that each of some counted batches is made of."""

@@ -87,7 +87,8 @@ class SourceRun:
         if not turn.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
-            self._windows.pass_over(row.stream, stream.without_batches(row))
+            if passed_over := stream.without_batches(row):
+                self._windows.pass_over(row.stream, passed_over)
         first, last = (row.window, row.window) if turn.pool is None else (turn.pool.first, turn.pool.last)
         if self._windows.unclosed:
             self._windows.close_until(row.stream, stream.next_window(last))
