@@ -12,9 +12,9 @@ from seqflow.job.counts import add_counts, counts_in, counts_of
 from seqflow.job.job import Job
 from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
-from seqflow.loader import Loader, Stats
+from seqflow.loader import BadRows, Loader, Stats
 from seqflow.loader.parts import make_parts
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts, PlannedPart
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
@@ -52,7 +52,8 @@ class JobRun:
     def _begin(self) -> None:
         """Discard what an earlier run has committed."""
         self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
-        self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._handler = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._bad_rows = self._handler.file
         self._state = self._loader.state_dict()
         self._output.begin()
 
@@ -61,10 +62,9 @@ class JobRun:
         self.counts, self._is_sealed = counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
-        policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
-        self._bad_rows = BadRowHandler(
-            policy, self._loader.source.files, count=self.counts["bad_rows"], pieces=pieces or ()
-        )
+        policy = self._job.bad_rows if self._keeps_bad_rows else BadRows("skip")
+        self._handler = BadRowHandler(policy, self._loader.source.files, pieces=pieces or ())
+        self._bad_rows = self._handler.file
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
         if not is_repairable([*self.damaged, *self._damaged_pieces], record):
@@ -84,7 +84,7 @@ class JobRun:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
                 repair_output(
-                    self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces, self._plan
+                    self._loader, self._output, self._handler, self.damaged, self._damaged_pieces, self._plan
                 )
                 self._loader.load_state_dict(self._state)
                 is_sealed = False
@@ -118,7 +118,7 @@ class JobRun:
         """Make all parts in this process; returns the place where the last one that is not full begins."""
         loader, output = self._loader, self._output
         start = place_of(self._state, self._part)
-        with closing(make_parts(loader, self._plan(), self._part, self._bad_rows, stats)) as parts:
+        with closing(make_parts(loader, self._plan(), self._part, self._handler, stats)) as parts:
             for part in parts:
                 for batch in part:
                     output.write(batch)

@@ -19,13 +19,13 @@ from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_part, plan_parts
-from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.quarantine import QuarantinePiece
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
 from seqflow.output import OutputFile
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
+from seqflow.output.quarantine import QuarantinePiece
 from seqflow.providers import Provider
 from seqflow.record import Record
 
@@ -201,7 +201,9 @@ class PartMaker:
             with make_part(
                 self._loader,
                 part,
-                BadRowHandler.of_piece(piece),
+                BadRowHandler(
+                    write=None if piece is None else lambda rejected: piece.write(rejected.table())
+                ),
                 stats,
                 source=provider,
                 measured=None if self._worker.lengths is None else measured,

@@ -20,7 +20,7 @@ from seqflow.errors import JobError, NetError, OpError, ProviderOptionError, nea
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
-from seqflow.loader.run.required import texts_of_required
+from seqflow.loader.run.rejects import texts_of_required
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of

@@ -9,7 +9,7 @@ from typing import Any
 from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_parts
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.target import Target
@@ -61,7 +61,7 @@ def repair_output(
             for _ in records:
                 pass
         if piece is not None:
-            bad_rows.commit(batches)
+            bad_rows.file.commit(batches)
 
 
 def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:

@@ -19,7 +19,7 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 
 
@@ -119,7 +119,8 @@ def _write_output(
         if earlier.is_complete:
             damaged = check_complete(target, record, resume=options["resume"])
             if not damaged:
-                BadRowHandler(job.bad_rows, loader.source.files).leave()  # removes what a killed run has left
+                # removes what a killed run has left
+                BadRowHandler(job.bad_rows, loader.source.files).file.leave()
                 return _Result(
                     output.found(record),
                     counts_in(record),

@@ -10,7 +10,7 @@ from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.token_budget import TokenBudget
-from seqflow.loader.run.bad_rows import BadRows
+from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.ranks import Ranks

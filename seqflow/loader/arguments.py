@@ -12,7 +12,7 @@ from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, neares
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.token_budget import TokenBudget
 from seqflow.loader.plans.totals import Totals
-from seqflow.loader.run.bad_rows import BadRows
+from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.index import index_beside
 from seqflow.loader.schedule.ranks import Ranks, Tail

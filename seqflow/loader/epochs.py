@@ -9,9 +9,9 @@ from typing import Any
 
 from seqflow.arguments import checked
 from seqflow.errors import OpError
-from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace
 from seqflow.loader.run.workers import Workers
@@ -110,7 +110,7 @@ class EpochBatches:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
                     for handler in handlers:
-                        handler.publish()
+                        handler.file.publish()
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
@@ -118,7 +118,7 @@ class EpochBatches:
                 handler.check(stats)
         finally:
             for handler in handlers:
-                handler.close(finished=finished)
+                handler.file.close(finished=finished)
 
     def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:

@@ -31,9 +31,8 @@ from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan, batch_plan
 from seqflow.loader.plans.totals import totals_of
-from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.required import texts_of_required
+from seqflow.loader.run.rejects import BadRowHandler, BadRows, texts_of_required
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Prefetch, byte_count

@@ -11,8 +11,8 @@ from itertools import count
 from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.plans.rows import Rows
-from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import Iteration
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.turns import EpochPlan

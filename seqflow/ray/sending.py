@@ -19,7 +19,7 @@ from seqflow.job.opening import import_job_modules, open_loader
 from seqflow.job.part_tasks import PartTask, absolute
 from seqflow.loader import BadRows, Loader, Stats
 from seqflow.loader.parts import loader_for_workers, make_part
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.recipe import Stamps
 from seqflow.net import Net
 from seqflow.output.attempt_folders import new_name

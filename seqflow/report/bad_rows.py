@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from seqflow.loader.run.rejected import REASON_FIELDS, Rejected
+from seqflow.loader.run.rejects import Rejected
 from seqflow.report.page import paragraph, table
 
 _SHOWN = 10
@@ -41,7 +41,7 @@ class BadRowList:
 
     def parts(self) -> Iterator[str]:
         """A table of the first; what `prepare` made of other rows has no number."""
-        yield table(REASON_FIELDS, self.first, stacks=True)
+        yield table(Place._fields, self.first, stacks=True)
         left = self.count - len({place[:3] for place in self.first})
         if left > 0:
             yield paragraph(f"… and {left:,} more.")

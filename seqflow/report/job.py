@@ -7,8 +7,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from seqflow import executor
 from seqflow.byte_sizes import format_bytes
 from seqflow.executor import Profile
@@ -18,9 +16,8 @@ from seqflow.job.inference import infer
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
-from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
-from seqflow.loader.run.provenance import blames_rows, by_halves
-from seqflow.loader.run.rejected import keep_rows
+from seqflow.loader.run.prepare import blames_rows, by_halves
+from seqflow.loader.run.rejects import BadRowHandler, BadRows, good_rows
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.window_costs import window_tokens
 from seqflow.loader.run.windows import OpenWindow
@@ -76,7 +73,7 @@ class _Sample(NamedTuple):
 def _taken(loader: Loader) -> _Sample:
     """The first batches of an epoch, with the bad rows of their windows. Nothing is written."""
     stats, bad, first = Stats(), BadRowList(), None
-    with closing(loader.batches(BadRowHandler.of_piece(bad), stats)) as batches:
+    with closing(loader.batches(BadRowHandler(write=bad.write), stats)) as batches:
         for batch in batches:
             first = batch if first is None else first
             if stats.batches >= (_BATCHES if loader.at_window_end else _MOST_BATCHES):
@@ -122,7 +119,7 @@ def _prepare_costs(loader: Loader) -> Iterator[str]:
     unreadable: list[BadRow] = []
     table_of_block = recipe.source.read(block, recipe.columns, bad_rows=unreadable)
     record, bad = convert(table_of_block, fill=recipe.fill, valid=recipe.valid)
-    rows = take_rows(record, np.flatnonzero(keep_rows(record.num_rows, [*unreadable, *bad])))
+    rows = take_rows(record, good_rows(record.num_rows, [*unreadable, *bad]))
     parts = by_halves(
         lambda start, stop: executor.run(net, slice_rows(rows, start, stop), profile),
         0, rows.num_rows, blames_rows,

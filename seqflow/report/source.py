@@ -14,13 +14,13 @@ from seqflow.drawing.bars import Bar
 from seqflow.errors import LodError, OpError, ProviderError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.packing import plan_packing
-from seqflow.loader.run.rejected import REASON_FIELDS, Rejected, keep_rows
+from seqflow.loader.run.rejects import Rejected, good_rows
 from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
-from seqflow.report.bad_rows import BadRowList
+from seqflow.report.bad_rows import BadRowList, Place
 from seqflow.report.page import chart, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
@@ -88,15 +88,15 @@ def _add(
     bad: list[BadRow] = []
     rows, numbers, _ = source.read_kept(block, columns, bad_rows=bad)
     if bad:
-        found.unreadable.write(Rejected.of(rows, bad, numbers, block, in_prepare=0))
-        good = np.flatnonzero(keep_rows(rows.num_rows, bad))
+        found.unreadable.write(Rejected.of(rows, bad, numbers, block))
+        good = good_rows(rows.num_rows, bad)
         rows, numbers = take_table(rows, good), np.asarray(numbers)[good]
     nulls = found.survey.num_nulls
     found.survey.add(rows)
     if found.survey.num_nulls > nulls and not found.with_nulls.is_full:
         _, refused = convert(rows, fill=fill, valid=valid)
         if refused:
-            found.with_nulls.write(Rejected.of(rows, refused, numbers, block, in_prepare=0))
+            found.with_nulls.write(Rejected.of(rows, refused, numbers, block))
 
 
 def first_line(error: BaseException) -> str:
@@ -140,7 +140,7 @@ def _unusable(found: SurveyedSource) -> Iterator[str]:
             "Rows with nulls, of which the first are listed. A loader takes each for a bad row, unless fill or valid "
             "says what its nulls become; the figures of this page have them."
         )
-        yield table(REASON_FIELDS, found.with_nulls.first, stacks=True)
+        yield table(Place._fields, found.with_nulls.first, stacks=True)
     if not (found.damaged or found.unreadable.count or found.with_nulls.count):
         yield paragraph("None: all rows could be read, and none has a null that nothing stands for.")
 

@@ -15,7 +15,7 @@ import seqflow as sf
 from seqflow.errors import OpError
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_part, make_parts, plan_parts
-from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
+from seqflow.loader.run.rejects import BadRowHandler, BadRows
 from seqflow.loader.schedule.parts import Parts, joined
 from seqflow.record import to_arrow
 
@@ -152,7 +152,7 @@ def test_after_each_part_another_goes_on_there(path: Path, name: str) -> None:
         later, stats = loader_of(path, name), Stats(**counted)
         later.load_state_dict(state)
         rest: list[object] = []
-        with closing(make_parts(later, Parts(900), number, BadRowHandler(BadRows("skip"), count=counted["bad_rows"]), stats)) as parts:  # fmt: skip
+        with closing(make_parts(later, Parts(900), number, BadRowHandler(BadRows("skip")), stats)) as parts:  # fmt: skip
             for part in parts:
                 rest += content(list(part))
         assert expected[made:] == rest

@@ -12,8 +12,8 @@ import pytest
 from outputs import names, record, write
 
 from seqflow.errors import JobError
-from seqflow.loader.run.quarantine import Quarantine
 from seqflow.output import open_output
+from seqflow.output.quarantine import Quarantine
 
 WRITER = """
 import sys, time

@@ -87,7 +87,7 @@ def upcoming(
     skips: Skips,
     reach: Callable[[int], tuple[int, int, int]] | None = None,
 ) -> Iterator[tuple[int, int]]:
-    """Stream and position of the windows that a rank reads from kept row `index` on, in order, for reading ahead.
+    """Stream and position of the windows with rows for a rank, from kept row `index` on, in order, for reading ahead.
 
     `reach` gives stream, first and last window of a row that is dealt together with others. Where batches are counted
     while they are read, these are all windows from the first one on that is not planned yet, without an end.
@@ -103,7 +103,8 @@ def upcoming(
         indices = np.arange(low, min(kept, low + stride * _AT_ONCE), stride)
         for stream, first, last in _windows(table, skips.numbers(indices), reach):
             if last > seen[stream]:
-                yield from ((stream, window) for window in range(max(seen[stream] + 1, first), last + 1))
+                positions, of = range(max(seen[stream] + 1, first), last + 1), table.streams[stream]
+                yield from ((stream, at) for at in positions if of.crosses or of.count_of(at))
                 seen[stream] = last
 
 

@@ -144,24 +144,23 @@ class Stream:
             return position + 1
         return min(max(position + 1, bisect_right(self.firsts, self.firsts[position + 1]) - 1), self.stop)
 
-    def read_with(self, row: Row) -> range:
-        """Positions of all windows that are read with a batch: its own, and those without batches next to it.
+    def without_batches(self, row: Row | None) -> Sequence[int]:
+        """Positions of the windows without batches that go with a row; without a row, of those that go with none.
 
-        Windows without batches are read with the batch before them, those at the start with the first batch: so
-        exactly one rank reads each. Where batches are counted while they are read, it is the batch's own window.
+        They go with the row before them, those at the start with the first row: so exactly one rank counts each.
+        Without any row, all do. Where batches are counted while they are read, each window is opened for that.
         """
         if not self.counted:
-            return range(row.window, row.window + 1)
-        first = self.start if row.place == self.firsts[self.start] else row.window
-        last = self.next_window(row.window) - 1 if self.is_last(row) else row.window
-        return range(first, last + 1)
+            return ()
+        if row is None:
+            return range(self.start, self.stop) if self.planned == self.start_batch else ()
+        after = range(row.window + 1, self.next_window(row.window)) if self.is_last(row) else ()
+        return [*range(self.start, row.window), *after] if row.place == self.firsts[self.start] else after
 
     def windows_of(self, places: Array) -> tuple[Array, Array]:
-        """int64 twice: the first and the last window that are read with each of some counted batches."""
-        firsts = np.frombuffer(self.firsts, np.int64)
-        own = np.searchsorted(firsts, places, side="right") - 1
-        last = np.maximum(own, np.searchsorted(firsts, places + 1, side="right") - 2)
-        return np.where(places == 0, 0, own), last
+        """int64 twice: the first and the last window that each of some counted batches is made of."""
+        own = np.searchsorted(np.frombuffer(self.firsts, np.int64), places, side="right") - 1
+        return own, own
 
 
 class RowStream(Stream):
@@ -229,13 +228,13 @@ class RowStream(Stream):
         return Row(number, stream, place, window, inside, tuple(pieces))
 
     def windows_of(self, places: Array) -> tuple[Array, Array]:
-        first, last = super().windows_of(places)
+        first, _ = super().windows_of(places)
         batches, rows = np.array(self.restarts, np.int64).T
         following = places + 1 + self.skipped
         at = np.searchsorted(batches, following, side="right") - 1
         ends = np.frombuffer(self.ends, np.int64)
         after = np.minimum(rows[at] + (following - batches[at]) * self.n, ends[-1])
-        return first, np.maximum(last, np.searchsorted(ends, after - 1, side="right") - 1)
+        return first, np.searchsorted(ends, after - 1, side="right") - 1
 
     def read_until(self, position: int) -> int:
         """Position after the last window that rows come from of batches, also dropped ones, begun before a window."""
@@ -247,10 +246,17 @@ class RowStream(Stream):
         start, stop = self.ends[position : position + 2]
         return stop - max(start, min(stop, self.kept))
 
-    def gives_rows(self, position: int) -> bool:
-        """Whether some batch takes rows from a window."""
-        start, stop = self.ends[position : position + 2]
-        return start < min(stop, self.kept)
+    def without_batches(self, row: Row | None) -> Sequence[int]:
+        """Positions of the windows that no batch takes rows from: they go with no row.
+
+        In a part also those whose rows are all in a batch of an earlier part.
+        """
+        if row is not None:
+            return ()
+        ends = np.frombuffer(self.ends, np.int64)[self.start : self.stop + 1]
+        first = self.first_row(self.start_batch)
+        is_left = np.minimum(ends[1:], self.kept) <= np.maximum(ends[:-1], first)
+        return (self.start + np.flatnonzero(is_left)).tolist()
 
 
 class Turns:

@@ -125,6 +125,10 @@ class Buckets:
         multiple = self.plan.multiple_of if isinstance(self.plan, TokenBudget) else 1
         return padded_sizes(bounds, selection.pieces.sizes, multiple)
 
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows, or pieces of them, that batches are made of."""
+        return self.plan.select(sizes)
+
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
         return self.plan.row_sizes(rows, lengths)

@@ -46,12 +46,13 @@ class Indexing:
         """Gives the files of the data with their blocks, by which a later index knows them again."""
         self.num_read_blocks = 0
         """Blocks that were read for the index, since no older one had their lengths."""
-        self._lengths: LengthsIndex | None = None
+        self.lengths: LengthsIndex | None = None
+        """The lengths of all prepared rows, once they were read."""
         self._measured: Measured | None = None
         """The lengths of what was read so far, where there is no file yet."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_lengths": None, "_measured": None}
+        return vars(self) | {"lengths": None, "_measured": None}
 
     def read(
         self,
@@ -66,7 +67,7 @@ class Indexing:
         reads only files that the older one has not, or that have changed. `measure` has others read the data for it.
         OpError where the file is no index, or of other data or settings: it names the difference.
         """
-        if self._lengths is None or anew or update:
+        if self.lengths is None or anew or update:
             self._check_indexable()
             if anew or update:
                 check_is_index(self.path)
@@ -79,8 +80,8 @@ class Indexing:
                 )
                 (measure or self._read_all)(self._measured)
                 self.keep()
-            self._lengths = read_index(self.path, self._listing.slices(), self._key())
-        return self._lengths
+            self.lengths = read_index(self.path, self._listing.slices(), self._key())
+        return self.lengths
 
     def measured(self) -> Measured:
         """Takes the lengths of what an epoch reads: `keep` makes the index of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -15,10 +15,9 @@ from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
-from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.loaded_batch import LoadedBatch
-from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing
-from seqflow.loader.run.rejected import refused_row
+from seqflow.loader.run.prepare import blames_rows, by_halves, describe_rows, first_failing
+from seqflow.loader.run.rejects import refused_row
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.net import Net
@@ -50,16 +49,12 @@ class FailedBatch:
     count: int
     """How many rows, or pieces of packed rows, it is made of."""
 
-    def first_failing(self, error: Exception) -> int | None:
-        """The first row or piece that fails alone; None where no single one is the cause."""
-        return first_failing(self._run, self.count, error)
-
     def accepted(self, error: Exception, lengths: str | None) -> Accepted | None:
         """The batch without all rows or pieces that fail alone; None where that is no cure.
 
         `lengths` are those that batches are planned on.
         """
-        found = by_halves(self._run, 0, self.count, failed=error)
+        found = by_halves(self.run, 0, self.count, failed=error)
         failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
         if not failing or (len(failing) == self.count and self._fails_empty()):
             return None
@@ -75,12 +70,13 @@ class FailedBatch:
         refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
         return Accepted(self._size(part, lengths), batch, tuple(refused))
 
-    def _run(self, start: int, stop: int) -> Record:
+    def run(self, start: int, stop: int) -> Record:
+        """Run the net on some of its rows or pieces alone."""
         return self.net(self.batches.part(self.number, np.arange(start, stop)))
 
     def _fails_empty(self) -> bool:
         try:
-            self._run(0, 0)
+            self.run(0, 0)
         except Exception:
             return True
         return False
@@ -94,44 +90,6 @@ class FailedBatch:
             tokens = 0 if lengths is None else int(row_sizes(WindowRows((part,)), lengths).sum())
         cells = planned.cells * part.num_rows // max(1, planned.rows)
         return BatchSize(part.num_rows, tokens, cells, planned.begun)
-
-
-class RefusedRows:
-    """The refused rows of windows whose batches have not all been handed out."""
-
-    def __init__(self, maker: WindowMaker, handler: BadRowHandler) -> None:
-        self._maker, self._handler = maker, handler
-        self._windows: dict[int, tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
-        """By the number of the window."""
-
-    def __bool__(self) -> bool:
-        return bool(self._windows)
-
-    def add(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
-        """Rows, counted over windows in turn. One that is cut into several pieces counts once."""
-        ends = np.cumsum([one.rows.source.num_rows for one in windows]) if refused else ()
-        for bad in refused:
-            at = int(np.searchsorted(ends, bad.row, side="right"))
-            row = bad.row - (int(ends[at - 1]) if at else 0)
-            window = windows[at]
-            rows = self._windows.setdefault(window.window.number, (window.ranges, {}))[1]
-            rows.setdefault(row, bad._replace(row=row))
-
-    def report(self, but: Collection[int] = ()) -> int:
-        """Count, and keep, the rows of all windows but some; how many they are.
-
-        A window's rows are reported together, since their blocks are read again.
-        """
-        count = 0
-        for window in [window for window in self._windows if window not in but]:
-            ranges, rows = self._windows.pop(window)
-            count += len(rows)
-            if not self._handler.keeps_rows:
-                self._handler.count += len(rows)
-                continue
-            for rejected in self._maker.rejected([rows[row] for row in sorted(rows)], ranges):
-                self._handler.add(rejected)
-        return count
 
 
 class PoolSpan(NamedTuple):
@@ -301,14 +259,14 @@ class BatchMaker:
                     return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):
-                searched, row = True, failed.first_failing(error)
+                searched, row = True, first_failing(failed.run, count, error)
             error.add_note(printable(_place_of(turn, row, searched=searched)))
             raise
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
     """The place of a batch, or of one of the rows that it is made of, as text."""
-    ranges = [one for window in turn.windows for one in window.ranges]
+    ranges = [one for window in turn.windows for one in window.ledger.ranges]
     numbers = turn.batches.numbers(turn.number)
     if row is not None:
         return f"at {describe_rows(ranges, numbers[row : row + 1])}"

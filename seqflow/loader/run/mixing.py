@@ -21,11 +21,11 @@ from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.plans.totals import Totals
-from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.making import Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut
@@ -157,7 +157,7 @@ class MixPipeline:
 
     def _only(self, workers: Workers, epoch: int, *, traced: bool = False) -> MixRun:
         """What makes some batches by their numbers. Their bad rows are not written again."""
-        handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in self.members]
+        handlers = [BadRowHandler() for _ in self.members]
         return MixRun(self, self.beginning(epoch), workers, handlers, Stats(), traced=traced)
 
     def end_epoch(self) -> None:

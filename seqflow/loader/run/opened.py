@@ -1,28 +1,17 @@
-"""The windows that an iteration has in memory: opened for a batch, counted with their first one, then let go of."""
+"""The windows that an iteration has in memory: opened for a batch, their ledgers closed with it, then let go of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Protocol
 
 from seqflow.errors import OpError
 from seqflow.loader.epoch.table import RowStream, Stream
-from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.ledger import Ledger, move
 from seqflow.loader.run.reading import WindowReader
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.schedule.layout import Layout, WindowAddress
-
-
-class Windows(Protocol):
-    """Windows by their addresses."""
-
-    def exists(self, address: WindowAddress) -> bool:
-        """Whether there is such a window."""
-
-    def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
-        """The window, read and planned; None where that takes waiting."""
 
 
 class WindowsAgain:
@@ -43,34 +32,35 @@ class WindowsAgain:
         return self._opened[address]
 
 
-class WindowsInUse:
-    """Windows in memory, read ahead; each counts with the first batch that is handed out of it, or `at_once`.
+AddLedger = Callable[[Ledger], None]
+"""Adds the ledger of a window to the counts of a run; it is closed then."""
 
-    So at the end of a window all that is counted belongs to the batches handed out, whatever was read ahead.
+
+class WindowsInUse:
+    """Windows in memory, read ahead; the ledger of each is closed with the first batch that is handed out of it.
+
+    So at the end of a window all that is counted belongs to the batches handed out, whatever was read ahead. Where an
+    iteration may end anywhere, ledgers are closed at once.
     """
 
     def __init__(
-        self,
-        reader: WindowReader,
-        streams: Sequence[Stream],
-        handler: BadRowHandler,
-        stats: Stats,
-        *,
-        at_once: bool,
+        self, reader: WindowReader, streams: Sequence[Stream], stats: Stats, add: AddLedger, *, at_once: bool
     ) -> None:
-        self._reader, self._streams, self._handler, self._stats = reader, streams, handler, stats
-        self._at_once = at_once
+        self._reader, self._streams, self._stats = reader, streams, stats
+        self._add, self._at_once = add, at_once
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """The first window of a stream that is still needed when one is opened."""
         self._open: dict[WindowAddress, OpenWindow] = {}
-        self.uncounted: dict[WindowAddress, OpenWindow] = {}
-        """Windows that are open, of which no batch was handed out yet."""
+        self.unclosed: dict[WindowAddress, Ledger] = {}
+        """The ledgers of windows of which no batch was handed out yet."""
         self._seen: set[WindowAddress] = set()
 
     def exists(self, address: WindowAddress) -> bool:
+        """Whether there is such a window."""
         return self._reader.layout.has(address)
 
     def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
+        """The window, read and planned; None where that takes waiting."""
         opened = self._open.get(address)
         if opened is not None:
             return opened
@@ -80,28 +70,37 @@ class WindowsInUse:
         stream, position = address
         if not self._reader.has(address):  # all batches before it were handed out, or nobody would wait
             first = self.first_needed(stream, position)
-            self.release(stream, min([first, *(at for of, at in self.uncounted if of == stream)]))
+            self.release(stream, min([first, *(at for of, at in self.unclosed if of == stream)]))
         opened = self._open[address] = self._reader.get(address)
         self._stats.seconds_waiting += perf_counter() - started
         if address not in self._seen:
-            self._seen.add(address)
             self._check(self._streams[stream], address, len(opened.batches))
-            if self._at_once:
-                self._count(address, opened)
-            else:
-                self.uncounted[address] = opened
+            self._note(address, opened.ledger)
             self._stats.bytes_in_flight = self._reader.bytes_in_flight
         return opened
+
+    def pass_over(self, stream: int, positions: Iterable[int]) -> None:
+        """Note windows that no batch opens, from what is known of them without reading; else they are read."""
+        for position in () if self._at_once else positions:
+            if (address := (stream, position)) in self._seen:
+                continue
+            window = self._reader.layout.window(address)
+            assert window is not None
+            if self._streams[stream].crosses:
+                assert window.num_rows is not None  # the stream was counted by them
+                ledger: Ledger | None = Ledger.of_source(window.num_rows, window.filtered)
+            else:
+                ledger = self._reader.maker.known(window)
+            if ledger is None:
+                self.get(address, wait=True)
+            else:
+                self._note(address, ledger)
 
     def close(self) -> None:
         """Let go of all windows."""
         self._open.clear()
-        self.uncounted.clear()
+        self.unclosed.clear()
         self._reader.close()
-
-    def was_opened(self, address: WindowAddress) -> bool:
-        """Whether the window is, or was, in memory."""
-        return address in self._seen
 
     def release(self, stream: int, position: int) -> None:
         """Let go of the windows of a stream before a position."""
@@ -109,10 +108,10 @@ class WindowsInUse:
             self._open = {one: of for one, of in self._open.items() if one[0] != stream or one[1] >= position}
         self._stats.bytes_in_flight = self._reader.bytes_in_flight
 
-    def count_until(self, stream: int, stop: int) -> None:
-        """Count the windows of a stream before a position."""
-        for one in sorted(one for one in self.uncounted if one[0] == stream and one[1] < stop):
-            self._count(one, self.uncounted.pop(one))
+    def close_until(self, stream: int, stop: int) -> None:
+        """Close the ledgers of the windows of a stream before a position."""
+        for one in sorted(one for one in self.unclosed if one[0] == stream and one[1] < stop):
+            self._add(self.unclosed.pop(one))
 
     @staticmethod
     def _check(stream: Stream, address: WindowAddress, batches: int) -> None:
@@ -124,26 +123,19 @@ class WindowsInUse:
                 "lengths index or the state: these are of other data, or damaged"
             )
 
-    def _count(self, address: WindowAddress, opened: OpenWindow) -> None:
-        """The rows of a window count, and its bad rows are kept."""
-        stats, stream = self._stats, self._streams[address[0]]
-        gives, dropped = True, opened.batches.dropped.begun
-        if isinstance(stream, RowStream):
-            gives, dropped = stream.gives_rows(address[1]), stream.dropped_of(address[1])
-        for one in self._reader.slices(address):
-            stats.rows_read += one.num_rows
-            if gives:
-                stats.filtered += one.filtered
-                stats.skipped += one.filtered
-            stats.seconds_reading += one.seconds_reading
-            stats.seconds_preparing += one.seconds_preparing
-            for rejected in one.rejected:
-                self._handler.add(rejected)
-        for rejected in opened.rejected:
-            self._handler.add(rejected)
-        stats.dropped += dropped
-        stats.skipped += opened.batches.skipped
-        bad = sum(rejected.count for rejected in opened.rejected)
-        stats.rows_left += opened.rows.num_rows - bad - dropped - opened.batches.skipped
-        stats.seconds_planning += opened.seconds_planning
-        stats.bad_rows = self._handler.count
+    def _note(self, address: WindowAddress, ledger: Ledger) -> None:
+        """Note the ledger of a window, the first time that it is seen."""
+        self._seen.add(address)
+        stream = self._streams[address[0]]
+        if isinstance(
+            stream, RowStream
+        ):  # rows that its own plan would drop may be in a batch of two windows
+            move(ledger, stream.dropped_of(address[1]) - ledger.dropped, "rows_left", "dropped")
+        if self._at_once:
+            self._add(ledger)
+        else:
+            self.unclosed[address] = ledger
+
+
+Windows = WindowsAgain | WindowsInUse
+"""Windows by their addresses, read and planned."""

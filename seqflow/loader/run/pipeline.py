@@ -22,18 +22,16 @@ from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.making import Turn, finished_batch
 from seqflow.loader.run.opened import WindowsAgain
 from seqflow.loader.run.planned import PlannedRows
-from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
-from seqflow.loader.run.required import required_of
+from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply
+from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, trace_turn
-from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.turns import EpochPlan, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
@@ -167,9 +165,8 @@ class Pipeline:
         """
         self.identity.look_at_functions()
         self._check_steps(start)
-        required = required_of(self.recipe.require)
-        if required is not None and not self._has_function:
-            required.check(empty_rows(self.recipe))
+        if self.recipe.require and not self._has_function:
+            Required(self.recipe.require).bad_rows(empty_rows(self.recipe))
         layout, table = self.table(start.epoch)
         self._check_counts(table)
         if parts is not None:
@@ -192,6 +189,7 @@ class Pipeline:
             self._kept if self._keeps_window(layout) else None,
             self._index.measured() if is_measured and self._index is not None else None,
             traced,
+            None if self._index is None else self._index.lengths,
         )
         return SourceRun(epoch, maker, workers, handler, stats, reuse=self._reuse, at_once=at_once)
 
@@ -237,7 +235,7 @@ class Pipeline:
 
         Bad rows are not written again.
         """
-        handler = BadRowHandler(self.bad_rows.uncounted())
+        handler = BadRowHandler()
         with closing(Workers(0)) as workers:
             run = self.run(self.beginning(epoch), workers, handler, Stats(), traced=traced)
             with closing(run):

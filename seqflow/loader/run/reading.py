@@ -50,10 +50,6 @@ class WindowOpening:
         self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
-    def slices(self) -> list[PreparedSlice]:
-        """What was read, once there is a result."""
-        return [one for one in self._found if isinstance(one, PreparedSlice)]
-
     def _read_all(self, slices: list[NumberedSlice]) -> None:
         """Read small blocks, or slices of a large one, which go on where the last one ended."""
         for at, one in slices:
@@ -122,7 +118,7 @@ class WindowReader:
         layout: Layout,
         upcoming: Iterator[WindowAddress],
     ) -> None:
-        self._maker, self._epoch, self._workers = maker, epoch, workers
+        self.maker, self._epoch, self._workers = maker, epoch, workers
         self.layout, self._upcoming, self._limit = layout, upcoming, maker.recipe.memory
         self._next: WindowAddress | None = None
         self._growth = 1.0 if maker.recipe.prepare is None else None
@@ -182,10 +178,6 @@ class WindowReader:
             opening.estimate = size
         return opened
 
-    def slices(self, address: WindowAddress) -> list[PreparedSlice]:
-        """What was read of a window that was got."""
-        return self._openings[address].slices()
-
     def release(self, stream: int, position: int) -> bool:
         """Let go of the windows of a stream before a position; whether there were any."""
         self._passed[stream] = max(position, self._passed.get(stream, 0))
@@ -219,7 +211,7 @@ class WindowReader:
         return int(window.nbytes * (self._growth or 1.0))
 
     def _begin(self, address: WindowAddress, window: Window) -> None:
-        opening = WindowOpening(window, self._maker, self._epoch, self._workers)
+        opening = WindowOpening(window, self.maker, self._epoch, self._workers)
         opening.estimate = self._estimate(window)
         self.bytes_in_flight += opening.estimate
         self._openings[address] = opening

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 
 from seqflow.loader.epoch.deal import upcoming
-from seqflow.loader.epoch.table import Row, RowStream, Stream, Table
-from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.making import BatchMaker, Made, RefusedRows, Turn, finished_batch
+from seqflow.loader.epoch.table import Stream, Table
+from seqflow.loader.run.ledger import Ledger, add_columns, move
+from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
 from seqflow.loader.run.opened import WindowsInUse
+from seqflow.loader.run.prepare import places_in
 from seqflow.loader.run.reading import WindowReader
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.turns import EpochPlan, RowTurns, TurnsOfRank
-from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.skips import Skips
 from seqflow.loader.schedule.state import Checkpoint, Position, Progress
-from seqflow.record import Record
+from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
 
 
@@ -46,12 +48,13 @@ class SourceRun:
         reach = None if epoch.steps is None else self._reach
         ahead = upcoming(epoch.table, first, epoch.deal, epoch.skips, reach)
         self.reader = WindowReader(maker, epoch.start.epoch, workers, epoch.layout, ahead)
-        self._windows = WindowsInUse(self.reader, epoch.table.streams, handler, stats, at_once=at_once)
+        self._windows = WindowsInUse(self.reader, epoch.table.streams, stats, self._add, at_once=at_once)
         self.turns = RowTurns(epoch, maker, self._windows, epoch.table, stats)
         self._windows.first_needed = self.turns.first_needed
         self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
-        self._refused = RefusedRows(maker, handler)
         self.progress, self._part = Progress(epoch.start), 0
+        self._refused: dict[int, Ledger] = {}
+        """The ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
         self._needed = (0, 0)
         """The stream of the last batch, and the first of its windows that was still needed."""
 
@@ -118,8 +121,7 @@ class SourceRun:
         stats.tokens += size.tokens
         stats.cells += size.cells
         if turn.passed:
-            stats.skipped += turn.passed
-            stats.rows_left -= turn.passed
+            move(stats, turn.passed, "rows_left", "skipped")
         if turn.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream
             stats.repeated += size.begun
             return False
@@ -127,40 +129,56 @@ class SourceRun:
         if not turn.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
-            if stream.counted and not stream.crosses:
-                self._open_without_batches(stream, row)
+            if passed_over := stream.without_batches(row):
+                self._windows.pass_over(row.stream, passed_over)
         first, last = (row.window, row.window) if turn.pool is None else (turn.pool.first, turn.pool.last)
-        if self._windows.uncounted:
-            self._windows.count_until(row.stream, stream.next_window(last))
+        if self._windows.unclosed:
+            self._windows.close_until(row.stream, stream.next_window(last))
         if self._needed != (row.stream, first):
             self._needed = row.stream, first
             self._windows.release(row.stream, first)
             self.epoch.layout.release(first)
         is_last = turn.at_end and stream.is_last(row)
-        if made.refused or self._refused:
-            self._refused.add(turn.windows, made.refused)
-            self._count_refused(() if is_last or self._at_once else turn.numbers)
+        if made.refused:
+            self._refuse(turn.windows, made.refused)
+        if self._refused:
+            self._close_refused(() if is_last or self._at_once else turn.numbers)
         if not stream.counted:
             self._note_window(stream, row.window if turn.at_end else first)
         return is_last
+
+    def _add(self, ledger: Ledger) -> None:
+        """Add the ledger of a window to the counts, and keep its bad rows."""
+        add_columns(self._stats, ledger)
+        self._stats.bad_rows += ledger.bad_rows
+        for rejected in ledger.rejected:
+            self._handler.add(rejected)
+
+    def _refuse(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
+        """Note rows that `net` refuses, counted over windows in turn. One that is cut into pieces counts once."""
+        sizes = [one.rows.source.num_rows for one in windows]
+        found, rows = places_in(sizes, [bad.row for bad in refused])
+        for bad, at, row in zip(refused, found.tolist(), rows.tolist(), strict=True):
+            ledger = self._refused[windows[at].window.number] = windows[at].ledger
+            ledger.refused.setdefault(row, bad._replace(row=row))
+
+    def _close_refused(self, but: Collection[int] = ()) -> None:
+        """Count rows that `net` has refused, which were handed out, as bad rows: of all windows but some.
+
+        A window's rows are counted together, since their blocks are read again.
+        """
+        for number in [number for number in self._refused if number not in but]:
+            ledger = self._refused.pop(number)
+            bad = [ledger.refused.pop(row) for row in sorted(ledger.refused)]
+            for rejected in self.reader.maker.rejected(bad, ledger.ranges):
+                move(self._stats, rejected.count, "rows", "bad_rows")
+                self._handler.add(rejected)
 
     def _note_window(self, stream: Stream, position: int) -> None:
         """Note the first window that is still needed, whose batches are not counted before they are read."""
         if self.checkpoint is None or self.checkpoint.position != position:
             first, end = stream.span(position)
             self.checkpoint = Checkpoint(position, first, end - first)
-
-    def _open_without_batches(self, stream: Stream, row: Row) -> None:
-        """Open the windows without batches, as a lengths index knows, that are read with this row."""
-        if stream.counted and not stream.crosses and not self._at_once:
-            for position in stream.read_with(row):
-                if position != row.window:
-                    self._windows.get((row.stream, position), wait=True)
-
-    def _count_refused(self, but: Collection[int] = ()) -> None:
-        """Count rows that `net` has refused as bad rows, those of windows with more batches later."""
-        self._stats.rows -= self._refused.report(but)
-        self._stats.bad_rows = self._handler.count
 
     def _reach(self, k: int) -> tuple[int, int, int]:
         assert self.turns.steps is not None
@@ -170,14 +188,19 @@ class SourceRun:
 
     def count_rest(self, of_rank: TurnsOfRank | None) -> None:
         """Count what no batch was made of, of all windows, or of those of the part that ends."""
-        streams = self.table.streams
+        streams, deal = self.table.streams, self.epoch.deal
         if of_rank is not None:
-            self._count_passed(of_rank)
-            for number in self._read_here(self.epoch.deal):
-                self._count_windows(number, streams[number])
+            dropped = of_rank.dropped()
+            move(self._stats, of_rank.rows_passed, "rows_left", "skipped")
+            if dropped is not None:
+                move(self._stats, dropped.size.begun, "rows_left", "dropped")
+                row = dropped.row
+                self._windows.pass_over(row.stream, streams[row.stream].without_batches(row))
+            for number in range(deal.first(0) + deal.rank, len(streams), deal.stride):
+                self._windows.pass_over(number, streams[number].without_batches(None))
         for number, stream in enumerate(streams):
-            self._windows.count_until(number, stream.stop)
-        self._count_refused()
+            self._windows.close_until(number, stream.stop)
+        self._close_refused()
 
     def _note_end_of_part(self) -> bool:
         """Note the last window of a part, which may have no batch; whether the part has reached its size."""
@@ -189,44 +212,3 @@ class SourceRun:
         if not stream.counted:
             self._note_window(stream, stop - 1)
         return True
-
-    def _read_here(self, deal: Deal) -> Iterator[int]:
-        """The counted streams of which this rank counts what is in no batch: those of every stride."""
-        for number in range(deal.first(0) + deal.rank, len(self.table.streams), deal.stride):
-            if self.table.streams[number].counted:
-                yield number
-
-    def _count_passed(self, of_rank: TurnsOfRank) -> None:
-        """Count the rows of what is skipped after the last batch, and of the last round that is dropped."""
-        stats, dropped = self._stats, of_rank.dropped()
-        stats.skipped += of_rank.rows_passed
-        stats.rows_left -= of_rank.rows_passed
-        if dropped is not None:
-            stats.dropped += dropped.size.begun
-            stats.rows_left -= dropped.size.begun
-            self._open_without_batches(self.table.streams[dropped.row.stream], dropped.row)
-
-    def _count_windows(self, number: int, stream: Stream) -> None:
-        """Count the windows of a stream, or of its part, that no batch of this run is read with."""
-        windows = range(stream.start, stream.stop)
-        if isinstance(stream, RowStream):
-            for position in windows:
-                self._count_across(number, stream, position)
-        elif stream.planned == stream.start_batch:
-            for position in windows:
-                self._windows.get((number, position), wait=True)
-
-    def _count_across(self, number: int, stream: RowStream, position: int) -> None:
-        """Count a window that no batch takes rows from, or, in a part, only batches of an earlier part."""
-        gives, rows = stream.gives_rows(position), stream.ends[position + 1] - stream.ends[position]
-        if gives and (not stream.is_cut or self._windows.was_opened((number, position))):
-            return
-        stats, window = self._stats, self.epoch.layout.window((number, position))
-        assert window is not None
-        dropped = stream.dropped_of(position)
-        if gives or stream.ends[position] >= stream.kept:
-            stats.rows_read += rows
-            stats.dropped += dropped
-            stats.rows_left += rows - dropped
-        stats.filtered += window.filtered
-        stats.skipped += window.filtered

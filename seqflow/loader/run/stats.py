@@ -104,6 +104,4 @@ class Stats:
 
 
 def _shown(name: str, value: float) -> str:
-    if name.startswith("seconds"):
-        return f"{value:.3f}"
-    return f"{value:,}"
+    return f"{value:.3f}" if name.startswith("seconds") else f"{value:,}"

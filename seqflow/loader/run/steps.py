@@ -108,7 +108,7 @@ class StepPlanner:
         stream, at = table.streams[row.stream], self._pool_of(row)
         assert isinstance(at, PoolRows)
         last = stream.row(-1, row.stream, at.stop - 1)
-        return row.stream, stream.window_of(at.first), max(last.pieces[-1][0], *stream.read_with(row))
+        return row.stream, stream.window_of(at.first), last.pieces[-1][0]
 
     def first_needed(self, stream: int, position: int) -> int:
         """The first window, at most this one, that batches of a stream still need."""

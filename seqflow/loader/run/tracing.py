@@ -111,7 +111,7 @@ def _of_part(turn: Turn, parts: _Parts, at: int, prepare: str | None) -> Trace:
 
 def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
     for window in turn.windows:
-        for one in window.ranges:
+        for one in window.ledger.ranges:
             if number < one.rows:
                 row = None if one.numbers is None else int(one.numbers[number])
                 return Trace(

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow import executor
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.provenance import (
+from seqflow.loader.run.ledger import Ledger, move
+from seqflow.loader.run.prepare import (
     ROW_ERRORS,
     RowNumbers,
     RowRange,
+    apply,
     blames_rows,
     by_halves,
     first_failing,
+    one_row_space,
+    places_in,
 )
-from seqflow.loader.run.rejected import Rejected, bad_row_error, keep_rows, refused_row
-from seqflow.loader.run.required import Required, required_of
-from seqflow.loader.run.transforms import apply, one_row_space
-from seqflow.loader.schedule.index import Measured
+from seqflow.loader.run.rejects import Rejected, Required, good_rows, refused_row
+from seqflow.loader.schedule.index import LengthsIndex, Measured
 from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe, Stamps
 from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.progress import Stage, stage
+from seqflow.providers import Block
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_arrow
 from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
-from seqflow.record.run_ends import decoded_type
+from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,8 @@ class PreparedSlice:
     """Rows of a block, read and prepared."""
 
     records: tuple[Record, ...]
-    ranges: tuple[RowRange, ...]
-    """Where the rows of each record come from."""
-    rejected: tuple[Rejected, ...]
-    num_rows: int
-    """Rows that were read, without bad ones."""
-    filtered: int
-    """Rows that `where` has left out."""
-    seconds_reading: float
-    seconds_preparing: float
+    ledger: Ledger
+    """It has a range for each record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +56,9 @@ class OpenWindow:
     window: Window
     rows: WindowRows
     batches: WindowBatches
-    ranges: tuple[RowRange, ...]
-    rejected: tuple[Rejected, ...]
-    """Rows that batches cannot be planned with."""
+    ledger: Ledger
     lengths: str | None
     """The lengths that its batches are planned on."""
-    seconds_planning: float
 
 
 @dataclass(slots=True)
@@ -100,11 +90,13 @@ class WindowMaker:
     """Takes the lengths of what is read, where an index is made of them."""
     numbered: bool = False
     """Whether parts of windows keep the numbers of rows also where they could be views: for tracing."""
-    required: Required | None = field(init=False, default=None)
+    index: LengthsIndex | None = None
+    """The lengths of all rows, where they are known."""
+    required: Required = field(init=False)
     """The conditions of the recipe on prepared rows."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "required", required_of(self.recipe.require))
+        object.__setattr__(self, "required", Required(self.recipe.require))
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -117,40 +109,29 @@ class WindowMaker:
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Read a slice of a block and apply `prepare`, or take what is kept of it."""
-        kept = None if self.kept is None else self.kept.slices
-        found = None if kept is None else kept.get(one.key)
-        if found is None:
-            found = self._read(one, epoch)
-            if kept is not None:
-                kept[one.key] = found
+        kept = {} if self.kept is None else self.kept.slices
+        if one.key not in kept:
+            kept[one.key] = self._read(one, epoch)
         if self.measured is not None:
-            self.measured.add(self.recipe, one.key, found.records)
-        return found
+            self.measured.add(self.recipe, one.key, kept[one.key].records)
+        return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Its tensors are read-only, since batches may share their memory."""
         if one.num_rows == 0 and one.filtered:
-            return PreparedSlice((), (), (), 0, one.filtered, 0.0, 0.0)
+            return PreparedSlice((), Ledger.of_source(0, one.filtered))
         started = perf_counter()
         self.listed.check_unchanged(one.block.origin)
-        record, numbers, rejected, filtered = self._convert(one)
+        record, numbers, ledger = self._convert(one)
         read = perf_counter()
-        found = list(self._prepare(record, numbers, one, epoch, rejected))
-        if self.required is not None:
-            found = [self._fulfilling(self.required, *pair, one, rejected) for pair in found]
-        kept = record.num_rows - sum(one.in_prepare for one in rejected)
-        return PreparedSlice(
-            tuple(read_only_record(prepared) for prepared, _ in found),
-            tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found),
-            tuple(rejected),
-            kept,
-            filtered,
-            read - started,
-            perf_counter() - read,
-        )
+        found = list(self._prepare(record, numbers, one, epoch, ledger))
+        found = [self._fulfilling(*pair, one, ledger) for pair in found]
+        ledger.ranges = tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found)
+        ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
+        return PreparedSlice(tuple(read_only_record(prepared) for prepared, _ in found), ledger)
 
-    def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, list[Rejected], int]:
-        """The good rows of a slice, their row numbers in the block, the bad rows, and how many `where` left out."""
+    def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
+        """The good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
         table, numbers, filtered = recipe.source.read_kept(
@@ -161,22 +142,27 @@ class WindowMaker:
             max_bytes=recipe.memory,
         )
         record, bad = convert(table, fill=recipe.fill, valid=recipe.valid)
-        if not bad and not unreadable:
-            return record, numbers, [], filtered
+        ledger = Ledger.of_source(table.num_rows, filtered)
         known = {row.row for row in unreadable}  # which are null in all columns
         bad = [*unreadable, *(row for row in bad if row.row not in known)]
-        rejected = Rejected.of(table, bad, numbers, one.block, in_prepare=0)
-        if not recipe.keeps_going:
+        if not bad:
+            return record, numbers, ledger
+        self._reject(ledger, Rejected.of(table, bad, numbers, one.block))
+        good = good_rows(table.num_rows, bad)
+        return take_rows(record, good), np.asarray(numbers)[good], ledger
+
+    def _reject(self, ledger: Ledger, rejected: Rejected, *, is_prepared: bool = False) -> None:
+        """Count bad rows; ProviderError where they are errors."""
+        if not self.recipe.keeps_going:
             raise rejected.error()
-        good = np.flatnonzero(keep_rows(table.num_rows, bad))
-        return take_rows(record, good), np.asarray(numbers)[good], [rejected], filtered
+        ledger.reject(rejected, is_prepared=is_prepared)
 
     def _prepare(
-        self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, rejected: list[Rejected]
+        self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, ledger: Ledger
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
         """The results of `prepare`, and their row numbers in the block where it keeps the rows.
 
-        Rows that it refuses are `rejected` where bad rows are left out: the others are prepared without them.
+        Rows that it refuses are rejected where bad rows are left out: the others are prepared without them.
         """
         prepare = self.recipe.prepare
         if prepare is None:
@@ -184,113 +170,107 @@ class WindowMaker:
             return
         reseed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE, numbers=one.random_key)
 
-        def run(start: int, stop: int) -> tuple[Record, Record]:
+        def run(start: int, stop: int) -> Record:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
-            return rows, one_row_space(apply(prepare, rows, reseed))
+            return apply(prepare, rows, reseed)
 
-        def alone(start: int, stop: int) -> Record:
-            return apply(prepare, slice_rows(record, start, stop), reseed)
-
-        def is_caught(error: Exception) -> bool:
-            return self.recipe.keeps_going and blames_rows(error)
-
+        found = by_halves(
+            lambda start, stop: one_row_space(run(start, stop)),
+            0, record.num_rows, lambda error: self.recipe.keeps_going and blames_rows(error),
+        )  # fmt: skip
         try:
-            for rows, result in by_halves(run, 0, record.num_rows, is_caught):
+            for rows, result in found:
                 if isinstance(result, Exception):
                     refused = slice_rows(record, rows.start, rows.stop)
                     bad = [refused_row(0, refused, result)]
-                    of = Rejected.of(to_arrow(refused), bad, numbers[rows], one.block, in_prepare=1)
-                    rejected.append(of)
+                    self._reject(ledger, Rejected.of(to_arrow(refused), bad, numbers[rows], one.block))
                 else:
-                    keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, result[0])
-                    yield result[1], numbers[rows] if keeps else None
+                    ledger.rows_left += result.num_rows - (rows.stop - rows.start)
+                    keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, record)
+                    yield result, numbers[rows] if keeps else None
         except ROW_ERRORS as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
-            row = first_failing(alone, record.num_rows, error) if is_net else None
+            row = first_failing(run, record.num_rows, error) if is_net else None
             of_row = "" if row is None else f", row {numbers[row]}"
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
 
     def _fulfilling(
-        self,
-        required: Required,
-        record: Record,
-        numbers: RowNumbers | None,
-        one: BlockSlice,
-        rejected: list[Rejected],
+        self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
     ) -> tuple[Record, RowNumbers | None]:
-        """The prepared rows that fulfil all conditions, and their numbers; the others are `rejected`."""
-        bad = required.bad_rows(record)
+        """The prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
+        bad = self.required.bad_rows(record)
         if not bad:
             return record, numbers
-        if not self.recipe.keeps_going:
-            number = None if numbers is None else int(numbers[bad[0].row])
-            raise bad_row_error(bad[0], number, one.block)
-        rejected.extend(self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)], left_out=True))
-        good = np.flatnonzero(keep_rows(record.num_rows, bad))
+        for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]):
+            self._reject(ledger, rejected, is_prepared=numbers is None)
+        good = good_rows(record.num_rows, bad)
         return take_rows(record, good), None if numbers is None else np.asarray(numbers)[good]
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Put the rows of a window in order, and plan its batches."""
         started = perf_counter()
-        recipe = self.recipe
-        pairs = [pair for one in slices for pair in zip(one.records, one.ranges, strict=True)]
+        recipe, ledger = self.recipe, Ledger()
+        for one in slices:
+            ledger.add(one.ledger)
+        pairs = [pair for one in slices for pair in zip(one.records, one.ledger.ranges, strict=True)]
         filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
-        records = tuple(record for record, _ in filled)
-        count = sum(record.num_rows for record in records)
+        records, ledger.ranges = tuple(one for one, _ in filled), tuple(one for _, one in filled)
         source = None if self.kept is None or not records else self.kept.rows(records)
-        order = recipe.order(window, count, epoch)
+        order = recipe.order(window, ledger.rows_left, epoch)
         if order is None and self.numbered:
-            order = np.arange(count)
+            order = np.arange(ledger.rows_left)
         rows = WindowRows(records, order, recipe.pad, source)
         lengths = recipe.planned_lengths(records[0]) if records else None
         batches = recipe.plan(rows, lengths, window, epoch)
-        ranges = tuple(one for _, one in filled)
-        rejected = tuple(self.rejected(batches.bad, ranges))
-        return OpenWindow(window, rows, batches, ranges, rejected, lengths, perf_counter() - started)
+        for rejected in self.rejected(batches.bad, ledger.ranges):
+            self._reject(ledger, rejected, is_prepared=True)
+        move(ledger, batches.dropped.begun, "rows_left", "dropped")
+        move(ledger, batches.skipped, "rows_left", "skipped")
+        ledger.seconds_planning = perf_counter() - started
+        return OpenWindow(window, rows, batches, ledger, lengths)
 
-    def rejected(
-        self, bad: Sequence[BadRow], ranges: Sequence[RowRange], *, left_out: bool = False
-    ) -> Iterator[Rejected]:
-        """The rows of the source for those of a window that batches cannot be planned with, or `net` cannot take.
+    def known(self, window: Window) -> Ledger | None:
+        """The ledger of a window without batches, as the listing and the index know it; None where it must be read.
 
-        They are read again, since what `prepare` made of them has other columns. Where it made new rows, there are
-        nulls in their place. Those `left_out` are in no window.
+        They know it where no row can be bad, and `prepare` makes as many rows as it gets. Then each row is left out
+        by its length, or dropped.
         """
-        ends = np.cumsum([one.rows for one in ranges])
-        places = np.searchsorted(ends, [one.row for one in bad], side="right")
-        for at in np.unique(places).tolist():
-            of, start = ranges[at], int(ends[at]) - ranges[at].rows
-            inside = [
-                one._replace(row=one.row - start)
-                for one, place in zip(bad, places, strict=True)
-                if place == at
-            ]
-            if not self.recipe.keeps_going:
-                number = None if of.numbers is None else int(of.numbers[inside[0].row])
-                raise bad_row_error(inside[0], number, of.block)
-            found = self._rejected(inside, of)
-            yield replace(found, in_prepare=found.count) if left_out and of.numbers is not None else found
+        if self.index is None or self.recipe.keeps_going:
+            return None
+        lengths = self.index.of_window(window)
+        selection = self.recipe.batch.select(lengths)
+        if len(lengths) != window.num_rows or lengths.min(initial=0) < 0 or len(selection.too_long):
+            return None
+        ledger = Ledger.of_source(len(lengths), window.filtered)
+        move(ledger, selection.skipped, "rows_left", "skipped")
+        move(ledger, ledger.rows_left, "rows_left", "dropped")
+        return ledger
 
-    def _rejected(self, bad: Sequence[BadRow], of: RowRange) -> Rejected:
-        """The bad rows of a range, by their places in it."""
-        recipe, block = self.recipe, of.block
-        if of.numbers is None:
-            return Rejected(self._null_rows(len(bad)), tuple(bad), (None,) * len(bad), block, in_prepare=0)
-        numbers = [int(of.numbers[one.row]) for one in bad]
-        source, block_of_all = recipe.source.unfiltered(block)
-        rows = range(min(numbers), max(numbers) + 1) if recipe.is_sliced(block_of_all) else None
-        start = 0 if rows is None else rows.start
-        table = source.read(block_of_all, recipe.columns, bad_rows=[], rows=rows)
-        in_table = [one._replace(row=row - start) for one, row in zip(bad, numbers, strict=True)]
-        return Rejected.of(table, in_table, range(start, start + table.num_rows), block, in_prepare=0)
+    def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
+        """The rows of the source for some of these ranges that a condition, the batch plan, or `net` refuses.
 
-    def _null_rows(self, count: int) -> pa.Table:
-        import pyarrow as pa
+        They can be read again, since what `prepare` made of them has other columns. Where it made new rows, there are
+        nulls in their place.
+        """
+        found, rows = places_in([one.rows for one in ranges], [one.row for one in bad])
+        for at in np.unique(found).tolist():
+            of, inside = ranges[at], np.flatnonzero(found == at).tolist()
+            numbers = None if of.numbers is None else [int(of.numbers[rows[one]]) for one in inside]
+            read = partial(self._read_again, of.block, numbers, len(inside))
+            refused = tuple(bad[one] for one in inside)
+            yield Rejected(refused, tuple(numbers or [None] * len(inside)), of.block, read)
 
-        schema = self.recipe.source.schema
-        chosen = schema if self.recipe.columns is None else select_schema(schema, self.recipe.columns)
-        return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
+    def _read_again(self, block: Block, numbers: Sequence[int] | None, count: int) -> pa.Table:
+        """So many rows of a block by their numbers; nulls without them."""
+        source, of_all = self.recipe.source.unfiltered(block)
+        if numbers is None:
+            schema = source.schema
+            chosen = schema if self.recipe.columns is None else select_schema(schema, self.recipe.columns)
+            return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
+        rows = range(min(numbers), max(numbers) + 1) if self.recipe.is_sliced(of_all) else None
+        table = source.read(of_all, self.recipe.columns, bad_rows=[], rows=rows)
+        return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))
 
     def net_of(self, window: int, number: int, epoch: int) -> Callable[[Record], Record]:
         """`net`, as it runs on batch `number` of a window."""

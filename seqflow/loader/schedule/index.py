@@ -64,9 +64,13 @@ class LengthsIndex:
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
         """The lengths of the rows of a window, in the order of an epoch."""
-        lengths = np.concatenate([self._of(one) for one in window.slices])
+        lengths = self.of_window(window)
         order = recipe.order(window, len(lengths), epoch)
         return lengths if order is None else lengths[order]
+
+    def of_window(self, window: Window) -> Array:
+        """The lengths of the rows of a window, in the order of the source."""
+        return np.concatenate([self._of(one) for one in window.slices])
 
     def has(self, one: BlockSlice) -> bool:
         """Whether it knows the lengths of all rows of a slice."""

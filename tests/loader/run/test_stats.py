@@ -126,6 +126,64 @@ def test_each_of_several_ranks_counts_the_rows_of_all_windows_that_it_reads(
         assert rows <= whole.stats().rows
 
 
+PREPARED: list[int] = []
+
+
+def prepared(record):
+    """The record as it is; notes its rows."""
+    PREPARED.extend(record["id"].tolist())
+    return record
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_windows_without_batches_are_counted_from_the_index_where_no_row_can_be_bad(
+    tmp_path, policy, world_size
+):
+    """Blocks of 4 rows are windows; rows of every third one are too long, those of the first ones too."""
+    lengths = [9 if i // 4 % 3 == 0 or i < 8 or i >= 36 else 2 for i in range(ROWS)]
+    tokens = pa.array([[i] * n for i, n in enumerate(lengths)], pa.list_(pa.int64()))
+    pq.write_table(pa.table({"id": range(ROWS), "tokens": tokens}), tmp_path / "x.parquet", row_group_size=4)
+    options = {
+        "batch": sf.Rows(3, max_length=4, drop_last=True), "bad_rows": policy, "window": 200, "threads": 0,
+        "prepare": prepared, "version": "1", "tail": "pad",
+    }  # fmt: skip
+    whole = sf.Loader(tmp_path / "x.parquet", **options)
+    expected = [batch["id"].tolist() for batch in whole]
+    sf.Loader(tmp_path / "x.parquet", **options, index=tmp_path / "i.arrow").lengths_index()
+    PREPARED.clear()
+    names = ("rows", "rows_read", "rows_left", "dropped", "skipped", "bad_rows")
+    found = []
+    for rank in range(world_size):
+        loader = sf.Loader(
+            tmp_path / "x.parquet", **options, index=tmp_path / "i.arrow", rank=rank, world_size=world_size
+        )
+        found += [(batch.number, batch["id"].tolist()) for batch in loader if batch.num_rows]
+        stats = loader.stats()
+        assert total(stats) == stats.rows_read
+        if world_size == 1:
+            assert [getattr(stats, name) for name in names] == [
+                getattr(whole.stats(), name) for name in names
+            ]
+    assert [ids for _, ids in sorted(found)] == expected
+    assert (set(PREPARED) == set(range(ROWS))) == (policy == "skip")
+
+
+def test_windows_without_batches_are_read_where_their_rows_are_not_known(tmp_path):
+    """Lines have no count of rows; a window whose rows are all above the budget is an error, as without an index."""
+    path, index = tmp_path / "x.jsonl", tmp_path / "i.arrow"
+    lines = [json.dumps({"id": i, "tokens": [i] * (9 if i < 9 else 2)}) + "\n" for i in range(30)]
+    path.write_text("".join(lines))
+    options = {"window": 1, "threads": 0, "index": index}
+    provider = sf.providers.open(path, batch_bytes=len(lines[0]) * 2)
+    filtered = sf.Loader(provider, batch=sf.Rows(3, max_length=4), **options)
+    filtered.lengths_index()
+    list(filtered)
+    assert (total(filtered.stats()), filtered.stats().skipped, filtered.stats().rows_left) == (30, 9, 0)
+    with pytest.raises(sf.ProviderError, match="9 elements, expected at most max_tokens = 8"):
+        list(sf.Loader(provider, batch=sf.TokenBudget(8), **options))
+
+
 @pytest.mark.parametrize("plan", ["rows", "rows, short ones dropped", "budget", "packed"])
 def test_counts_are_true_inside_an_epoch(path, plan):
     for window in WINDOWS:

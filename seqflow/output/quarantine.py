@@ -9,10 +9,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from seqflow import providers
+import pyarrow as pa
+
 from seqflow.errors import JobError, ProviderError
 from seqflow.json_form import has_form
-from seqflow.loader.run.rejected import REASON_FIELDS, Rejected
 from seqflow.output.attempt_folders import attempts_beside, remove_attempts_beside
 from seqflow.output.committed_files import (
     committed_path,
@@ -21,12 +21,44 @@ from seqflow.output.committed_files import (
     locate,
     piece_path,
     remove_committed,
+    schema_of,
 )
 from seqflow.output.durable_files import remove_temporaries, sync_folder, writing
 from seqflow.output.file_writer import KIND_OF_SUFFIX, FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
+from seqflow.printable import printable_line
+from seqflow.record import BadRow
+
+REASON_FIELDS = ("file", "block", "row", "column", "reason")
+"""The fields of the column that says why a row cannot be used; after them a quarantine file has its `line`."""
+
+
+def with_reasons(
+    rows: pa.Table, bad: Sequence[BadRow], origin: str, block: int, numbers: Sequence[int | None]
+) -> pa.Table:
+    """Rows of a block as a quarantine file has them: with a column that says which ones they are, and why."""
+    reasons = pa.StructArray.from_arrays(
+        [
+            pa.array([printable_line(origin)] * len(bad), pa.string()),
+            pa.array([block] * len(bad), pa.int64()),
+            pa.array(numbers, pa.int64()),
+            pa.array([row.column for row in bad], pa.string()),
+            pa.array([row.reason for row in bad], pa.string()),
+            pa.array([row.line for row in bad], pa.large_binary()),
+        ],
+        names=[*REASON_FIELDS, "line"],
+    )
+    name = "bad"
+    while name in rows.schema.names:
+        name += "_"
+    return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
+
+
+def form_of(path: Path) -> Format:
+    """The format of a quarantine file, as its suffix says."""
+    return Format(KIND_OF_SUFFIX[path.suffix.lower()])
 
 
 class QuarantinePiece:
@@ -36,12 +68,11 @@ class QuarantinePiece:
         self._path, self._piece = path, piece
         self._writer: FileWriter | None = None
 
-    def write(self, rejected: Rejected) -> None:
+    def write(self, rows: pa.Table) -> None:
+        """Add bad rows, with the column that says why."""
         if self._writer is None:
-            self._writer = FileWriter(
-                self._path, Format(KIND_OF_SUFFIX[self._path.suffix.lower()]), self._piece
-            )
-        self._writer.write(rejected.table(), len(self._writer.groups))
+            self._writer = FileWriter(self._path, form_of(self._path), self._piece)
+        self._writer.write(rows, len(self._writer.groups))
 
     def finish(self) -> OutputFile | None:
         """Finish the piece; None where there was no bad row."""
@@ -78,13 +109,12 @@ class Quarantine:
     ) -> None:
         if (source := overwritten(path, files)) is not None:
             raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, from which the rows come")
-        if path.exists() and not _is_quarantine(path):
+        self._path, self._form = path, form_of(path)
+        if path.exists() and not self._is_quarantine():
             raise ProviderError(
                 f"quarantine: {str(path)!r} exists and is no quarantine file of an earlier run\n"
                 "  choose a new name"
             )
-        self._path = path
-        self._form = Format(KIND_OF_SUFFIX[path.suffix.lower()])
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
         names = [piece["name"] for piece in pieces]
         if (foreign := next((name for name in names if not own.fullmatch(name)), None)) is not None:
@@ -119,13 +149,13 @@ class Quarantine:
         folder.mkdir()
         return folder
 
-    def write(self, rejected: Rejected) -> None:
+    def write(self, rows: pa.Table) -> None:
+        """Add bad rows, with the column that says why."""
         if self._writer is None:
             self._acquire()
             number = len(self._pieces) if self._number is None else self._number
-            piece = piece_path(self._path, number)
-            self._writer = FileWriter(self._path, self._form, piece)
-        self._writer.write(rejected.table(), len(self._writer.groups))
+            self._writer = FileWriter(self._path, self._form, piece_path(self._path, number))
+        self._writer.write(rows, len(self._writer.groups))
 
     def adopt(self, piece: OutputFile, batches: Batches) -> None:
         """Give a finished piece, with the bad rows of these batches, the next hidden name."""
@@ -137,25 +167,22 @@ class Quarantine:
 
     @property
     def num_pieces(self) -> int:
+        """The number of committed pieces."""
         return len(self._pieces)
 
-    def entries(self, first: int, stop: int | None) -> list[dict[str, Any]]:
-        """The entries of some committed pieces."""
+    def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+        """The entries of the committed pieces, or of some of them."""
         return [piece.to_json(self._path.parent) for piece in self._pieces[first:stop]]
 
     def commit(self, batches: Batches | None = None) -> None:
-        """Finish a piece, with the bad rows of these batches."""
+        """Finish what is written so far as a piece, with the bad rows of these batches."""
         if self._writer is not None:
             self._writer.close()
             piece = self._writer.output_file(self._writer.piece, batches)
             self._writer.rename(committed_path(piece.path))
             sync_folder(self._path.parent)
-            at = (
-                slice(len(self._pieces), None)
-                if self._number is None
-                else slice(self._number, self._number + 1)
-            )
-            self._pieces[at] = [piece]
+            at = len(self._pieces) if self._number is None else self._number
+            self._pieces[at : at + 1] = [piece]
             self._writer = None
         self._number = None
 
@@ -172,7 +199,10 @@ class Quarantine:
         self._number = self._pieces.index(piece)
 
     def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
-        """Make the file of its committed pieces; none of an earlier run is left where there are no bad rows."""
+        """Make the file of its committed pieces, after telling `note` what it will be.
+
+        None of an earlier run is left where there are no bad rows.
+        """
         join(self._pieces, self._path, self._form, note)
         if not self._pieces:
             self._path.unlink(missing_ok=True)
@@ -207,17 +237,42 @@ class Quarantine:
         finally:
             self.leave()
 
+    def _is_quarantine(self) -> bool:
+        """Whether the file that has the name is a quarantine file."""
+        try:
+            schema = schema_of(self._path, self._form.kind)
+        except (pa.ArrowException, OSError):
+            return False
+        return any(
+            field.name.rstrip("_") == "bad"
+            and tuple(part.name for part in field.type)[: len(REASON_FIELDS)] == REASON_FIELDS
+            for field in schema
+            if pa.types.is_struct(field.type)
+        )
 
-def _is_quarantine(path: Path) -> bool:
-    import pyarrow.types as types
 
-    try:
-        schema = providers.open(path).schema
-    except ProviderError:
-        return False
-    return any(
-        field.name.rstrip("_") == "bad"
-        and tuple(part.name for part in field.type)[: len(REASON_FIELDS)] == REASON_FIELDS
-        for field in schema
-        if types.is_struct(field.type)
-    )
+class NoQuarantine:
+    """The quarantine file of a run that writes no bad rows: there is none, and nothing to do."""
+
+    num_pieces = 0
+
+    def attempts_folder(self, run: str) -> None:
+        return None
+
+    def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+        return []
+
+    def damaged(self, joined: Any) -> list[OutputFile]:
+        return []
+
+    def adopt(self, piece: OutputFile, batches: Batches) -> None: ...
+
+    def commit(self, batches: Batches | None = None) -> None: ...
+
+    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def publish(self) -> None: ...
+
+    def close(self, *, finished: bool) -> None: ...

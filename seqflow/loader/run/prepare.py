@@ -1,20 +1,116 @@
-"""Applying `prepare` and `net` to a record, and checks of what users' functions return."""
+"""Applying `prepare` and `net` to rows: what they return, where rows come from, and which of them fail."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
 
 import numpy as np
 
 from seqflow import executor, kernels
-from seqflow.errors import LodError, OpTypeError
+from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpResultError, OpTypeError, ShapeError
 from seqflow.kernels import KernelError
+from seqflow.kernels.arrays import Array
 from seqflow.loader.schedule.recipe import Transform
 from seqflow.net import Net
+from seqflow.providers import Block
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
 from seqflow.record.rows import read_only_record
+
+T = TypeVar("T")
+RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
+
+ROW_ERRORS = (LodError, OpError, ShapeError)
+"""Errors that the data of a row can cause."""
+NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError, OpResultError)
+"""Errors of the net itself, or of the machine, whatever the rows."""
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Consecutive rows from one block."""
+
+    block: Block
+    rows: int
+    numbers: RowNumbers | None
+    """Their row numbers in the block; None where `prepare` made new rows."""
+
+    def part(self, start: int, stop: int) -> str:
+        """The place of rows start … stop - 1 of the range, as text."""
+        place = f"{self.block.origin}, block {self.block.index}"
+        if self.numbers is None:
+            return place
+        first, last = self.numbers[start], self.numbers[stop - 1]
+        return f"{place}, row {first}" if stop - start == 1 else f"{place}, rows {first} to {last}"
+
+
+def places_in(sizes: Sequence[int], rows: Sequence[int] | Array) -> tuple[Array, Array]:
+    """int64 twice: which of consecutive ranges of these sizes each row lies in, and its place there."""
+    ends = np.cumsum(sizes)
+    found = np.searchsorted(ends, rows, side="right")
+    return found, rows - (ends - sizes)[found]
+
+
+def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
+    """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
+    found: list[str] = []
+    of, places = places_in([one.rows for one in ranges], np.unique(rows))
+    for at in np.unique(of).tolist():
+        inside = places[of == at]
+        together = len(inside) == inside[-1] - inside[0] + 1
+        pieces = [(inside[0], inside[-1] + 1)] if together else [(row, row + 1) for row in inside]
+        found += [ranges[at].part(int(low), int(high)) for low, high in pieces]
+    found = list(dict.fromkeys(found))
+    more = len(found) - _SHOWN
+    return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def blames_rows(error: Exception) -> bool:
+    """Whether the data of a row may have caused the error."""
+    return isinstance(error, ROW_ERRORS) and not isinstance(error, NET_ERRORS)
+
+
+def by_halves(
+    run: Callable[[int, int], T],
+    start: int,
+    stop: int,
+    is_caught: Callable[[Exception], bool] = lambda error: True,
+    failed: Exception | None = None,
+) -> Iterator[tuple[slice, T | Exception]]:
+    """The results of `run(start, stop)` on rows; where they fail together, on each half of them, and so on.
+
+    A row that fails alone has its error for a result. Errors that are not caught are raised. `failed` is the error of
+    all rows together, where it is known.
+    """
+    found: T | Exception
+    try:
+        found = failed or run(start, stop)
+    except Exception as error:
+        if start == stop or not is_caught(error):
+            raise
+        found = error
+    if not isinstance(found, Exception) or stop - start == 1:
+        yield slice(start, stop), found
+        return
+    middle = (start + stop) // 2
+    yield from by_halves(run, start, middle, is_caught)
+    yield from by_halves(run, middle, stop, is_caught)
+
+
+def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
+    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
+    if not count:
+        return None
+    try:
+        run(0, 0)
+    except Exception:  # the net fails whatever the rows
+        return None
+    found = by_halves(run, 0, count, failed=error)
+    return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
 
 
 def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
@@ -82,8 +178,10 @@ def _check(record: Record, name: str) -> None:
             raise LodError(
                 f"{name} returned {tensor}{list(record[tensor].shape)}, but the sum of {parent} is {totals[parent]}"
             )
-    for parent in totals:
-        _check_ends(record, parent, name)
+    try:
+        TopologicalSorter({of: [parent] for of, parent in record.parents.items()}).prepare()
+    except CycleError as error:
+        raise LodError(f"{name} returned a record in which {error.args[1][0]} are above themselves") from None
 
 
 def _total(record: Record, lengths: str, name: str) -> int:
@@ -96,13 +194,3 @@ def _total(record: Record, lengths: str, name: str) -> int:
         return int(kernels.check_lengths(found))
     except KernelError as error:
         raise LodError(f"{name} returned {lengths} that are no lengths: {error}") from None
-
-
-def _check_ends(record: Record, lengths: str | None, name: str) -> None:
-    """Raise LodError where lengths describe themselves, directly or in a circle."""
-    above = set()
-    while lengths is not None:
-        if lengths in above:
-            raise LodError(f"{name} returned a record in which {lengths} are above themselves")
-        above.add(lengths)
-        lengths = record.parents[lengths]
