@@ -1,19 +1,25 @@
-"""The batches of one window: bounds and sizes planned on lengths at once, batches made one by one."""
+"""The batches of one window: laid out on lengths at once, made one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import BatchPlanError
+from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.selection import Pieces, RowSelection
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
+
+if TYPE_CHECKING:
+    from seqflow.loader.plans.plan import BatchPlan
 
 
 class BatchSize(NamedTuple):
@@ -32,147 +38,254 @@ class BatchSize(NamedTuple):
 NO_ROWS = BatchSize(0, 0, 0, 0)
 
 
+class Layout(NamedTuple):
+    """Which rows make which batches: the first `counts[0]` of `order` make the first batch, and so on."""
+
+    counts: Array
+    """int64[B]: how many rows each batch has, or packed rows; at least one."""
+    order: Array | None = None
+    """int64[N]: each row once, batch after batch; None in the order in which they are given."""
+    short: int = 0
+    """How many of the last batches hold less than the plan allows, so that `drop_last` leaves them out."""
+    packing: PackingPlan | None = None
+    """Which pieces of rows make packed rows, batch after batch, instead of `order`."""
+
+    def checked(self, plan: str, num_rows: int) -> Layout:
+        """The layout, in int64; BatchPlanError unless each row is in one batch, once."""
+        if self.packing is not None:
+            return self
+        counts = np.asarray(self.counts, np.int64)
+        order = None if self.order is None else np.asarray(self.order, np.int64)
+        found = None
+        if len(counts) and int(counts.min()) < 1:
+            found = f"a batch of {counts.min()} rows"
+        elif int(counts.sum()) != num_rows:
+            found = f"batches of {counts.sum()} rows together"
+        elif order is not None and len(order) != num_rows:
+            found = f"an order of {len(order)} rows"
+        elif order is not None and num_rows:
+            least, most = int(order.min()), int(order.max())
+            if least < 0 or most >= num_rows:
+                found = f"row {least if least < 0 else most} in its order"
+            elif (times := np.bincount(order, minlength=num_rows)).max() > 1:
+                found = f"row {times.argmax()} {times.max()} times in its order"
+        if found is not None:
+            raise BatchPlanError(f"{plan}: layout has {found}, expected each of {num_rows} rows in one batch")
+        return Layout(counts, order, self.short)
+
+
+class BatchForm(Protocol):
+    """How pieces of rows become the record of a batch."""
+
+    @property
+    def cut(self) -> Collection[str]:
+        """The lengths of the columns of which a batch has the elements of its pieces, not of whole rows."""
+
+    @property
+    def first_fills(self) -> Mapping[str, Any]:
+        """The tensors whose pieces get another first element, and that element."""
+
+    def make(
+        self, rows: WindowRows, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
+    ) -> Record:
+        """The record of these pieces, so many in each row of the batch; one in each without `counts`."""
+
+    def joined(self, batches: Sequence[WindowBatches]) -> BatchForm:
+        """The form of batches that have rows of all of some windows in turn, of which this is the first's form."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """Batches whose rows are those of the window, or one piece of a row each."""
+
+    cut: Collection[str] = ()
+    first_fills: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(
+        self, rows: WindowRows, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
+    ) -> Record:
+        if self.cut:
+            return rows.take_pieces(pieces, self.cut, memory)
+        return rows.take(pieces.rows, memory)
+
+    def joined(self, batches: Sequence[WindowBatches]) -> BatchForm:
+        return next((one.form for one in batches if one.form.cut), self)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchBounds:
-    """First item of each batch, and the item behind its last; the items are rows, or packed rows.
+class WindowBatches:
+    """The batches of a window: pieces of rows, batch after batch."""
 
-    `short` marks those that hold less than their plan allows because the window ended.
-    """
-
-    starts: Array
-    stops: Array
-    short: Array
-
-    @staticmethod
-    def until(stops: Array, last_is_short: bool) -> BatchBounds:
-        """Batches that follow each other from item 0 on."""
-        short = np.zeros(len(stops), bool)
-        short[-1:] = last_is_short
-        return BatchBounds(np.concatenate([[0], stops[:-1]]).astype(np.int64)[: len(stops)], stops, short)
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def count(self, drop_last: bool) -> int:
-        """The number of batches; those that are short do not count with `drop_last`."""
-        return len(self) - int(np.count_nonzero(self.short)) * drop_last
-
-    def take(self, chosen: Array) -> BatchBounds:
-        return BatchBounds(self.starts[chosen], self.stops[chosen], self.short[chosen])
-
-
-def kept_batches(bounds: BatchBounds, sizes: Array, drop_last: bool) -> tuple[BatchBounds, Array, BatchSize]:
-    """The batches that are kept, their sizes, and what the short ones hold, which `drop_last` leaves out."""
-    if not drop_last:
-        return bounds, sizes, NO_ROWS
-    kept = np.flatnonzero(~bounds.short)
-    return bounds.take(kept), sizes[kept], BatchSize(*sizes[bounds.short].sum(axis=0).tolist())
-
-
-def padded_sizes(bounds: BatchBounds, lengths: Array | None, multiple_of: int = 1) -> Array:
-    """int64[batches, 4]: a BatchSize for each, of rows of these lengths, padded to the longest, or a multiple."""
-    rows = bounds.stops - bounds.starts
-    tokens = cells = np.zeros_like(rows)
-    if lengths is not None and len(rows):
-        ends = kernels.lengths_to_offsets(lengths)
-        tokens = ends[bounds.stops] - ends[bounds.starts]
-        width = -(-kernels.segment_reduce("max", lengths, rows) // multiple_of) * multiple_of
-        cells = rows * width
-    return np.stack([rows, tokens, cells, rows], axis=1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBatches:
-    """Batches of rows, or of pieces of rows, of a window: planned on lengths at once, made one by one."""
-
+    plan: BatchPlan
     rows: WindowRows
-    bounds: BatchBounds
-    sizes: Array
-    """int64[batches, 4]: a BatchSize for each."""
-    dropped: BatchSize
+    form: BatchForm
+    pieces: Pieces
+    ends: Array
+    """int64[B + 1]: the row of all batches' rows at which each batch begins, and their number."""
+    first: Array | None = None
+    """int64[R + 1]: the first piece of each row of the batches; None where each row is one piece."""
+    is_whole: bool = False
+    """Whether the pieces are all rows of the window, in their order."""
+    dropped: BatchSize = NO_ROWS
     """What `drop_last` leaves out."""
     skipped: int = 0
     """Rows of the window that filters by length leave out."""
     bad: Sequence[BadRow] = ()
     """Rows that are in no batch because they cannot be used, numbered over the records of the window, before it is
     shuffled. The loader applies its policy to them."""
-    pieces: Pieces | None = None
-    """The rows batch after batch; None where these are all rows in their order."""
-    cut: Collection[str] = ()
-    """The lengths of the columns that are cut, where some rows are not whole."""
-    planned: Pieces | None = None
-    """The rows batch after batch, with the sizes that they were planned on; None where no lengths were."""
+    sizes: Array = field(init=False)
+    """int64[B, 4]: a BatchSize for each."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", sizes_of(self.plan, self.pieces, self.ends, self.first))
 
     def __len__(self) -> int:
-        return len(self.bounds)
+        return len(self.ends) - 1
 
     def size(self, number: int) -> BatchSize:
         return BatchSize(*self.sizes[number].tolist())
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         """The batch, in `memory` where that is given, until it is used again."""
-        return self._take(self._rows_of(number), memory)
+        return self._make(self._rows_of(number), memory)
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
         """Several batches, each in a memory of its own."""
-        if self.cut:
+        if self.form.cut:
             return list(map(self.make, numbers, memories))
         found = map(self._rows_of, numbers)
-        rows = list(found) if self.pieces is None else [self.pieces.rows[of] for of in found]
+        rows = list(found) if self.is_whole else [self.pieces.rows[of] for of in found]
         return self.rows.take_all(rows, memories)
 
     def part(self, number: int, chosen: Array) -> Record:
-        """A batch made of some of its rows or pieces alone, by their places in `numbers`, in increasing order."""
-        return self._take(int(self.bounds.starts[number]) + chosen)
+        """A batch made of some of its pieces alone, by their places in `numbers`, in increasing order."""
+        pieces = self.pieces_of(number).take(chosen)
+        if self.first is None:
+            return self.form.make(self.rows, pieces, None)
+        counts = np.bincount(self.row_of_pieces(number)[chosen])
+        return self.form.make(self.rows, pieces, counts[counts > 0])
+
+    def size_of_part(self, number: int, chosen: Array) -> BatchSize:
+        """What such a batch holds. Rows begin in the batch as it was planned."""
+        planned, kept = self.size(number), len(np.unique(self.row_of_pieces(number)[chosen]))
+        tokens = int(self.pieces_of(number).sizes[chosen].sum())
+        return BatchSize(kept, tokens, planned.cells * kept // max(1, planned.rows), planned.begun)
 
     def empty(self) -> Record:
         """A batch without rows, with the tensors that all batches have."""
-        return self._take(slice(0, 0))
+        return self._make(slice(0, 0))
 
     def numbers(self, number: int) -> Array:
         """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
-        chosen = self._rows_of(number)
-        return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
+        if self.is_whole:
+            return self.rows.numbers(self._rows_of(number))
+        return self.rows.numbers(self.pieces_of(number).rows)
 
-    def dealt(self, rows: Array, counts: Array) -> RowBatches:
-        """Batches of so many rows each, of these, by their places in the batches."""
-        assert self.planned is not None
-        pieces = self.planned.take(rows)
-        bounds = BatchBounds.until(np.cumsum(counts), False)
-        sizes = padded_sizes(bounds, pieces.sizes)
-        return replace(self, bounds=bounds, sizes=sizes, pieces=pieces, planned=pieces)
+    def pieces_of(self, number: int) -> Pieces:
+        return self.pieces.take(self._span(self._rows_of(number)))
+
+    def row_of_pieces(self, number: int) -> Array:
+        """int64: the row of the batch that each of its pieces is in."""
+        counts = self.counts(self._rows_of(number))
+        return np.repeat(np.arange(len(counts)), counts)
+
+    def counts(self, rows: slice) -> Array:
+        """int64: the pieces of each of some of the batches' rows."""
+        if self.first is None:
+            return np.ones(rows.stop - rows.start, np.int64)
+        return np.diff(self.first[rows.start : rows.stop + 1])
+
+    def of_rows(self, rows: slice) -> Pieces:
+        """The pieces of some of the batches' rows."""
+        return self.pieces.take(self._span(rows))
+
+    def dealt(self, rows: Array, counts: Array) -> WindowBatches:
+        """Batches of so many rows each, of these of the batches' rows."""
+        chosen, first = rows, None
+        if self.first is not None:
+            first, of_row = self.first[rows], np.diff(self.first)[rows]
+            chosen = np.repeat(first, of_row) + kernels.lengths_to_positions(of_row)
+            first = kernels.lengths_to_offsets(of_row)
+        ends = kernels.lengths_to_offsets(counts)
+        return replace(self, pieces=self.pieces.take(chosen), ends=ends, first=first, is_whole=False)
 
     def _rows_of(self, number: int) -> slice:
-        return slice(self.bounds.starts.item(number), self.bounds.stops.item(number))
+        return slice(self.ends.item(number), self.ends.item(number + 1))
 
-    def _take(self, chosen: slice | Array, memory: BatchMemory | None = None) -> Record:
-        if self.pieces is None:
-            return self.rows.take(chosen, memory)
-        pieces = self.pieces.take(chosen)
-        if self.cut:
-            return self.rows.take_pieces(pieces, self.cut, memory)
-        return self.rows.take(pieces.rows, memory)
+    def _span(self, rows: slice) -> slice:
+        """The places of the pieces of some rows."""
+        if self.first is None:
+            return rows
+        return slice(self.first.item(rows.start), self.first.item(rows.stop))
+
+    def _make(self, rows: slice, memory: BatchMemory | None = None) -> Record:
+        if self.is_whole:
+            return self.rows.take(rows, memory)
+        counts = None if self.first is None else self.counts(rows)
+        return self.form.make(self.rows, self.of_rows(rows), counts, memory)
 
 
-def row_batches(
+def window_batches(
+    plan: BatchPlan,
     rows: WindowRows,
+    form: BatchForm,
     selection: RowSelection,
-    bounds: BatchBounds,
-    sizes: Array,
-    drop_last: bool,
+    layout: Layout,
     bad: Sequence[BadRow] = (),
-    cut: Collection[str] = (),
-) -> RowBatches:
-    """Batches of selected rows. `cut` are the lengths of what is cut where a row is not whole."""
-    pieces = None if selection.whole else selection.pieces
-    lengths = cut if selection.cut else ()
-    if selection.cut:
-        sizes[:, -1] = selection.pieces.begun(bounds.starts, bounds.stops)
-    kept = kept_batches(bounds, sizes, drop_last)
-    return RowBatches(rows, *kept, selection.skipped, bad, pieces, lengths, selection.pieces)
+) -> WindowBatches:
+    """The batches of a window whose selected rows are laid out like this."""
+    pieces, ends, first = laid_out(selection.pieces, layout)
+    whole = selection.whole and layout.order is None and layout.packing is None
+    found = WindowBatches(plan, rows, form, pieces, ends, first, whole, NO_ROWS, selection.skipped, bad)
+    if not plan.drop_last or not layout.short:
+        return found
+    kept = len(found) - layout.short
+    dropped = BatchSize(*found.sizes[kept:].sum(axis=0).tolist())
+    return replace(found, ends=ends[: kept + 1], dropped=dropped)
 
 
-def no_batches() -> RowBatches:
-    """Those of a window without records."""
-    bounds = BatchBounds.until(np.zeros(0, np.int64), False)
-    return RowBatches(WindowRows(()), bounds, padded_sizes(bounds, None), NO_ROWS)
+def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | None]:
+    """The pieces batch after batch, the first row of each batch, and the first piece of each packed row."""
+    ends = kernels.lengths_to_offsets(layout.counts)
+    if layout.packing is None:
+        return pieces if layout.order is None else pieces.take(layout.order), ends, None
+    packing = layout.packing
+    found = Pieces(kernels.gather(pieces.rows, packing.sources), packing.starts, packing.piece_lengths)
+    return found, ends, kernels.lengths_to_offsets(packing.pieces)
+
+
+def sizes_of(plan: BatchPlan, pieces: Pieces, ends: Array, first: Array | None) -> Array:
+    """int64[B, 4]: a BatchSize for each batch; rows are padded to the longest, or a multiple."""
+    found = np.empty((len(ends) - 1, len(BatchSize._fields)), np.int64)
+    if not len(found):
+        return found
+    rows, spans = np.diff(ends), ends if first is None else first[ends]
+    counts = rows if first is None else np.diff(spans)
+    tokens = kernels.lengths_to_offsets(pieces.sizes)[spans]
+    width: Any = plan.packed_capacity
+    if width is None:
+        width = kernels.segment_reduce("max", pieces.sizes[: spans[-1]], counts)
+        if plan.multiple_of > 1:
+            width = -(-width // plan.multiple_of) * plan.multiple_of
+    found[:, 0], found[:, 1], found[:, 2] = rows, np.diff(tokens), rows * width
+    found[:, 3] = np.diff(pieces.begun[spans]) if plan.cuts_rows else rows
+    return found
+
+
+def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
+    """The rows of all in turn, as batches that are then dealt, and the first row of each."""
+    one = batches[0]
+    rows = reduce(WindowRows.joined, [of.rows for of in batches])
+    before = kernels.lengths_to_offsets(np.array([of.rows.num_rows for of in batches]))
+    pieces = Pieces(
+        np.concatenate([of.pieces.rows + first for of, first in zip(batches, before[:-1], strict=True)]),
+        np.concatenate([of.pieces.starts for of in batches]),
+        np.concatenate([of.pieces.sizes for of in batches]),
+    )
+    counts, first = np.array([len(of.pieces.rows) for of in batches]), None
+    if one.first is not None:
+        of_row = np.concatenate([np.diff(of.first) for of in batches if of.first is not None])
+        first = kernels.lengths_to_offsets(of_row)
+        counts = np.array([len(of.first) - 1 for of in batches if of.first is not None])
+    made = WindowBatches(one.plan, rows, one.form.joined(batches), pieces, one.ends[:1], first)
+    return made, kernels.lengths_to_offsets(counts)[:-1]

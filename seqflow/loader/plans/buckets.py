@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
+from seqflow.loader.plans.batches import Layout
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan_options import LATER, shown_plan
+from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import RowSelection, at_least_one
 from seqflow.loader.plans.token_budget import TokenBudget
@@ -23,7 +24,7 @@ from seqflow.renamed import renamed_fields
 
 @renamed_fields()
 @dataclass(frozen=True, slots=True)
-class Buckets:
+class Buckets(BatchPlan):
     """Batches of rows of similar lengths, which need less padding, by another plan: `Rows` or `TokenBudget`.
 
         sf.Buckets([64, 128, 256], sf.Rows(32))
@@ -82,62 +83,56 @@ class Buckets:
             before = boundary
 
     @property
-    def lengths(self) -> str | None:
+    def lengths(self) -> str | None:  # type: ignore[override]
         return self.plan.lengths
 
     @property
-    def drop_last(self) -> bool:
+    def drop_last(self) -> bool:  # type: ignore[override]
         return self.plan.drop_last
 
     @property
-    def columns(self) -> tuple[str, ...] | None:
+    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
         return self.plan.columns
 
     @property
-    def needs_lengths(self) -> bool:
-        return True
+    def multiple_of(self) -> int:  # type: ignore[override]
+        return self.plan.multiple_of
 
-    def of_window(self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0) -> RowBatches:
-        """The batches of a window, those that are full permuted by `key` whether or not the loader shuffles."""
-        assert lengths is not None  # planned_lengths sees to that
-        sizes = self.row_sizes(rows, lengths)
-        selection, bounds = self._plan(sizes)
-        of_bounds = self._padded_sizes(selection, bounds)
-        chosen = permutation(len(bounds), key)
-        chosen = chosen[np.argsort(bounds.short[chosen], kind="stable")]
-        bounds, of_bounds = bounds.take(chosen), of_bounds[chosen]
-        if isinstance(self.plan, Rows):
-            return row_batches(rows, selection, bounds, of_bounds, self.drop_last)
-        bad = self.plan.bad_rows(rows, sizes, selection, lengths)
-        return row_batches(
-            rows, selection, bounds, of_bounds, self.drop_last, bad, self.plan.cut(rows, lengths)
-        )
+    @property
+    def cuts_rows(self) -> bool:
+        return self.plan.cuts_rows
 
-    def count(self, sizes: Array) -> int:
-        """The number of batches of a window whose rows have these sizes."""
-        return self._plan(sizes)[1].count(self.drop_last)
+    @property
+    def splits_rows(self) -> bool:
+        return self.plan.splits_rows
 
-    def batch_sizes(self, sizes: Array) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
-        return self._padded_sizes(*self._plan(sizes))
+    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
+        return self.plan.limits(tokens, rows)
 
-    def _padded_sizes(self, selection: RowSelection, bounds: BatchBounds) -> Array:
-        multiple = self.plan.multiple_of if isinstance(self.plan, TokenBudget) else 1
-        return padded_sizes(bounds, selection.pieces.sizes, multiple)
+    def select(self, sizes: Array) -> RowSelection:
+        return self.plan.select(sizes)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        """The sizes that batches are planned on."""
         return self.plan.row_sizes(rows, lengths)
 
-    def _plan(self, sizes: Array) -> tuple[RowSelection, BatchBounds]:
-        """The rows bucket by bucket, and the batches of all buckets."""
-        selection = self.plan.select(sizes)
-        limits = self._limits(selection.pieces.sizes)
-        of_row = np.searchsorted(limits, selection.pieces.sizes, side="left")
-        counted = np.uint16 if len(limits) < 2**16 else np.int64  # 16 bits are sorted by counting
-        order = np.argsort(of_row.astype(counted), kind="stable")
-        selection = replace(selection, pieces=selection.pieces.take(order), whole=False)
-        return selection, self._bounds(np.bincount(of_row), selection.pieces.sizes)
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """The batches of all buckets, permuted by `key`, those that are short last."""
+        of_row = np.searchsorted(self._limits(sizes), sizes, side="left")
+        in_buckets = np.argsort(of_row.astype(np.min_scalar_type(of_row.max(initial=0))), kind="stable")
+        found, first = [], 0
+        for rows in np.bincount(of_row).tolist():
+            found.append(self.plan.layout(sizes[in_buckets[first : first + rows]], key))
+            first += rows
+        counts = np.concatenate([np.zeros(0, np.int64), *(one.counts for one in found)])
+        is_short = np.zeros(len(counts), bool)
+        ends = np.cumsum([len(one.counts) for one in found], dtype=np.int64)
+        is_short[ends[np.array([one.short > 0 for one in found], bool)] - 1] = True
+        chosen = permutation(len(counts), key)
+        chosen = chosen[np.argsort(is_short[chosen], kind="stable")]
+        starts = kernels.lengths_to_offsets(counts)[chosen]
+        counts = counts[chosen]
+        order = in_buckets[np.repeat(starts, counts) + kernels.lengths_to_positions(counts)]
+        return Layout(counts, order, int(np.count_nonzero(is_short)))
 
     def _limits(self, sizes: Array) -> Array:
         """The largest lengths of all buckets but the last."""
@@ -149,18 +144,3 @@ class Buckets:
         tokens = np.cumsum(in_order)
         shares = np.arange(1, self.boundaries) * int(tokens[-1]) // self.boundaries
         return np.unique(in_order[np.searchsorted(tokens, shares)])
-
-    def _bounds(self, counts: Array, sizes: Array) -> BatchBounds:
-        """The batches of all buckets; `sizes` are those of the rows, bucket by bucket."""
-        found, start = [], 0
-        for count in counts.tolist():
-            bounds = self.plan.bounds(count, sizes[start : start + count])
-            found.append(BatchBounds(bounds.starts + start, bounds.stops + start, bounds.short))
-            start += count
-        if not found:
-            return BatchBounds.until(np.zeros(0, np.int64), False)
-        return BatchBounds(
-            np.concatenate([bounds.starts for bounds in found]),
-            np.concatenate([bounds.stops for bounds in found]),
-            np.concatenate([bounds.short for bounds in found]),
-        )

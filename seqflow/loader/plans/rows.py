@@ -1,4 +1,4 @@
-"""Rows: batches of equally many rows."""
+"""Rows: batches of equally many rows; and the plan that an argument stands for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from seqflow.errors import OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
-from seqflow.loader.plans.plan_options import LATER, shown_plan
+from seqflow.loader.plans.batches import Layout
+from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
 from seqflow.loader.plans.selection import RowSelection, at_least_one, check_lengths_between
-from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 from seqflow.renamed import renamed_fields
 
 
 @renamed_fields()
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(BatchPlan):
     """Batches of `n` rows. A last short batch is kept unless `drop_last`."""
 
     n: int
@@ -45,45 +45,47 @@ class Rows:
 
     @property
     def needs_lengths(self) -> bool:
-        """Whether the records must have lengths to plan on."""
         return self.filters or self.balance is not None
 
     @property
-    def columns(self) -> None:
-        """Rows are not cut."""
-        return None
+    def rows_across(self) -> int | None:
+        return None if self.filters else self.n
 
-    def of_window(self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0) -> RowBatches:
-        """The batches of a window, in the order of its rows."""
-        if lengths is None:
-            assert not self.filters  # planned_lengths sees to that
-            everything, bounds = RowSelection.of(np.zeros(0, np.int64)), self.bounds(rows.num_rows)
-            return row_batches(rows, everything, bounds, padded_sizes(bounds, None), self.drop_last)
-        selection = self.select(row_sizes(rows, lengths))
-        bounds = self.bounds(len(selection.pieces.sizes))
-        return row_batches(
-            rows, selection, bounds, padded_sizes(bounds, selection.pieces.sizes), self.drop_last
-        )
+    @property
+    def deals_rows(self) -> bool:
+        return True
 
-    def count(self, sizes: Array) -> int:
-        """The number of batches of a window whose rows have these sizes."""
-        return self.bounds(len(self.select(sizes).pieces.sizes)).count(self.drop_last)
-
-    def batch_sizes(self, sizes: Array) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
-        selected = self.select(sizes).pieces.sizes
-        return padded_sizes(self.bounds(len(selected)), selected)
-
-    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        """The sizes that batches are planned on."""
-        return row_sizes(rows, lengths)
+    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
+        return BatchLimits(self.n)
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows that batches are made of."""
         return RowSelection.of(sizes).between(self.min_length, self.max_length)
 
-    def bounds(self, num_rows: int, sizes: Array | None = None) -> BatchBounds:
-        """Which of these consecutive rows make a batch."""
-        full = np.arange(self.n, num_rows + 1, self.n, dtype=np.int64)
-        left = num_rows % self.n
-        return BatchBounds.until(np.append(full, num_rows) if left else full, left > 0)
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """The rows in their order, `n` in each batch."""
+        return Layout(*batches_of_n(len(sizes), self.n))
+
+
+def batches_of_n(rows: int, n: int) -> tuple[Array, None, int]:
+    """How many rows each batch has, in their order, and how many batches are short."""
+    full, left = divmod(rows, n)
+    counts = np.full(full + (left > 0), n, np.int64)
+    if left:
+        counts[-1] = left
+    return counts, None, int(left > 0)
+
+
+def batch_plan(batch: BatchPlan | int) -> BatchPlan:
+    """The plan itself, or `Rows(n)` for an integer n.
+
+    >>> batch_plan(32) == Rows(32)
+    True
+    """
+    if isinstance(batch, BatchPlan):
+        return batch
+    if isinstance(batch, int) and not isinstance(batch, bool):
+        return Rows(batch)
+    raise OpTypeError(
+        f"batch is {batch!r}, expected a number of rows, Rows(n), TokenBudget(max_tokens), "
+        "Buckets(boundaries, plan), Packed(capacity) or a BatchPlan of your own"
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -12,31 +11,23 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance, check_linear
-from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
-from seqflow.loader.plans.cut_columns import (
-    checked_columns,
-    cut_tensors,
-    long_rows,
-    unequal_rows,
-    usable_sizes,
-)
+from seqflow.loader.plans.batches import Layout
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan_options import LATER, shown_plan
+from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
     at_least_one,
     check_lengths_between,
     check_oversize,
+    checked_columns,
 )
-from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.record import BadRow
 from seqflow.renamed import renamed_fields
 
 
 @renamed_fields()
 @dataclass(frozen=True, slots=True)
-class TokenBudget:
+class TokenBudget(BatchPlan):
     """Batches of at most `max_tokens` tokens, as many rows as fit, and at most `max_rows` of them.
 
     With `padded` the tokens are those of the padded batch: rows times the longest, rounded up to a `multiple_of`.
@@ -87,7 +78,7 @@ class TokenBudget:
             )
         self._check_strategy()
         object.__setattr__(self, "columns", checked_columns(self.columns, "TokenBudget"))
-        if self.columns is not None and not self._cuts:
+        if self.columns is not None and not self.cuts_rows:
             raise OpError(
                 f'TokenBudget: columns are cut with oversize="truncate" or "split", not {self.oversize!r}'
             )
@@ -116,51 +107,42 @@ class TokenBudget:
         return self.strategy == "best_fit"
 
     @property
-    def needs_lengths(self) -> bool:
-        return True
+    def _longest(self) -> int:
+        """The longest row that fits."""
+        return self.max_tokens // self.multiple_of * self.multiple_of
 
     @property
-    def _cuts(self) -> bool:
+    def cuts_rows(self) -> bool:
         return self.oversize in ("truncate", "split")
 
-    def of_window(self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0) -> RowBatches:
-        """The batches of a window, in the order of its rows."""
-        assert lengths is not None  # planned_lengths sees to that
-        sizes = self.row_sizes(rows, lengths)
-        selection = self.select(sizes)
-        bad = self.bad_rows(rows, sizes, selection, lengths)
-        selection, bounds = self._in_batches(selection, key)
-        of_bounds = padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
-        return row_batches(rows, selection, bounds, of_bounds, self.drop_last, bad, self.cut(rows, lengths))
+    @property
+    def splits_rows(self) -> bool:
+        return self.oversize == "split"
 
-    def count(self, sizes: Array) -> int:
-        """The number of batches of a window whose rows have these sizes."""
-        selected = self.select(sizes).pieces.sizes
-        if self._packs:
-            return int(self._batch_of(selected).max(initial=-1)) + 1
-        return self.bounds(len(selected), selected).count(self.drop_last)
+    @property
+    def takes_pads(self) -> bool:
+        return self.linear is None
 
-    def batch_sizes(self, sizes: Array) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
-        selection, bounds = self._in_batches(self.select(sizes), 0)
-        return padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
+    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
+        most = self.max_tokens if tokens is None else min(self.max_tokens, tokens)
+        return BatchLimits(self.max_rows or rows, most, self.max_tokens if self.padded else None)
 
-    def _in_batches(self, selection: RowSelection, key: int) -> tuple[RowSelection, BatchBounds]:
-        """The rows batch after batch."""
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows that batches are made of, none above the budget."""
+        passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
+        return passed.at_most(self._longest, self.oversize, f"max_tokens = {self.max_tokens}")
+
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """The rows in their order, as many in each batch as fit; or packed into batches, which `key` permutes."""
         if not self._packs:
-            return selection, self.bounds(len(selection.pieces.sizes), selection.pieces.sizes)
-        selection, counts = self._packed(selection, key)
-        return selection, BatchBounds.until(np.cumsum(counts), False)
-
-    def _packed(self, selection: RowSelection, key: int) -> tuple[RowSelection, Array]:
-        """The rows in the order of the batches, which `key` permutes, and how many each has."""
-        batch_of = self._batch_of(selection.pieces.sizes)
+            stops, is_short = self._stops(sizes)
+            return Layout(np.diff(stops, prepend=0), None, is_short)
+        batch_of = self._batch_of(sizes)
         counts = np.bincount(batch_of)
         order = permutation(len(counts), key)
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
-        chosen = np.argsort(places[batch_of], kind="stable")
-        return replace(selection, pieces=selection.pieces.take(chosen), whole=False), counts[order]
+        return Layout(counts[order], np.argsort(places[batch_of], kind="stable"))
 
     def _batch_of(self, sizes: Array) -> Array:
         """int64[rows]: the batch of each row, all of which are within the budget. Empty rows fit anywhere."""
@@ -169,54 +151,22 @@ class TokenBudget:
         if self.linear is not None:
             costs = np.rint(costs * (costs + self.linear)).astype(np.int64)
             budget = round(budget * (budget + self.linear))
-        layout = kernels.plan_packing(costs, budget, "best_fit")
+        packing = kernels.plan_packing(costs, budget, "best_fit")
         found = np.zeros(len(sizes), np.int64)
-        found[filled[layout.sources]] = np.repeat(np.arange(len(layout.pieces)), layout.pieces)
-        found[empty] = np.arange(len(empty)) % max(1, len(layout.pieces))
+        found[filled[packing.sources]] = np.repeat(np.arange(len(packing.pieces)), packing.pieces)
+        found[empty] = np.arange(len(empty)) % max(1, len(packing.pieces))
         return found
 
-    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        """The sizes that batches are planned on."""
-        return usable_sizes(rows, lengths, self.columns, "TokenBudget")
-
-    def select(self, sizes: Array) -> RowSelection:
-        """The rows that batches are made of, none above the budget."""
-        return (
-            RowSelection.of(sizes)
-            .between(self.min_length, self.max_length)
-            .at_most(self._limit, self.oversize)
-        )
-
-    def cut(self, rows: WindowRows, lengths: str) -> set[str]:
-        """The lengths of the columns that are cut, where some are."""
-        if not self._cuts:
-            return set()
-        return set(cut_tensors(rows.records[0], lengths, self.columns, "TokenBudget", rows.pads).values())
-
-    def bad_rows(
-        self, rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str
-    ) -> Sequence[BadRow]:
-        """The rows that cannot be used, and why."""
-        limit = f"max_tokens = {self.max_tokens}"
-        too_long = long_rows(rows, selection.too_long, sizes, lengths, limit)
-        return [*unequal_rows(rows, sizes, self.columns, "TokenBudget"), *too_long]
-
-    @property
-    def _limit(self) -> int:
-        """The longest row that fits."""
-        return self.max_tokens // self.multiple_of * self.multiple_of
-
-    def bounds(self, num_rows: int, sizes: Array | None) -> BatchBounds:
-        """Which of these consecutive rows make a batch; the last is short unless it is exactly full."""
-        assert sizes is not None
+    def _stops(self, sizes: Array) -> tuple[Array, int]:
+        """The row after each batch of rows in order, and 1 where the last is short: it is not exactly full."""
         if self.multiple_of > 1:
             sizes = -(-sizes // self.multiple_of) * self.multiple_of
         stops = padded_stops(self, sizes) if self.padded else token_stops(self, sizes)
         if not len(stops):
-            return BatchBounds.until(stops, False)
+            return stops, 0
         last = sizes[stops[-2] if len(stops) > 1 else 0 :]
         tokens = len(last) * int(last.max()) if self.padded else int(last.sum())
-        return BatchBounds.until(stops, tokens < self.max_tokens and len(last) != self.max_rows)
+        return stops, int(tokens < self.max_tokens and len(last) != self.max_rows)
 
 
 def token_stops(plan: TokenBudget, sizes: Array) -> Array:

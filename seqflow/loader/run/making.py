@@ -11,10 +11,7 @@ import numpy as np
 
 from seqflow.errors import SeqflowError
 from seqflow.loader.epoch.table import Row
-from seqflow.loader.plans.batches import BatchSize
-from seqflow.loader.plans.packed import PackedBatches
-from seqflow.loader.plans.plan import WindowBatches
-from seqflow.loader.plans.window_rows import WindowRows, row_sizes
+from seqflow.loader.plans.batches import BatchSize, WindowBatches
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing
 from seqflow.loader.run.rejected import refused_row
@@ -53,11 +50,8 @@ class FailedBatch:
         """The first row or piece that fails alone; None where no single one is the cause."""
         return first_failing(self._run, self.count, error)
 
-    def accepted(self, error: Exception, lengths: str | None) -> Accepted | None:
-        """The batch without all rows or pieces that fail alone; None where that is no cure.
-
-        `lengths` are those that batches are planned on.
-        """
+    def accepted(self, error: Exception) -> Accepted | None:
+        """The batch without all rows or pieces that fail alone; None where that is no cure."""
         found = by_halves(self._run, 0, self.count, failed=error)
         failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
         if not failing or (len(failing) == self.count and self._fails_empty()):
@@ -72,7 +66,7 @@ class FailedBatch:
             raise
         numbers = self.batches.numbers(self.number)
         refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
-        return Accepted(self._size(part, lengths), batch, tuple(refused))
+        return Accepted(self.batches.size_of_part(self.number, chosen), batch, tuple(refused))
 
     def _run(self, start: int, stop: int) -> Record:
         return self.net(self.batches.part(self.number, np.arange(start, stop)))
@@ -83,16 +77,6 @@ class FailedBatch:
         except Exception:
             return True
         return False
-
-    def _size(self, part: Record, lengths: str | None) -> BatchSize:
-        """The size of a batch of which only a part is left."""
-        planned = self.batches.size(self.number)
-        if isinstance(self.batches, PackedBatches):
-            tokens = int(part["piece_lengths"].sum())
-        else:
-            tokens = 0 if lengths is None else int(row_sizes(WindowRows((part,)), lengths).sum())
-        cells = planned.cells * part.num_rows // max(1, planned.rows)
-        return BatchSize(part.num_rows, tokens, cells, planned.begun)
 
 
 class RefusedRows:
@@ -283,7 +267,7 @@ class BatchMaker:
             failed = FailedBatch(net, turn.batches, turn.number, count)
             searched, row = False, None
             if blames_rows(error) and self._windows.recipe.keeps_going:
-                accepted = failed.accepted(error, turn.windows[0].lengths) if count else None
+                accepted = failed.accepted(error) if count else None
                 if accepted is not None:
                     size, batch, refused = accepted
                     set_field(batch, "number", made.batch.number)

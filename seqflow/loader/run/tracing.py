@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from seqflow.errors import OpError, OpIndexError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.packed import PackedBatches
-from seqflow.loader.plans.padded_pieces import rounded
 from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.run.making import Turn
 
@@ -53,15 +51,13 @@ class Trace:
 
 
 class _Parts(NamedTuple):
-    """The rows or pieces that a batch is made of."""
+    """The pieces of rows that a batch is made of."""
 
     numbers: Array
     """Their rows, counted over the records of the windows."""
-    pieces: Pieces | None
-    """Which elements of these they are; None where they are whole."""
+    pieces: Pieces
     row_of: Array
     """The row of the batch that each is in."""
-    num_rows: int
 
 
 def trace_turn(
@@ -71,10 +67,9 @@ def trace_turn(
     if element is not None and row is None:
         raise OpError(f"trace: element is {element}, expected a row with it")
     parts = _parts_of(turn)
-    if row is not None and not 0 <= row < parts.num_rows:
-        raise OpIndexError(
-            f"trace: row is {row}, expected 0 to {parts.num_rows - 1}, the rows of batch {turn.batch}"
-        )
+    rows = num_rows(turn)
+    if row is not None and not 0 <= row < rows:
+        raise OpIndexError(f"trace: row is {row}, expected 0 to {rows - 1}, the rows of batch {turn.batch}")
     chosen = np.arange(len(parts.numbers)) if row is None else np.flatnonzero(parts.row_of == row)
     if element is not None and row is not None:
         return [_of_element(turn, parts, chosen, row, element, column, prepare)]
@@ -83,30 +78,20 @@ def trace_turn(
 
 def num_rows(turn: Turn) -> int:
     """The rows of a batch."""
-    return _parts_of(turn).num_rows
+    return turn.batches.size(turn.number).rows
 
 
 def _parts_of(turn: Turn) -> _Parts:
     batches, number = turn.batches, turn.number
-    span = slice(int(batches.bounds.starts[number]), int(batches.bounds.stops[number]))
-    numbers = batches.numbers(number)
-    if isinstance(batches, PackedBatches):
-        packed_rows = batches.order[span]
-        counts = batches.layout.pieces[packed_rows]
-        row_of = np.repeat(np.arange(len(packed_rows)), counts)
-        return _Parts(numbers, batches.pieces_of(packed_rows), row_of, len(packed_rows))
-    pieces = None if batches.pieces is None or not batches.cut else batches.pieces.take(span)
-    return _Parts(numbers, pieces, np.arange(len(numbers)), len(numbers))
+    return _Parts(batches.numbers(number), batches.pieces_of(number), batches.row_of_pieces(number))
 
 
 def _of_part(turn: Turn, parts: _Parts, at: int, prepare: str | None) -> Trace:
     found = _of_row(turn, int(parts.numbers[at]), prepare)
-    if parts.pieces is None:
+    if not turn.batches.form.cut:
         return found
     element, elements = int(parts.pieces.starts[at]), int(parts.pieces.sizes[at])
-    return Trace(
-        found.file, found.block, found.row, _planned_column(turn), element, elements, found.hidden_by
-    )
+    return replace(found, column=_planned_column(turn), element=element, elements=elements)
 
 
 def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
@@ -130,46 +115,39 @@ def _of_element(
     lengths = f"{name}.lengths"
     if name is not None and lengths not in source.offsets:
         lengths = source.parents.get(name) or ""
-    packed = isinstance(batches, PackedBatches) and name in {one.name for one in batches.columns}
-    if name is None or not (packed or lengths in source.offsets):
+    if name is None or lengths not in source.offsets:
         columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
         what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
         raise OpError(
             f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}"
         )
-    if packed:
-        at, inside = _place_in_row(turn, parts, chosen, row, element)
-        start = int(parts.pieces.starts[at]) if parts.pieces is not None else 0
+    if lengths in batches.form.cut:
+        starts, sizes = parts.pieces.starts[chosen], parts.pieces.sizes[chosen]
     else:
-        at, inside = int(chosen[0]), element
-        is_cut = parts.pieces is not None and lengths in getattr(batches, "cut", ())
-        number = int(parts.numbers[at])
-        start = int(parts.pieces.starts[at]) if is_cut and parts.pieces is not None else 0
-        whole = int(np.diff(source.offsets[lengths][number : number + 2])[0])
-        size = int(parts.pieces.sizes[at]) if is_cut and parts.pieces is not None else whole
-        if not 0 <= element < size:
-            raise OpIndexError(
-                f"trace: element is {element}, expected less than {size}, the elements of {name} in row {row}"
-            )
-    found = _of_row(turn, int(parts.numbers[at]), prepare)
-    return Trace(found.file, found.block, found.row, name, start + inside, hidden_by=found.hidden_by)
+        bounds = source.offsets[lengths][parts.numbers[chosen[:1, None]] + np.arange(2)]
+        starts, sizes = np.zeros(1, np.int64), np.diff(bounds)[:, 0]
+    at, inside = _place_in_row(turn, sizes, row, element, name)
+    found = _of_row(turn, int(parts.numbers[chosen[at]]), prepare)
+    return replace(found, column=name, element=int(starts[at]) + inside)
 
 
-def _place_in_row(turn: Turn, parts: _Parts, chosen: Array, row: int, element: int) -> tuple[int, int]:
-    """The piece of a packed row that an element is in, and its place in the piece."""
-    batches = turn.batches
-    assert isinstance(batches, PackedBatches)
-    assert parts.pieces is not None
-    sizes = parts.pieces.sizes[chosen]
-    ends = np.cumsum(rounded(sizes, batches.multiple_of))
+def _place_in_row(turn: Turn, sizes: Array, row: int, element: int, name: str) -> tuple[int, int]:
+    """The piece of a row of the batch that an element is in, and its place in the piece."""
+    plan = turn.batches.plan
+    capacity, multiple = plan.packed_capacity, plan.multiple_of
+    ends = np.cumsum(sizes if capacity is None else -(-sizes // multiple) * multiple)
     at = int(np.searchsorted(ends, element, side="right"))
-    if 0 <= element < batches.capacity and at < len(chosen):
+    if element >= 0 and at < len(sizes):
         inside = element - (int(ends[at - 1]) if at else 0)
         if inside < sizes[at]:
-            return int(chosen[at]), inside
-    if 0 <= element < batches.capacity:
+            return at, inside
+    if capacity is None:
+        raise OpIndexError(
+            f"trace: element is {element}, expected less than {sizes[0]}, the elements of {name} in row {row}"
+        )
+    if 0 <= element < capacity:
         raise OpIndexError(f"trace: element {element} of row {row} is padding")
-    raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {batches.capacity}")
+    raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {capacity}")
 
 
 def _planned_column(turn: Turn) -> str | None:

@@ -37,7 +37,7 @@ def settings_of(recipe: Recipe, prepare: Any, net: Any, world_size: int) -> dict
         **_where(recipe.source),
         "prepare": prepare,
         "net": net,
-        "batch": repr(recipe.batch),
+        "batch": recipe.batch.to_dict(),
         "pad": {name: repr(how) for name, how in recipe.pad.items()},
         "shuffle": None if recipe.shuffle is None else recipe.shuffle.seed,
         "window": recipe.window,
