@@ -92,8 +92,7 @@ def batch_specs(
         limits[Dimension.sum_of(name)] = of_batch.tokens
     if name is not None and of_batch.cells is not None:
         limits[own * Dimension.max_of(name)] = of_batch.cells
-    specs = {of: _spec_of(batch, of, rows, own, plan) for of in batch}
-    return dict(Net("").infer(specs, limits).specs), limits
+    return dict(Net("").infer(_batch_specs(batch, rows, own, plan), limits).specs), limits
 
 
 def _totals(
@@ -125,21 +124,22 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
     }
 
 
-def _spec_of(batch: Record, name: str, rows: Specs, own: Dimension, plan: BatchPlan) -> TensorSpec:
-    """The spec of a tensor of a batch, which is one of the rows, or a list column in packed rows, or is made."""
-    source = name if name in rows else f"{name}.values"
-    tensor, parent = batch[name], batch.parents[name]
-    inner = _inner(source, rows[source]) if source in rows else []
-    made = [Dimension.of(size) for size in tensor.shape[1 : tensor.ndim - len(inner)]]
-    is_packed = plan.packed_capacity is not None
-    return TensorSpec(
-        tensor.dtype,
-        [own if parent is None else Dimension.sum_of(parent), *made, *inner],
-        OwnRows("the packed rows" if is_packed else "the record") if parent is None else Described(parent),
-        points=_points(rows[source].points, {} if plan.splits_rows else rows)
-        if name in rows and not is_packed
-        else None,
-    )
+def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan) -> Specs:
+    """The specs of a batch of `own` rows: of tensors of rows, of packed columns, and of what packing makes."""
+    is_packed, specs = plan.packed_capacity is not None, {}
+    space = OwnRows("the packed rows" if is_packed else "the record")
+    for name, tensor in batch.items():
+        parent, points = batch.parents[name], None
+        source = name if name in rows else f"{name}.values"
+        if name in rows and not is_packed:
+            points = _points(rows[name].points, {} if plan.splits_rows else rows)
+        inner = _inner(source, rows[source]) if source in rows else []
+        made = tensor.shape[1 : tensor.ndim - len(inner)]
+        shape = [own if parent is None else Dimension.sum_of(parent), *made, *inner]
+        specs[name] = TensorSpec(
+            tensor.dtype, shape, space if parent is None else Described(parent), points=points
+        )
+    return specs
 
 
 def _points(before: Any, rows: Specs) -> Any:

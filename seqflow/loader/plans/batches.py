@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from seqflow import kernels
 from seqflow.errors import BatchPlanError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.selection import Pieces, RowSelection
+from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -38,6 +38,18 @@ class BatchSize(NamedTuple):
 NO_ROWS = BatchSize(0, 0, 0, 0)
 
 
+class CutColumn(NamedTuple):
+    """A list column of which a batch has the elements of its pieces: its name in a batch, and its tensors."""
+
+    name: str
+    tensor: str
+    lengths: str
+    fill: Any = 0
+    """What fills its padding in packed rows."""
+    first_fill: Any = None
+    """What the first element of each piece becomes; None leaves it as it is."""
+
+
 class Layout(NamedTuple):
     """Which rows make which batches: the first `counts[0]` of `order` make the first batch, and so on."""
 
@@ -50,66 +62,25 @@ class Layout(NamedTuple):
     packing: PackingPlan | None = None
     """Which pieces of rows make packed rows, batch after batch, instead of `order`."""
 
-    def checked(self, plan: str, num_rows: int) -> Layout:
+    def checked(self, plan: str, rows: int) -> Layout:
         """The layout, in int64; BatchPlanError unless each row is in one batch, once."""
         if self.packing is not None:
             return self
         counts = np.asarray(self.counts, np.int64)
         order = None if self.order is None else np.asarray(self.order, np.int64)
-        found = None
-        if len(counts) and int(counts.min()) < 1:
-            found = f"a batch of {counts.min()} rows"
-        elif int(counts.sum()) != num_rows:
-            found = f"batches of {counts.sum()} rows together"
-        elif order is not None and len(order) != num_rows:
-            found = f"an order of {len(order)} rows"
-        elif order is not None and num_rows:
-            least, most = int(order.min()), int(order.max())
-            if least < 0 or most >= num_rows:
-                found = f"row {least if least < 0 else most} in its order"
-            elif (times := np.bincount(order, minlength=num_rows)).max() > 1:
-                found = f"row {times.argmax()} {times.max()} times in its order"
-        if found is not None:
-            raise BatchPlanError(f"{plan}: layout has {found}, expected each of {num_rows} rows in one batch")
+        is_whole = int(counts.sum()) == rows and int(counts.min(initial=1)) > 0
+        if is_whole and order is not None:
+            is_whole = len(order) == rows and 0 <= order.min(initial=0) <= order.max(initial=0) < max(rows, 1)
+            is_whole = is_whole and int(np.bincount(order).max(initial=1)) == 1
+        if not is_whole:
+            of_order = (
+                "" if order is None else f" and an order of {len(order)}, {len(np.unique(order))} different"
+            )
+            raise BatchPlanError(
+                f"{plan}: layout has batches of {counts.sum()} rows together, of {counts.min(initial=1)} or more"
+                f"{of_order}, expected each of {rows} rows in one batch"
+            )
         return Layout(counts, order, self.short)
-
-
-class BatchForm(Protocol):
-    """How pieces of rows become the record of a batch."""
-
-    @property
-    def cut(self) -> Collection[str]:
-        """The lengths of the columns of which a batch has the elements of its pieces, not of whole rows."""
-
-    @property
-    def first_fills(self) -> Mapping[str, Any]:
-        """The tensors whose pieces get another first element, and that element."""
-
-    def make(
-        self, rows: WindowRows, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
-    ) -> Record:
-        """The record of these pieces, so many in each row of the batch; one in each without `counts`."""
-
-    def joined(self, batches: Sequence[WindowBatches]) -> BatchForm:
-        """The form of batches that have rows of all of some windows in turn, of which this is the first's form."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowForm:
-    """Batches whose rows are those of the window, or one piece of a row each."""
-
-    cut: Collection[str] = ()
-    first_fills: Mapping[str, Any] = field(default_factory=dict)
-
-    def make(
-        self, rows: WindowRows, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
-    ) -> Record:
-        if self.cut:
-            return rows.take_pieces(pieces, self.cut, memory)
-        return rows.take(pieces.rows, memory)
-
-    def joined(self, batches: Sequence[WindowBatches]) -> BatchForm:
-        return next((one.form for one in batches if one.form.cut), self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,12 +89,17 @@ class WindowBatches:
 
     plan: BatchPlan
     rows: WindowRows
-    form: BatchForm
     pieces: Pieces
     ends: Array
     """int64[B + 1]: the row of all batches' rows at which each batch begins, and their number."""
     first: Array | None = None
     """int64[R + 1]: the first piece of each row of the batches; None where each row is one piece."""
+    columns: Sequence[CutColumn] = ()
+    """The columns of which batches have the elements of their pieces, not of whole rows."""
+    windows: Sequence[int] = (0,)
+    """The numbers of the windows that the rows come from."""
+    first_rows: Array | None = None
+    """int64: the first row of each window, where there are several."""
     is_whole: bool = False
     """Whether the pieces are all rows of the window, in their order."""
     dropped: BatchSize = NO_ROWS
@@ -135,8 +111,11 @@ class WindowBatches:
     shuffled. The loader applies its policy to them."""
     sizes: Array = field(init=False)
     """int64[B, 4]: a BatchSize for each."""
+    cut: Collection[str] = field(init=False)
+    """The lengths of `columns`."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cut", {one.lengths for one in self.columns})
         object.__setattr__(self, "sizes", sizes_of(self.plan, self.pieces, self.ends, self.first))
 
     def __len__(self) -> int:
@@ -151,7 +130,7 @@ class WindowBatches:
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
         """Several batches, each in a memory of its own."""
-        if self.form.cut:
+        if self.cut:
             return list(map(self.make, numbers, memories))
         found = map(self._rows_of, numbers)
         rows = list(found) if self.is_whole else [self.pieces.rows[of] for of in found]
@@ -161,9 +140,9 @@ class WindowBatches:
         """A batch made of some of its pieces alone, by their places in `numbers`, in increasing order."""
         pieces = self.pieces_of(number).take(chosen)
         if self.first is None:
-            return self.form.make(self.rows, pieces, None)
+            return self.plan.record(self, pieces, None)
         counts = np.bincount(self.row_of_pieces(number)[chosen])
-        return self.form.make(self.rows, pieces, counts[counts > 0])
+        return self.plan.record(self, pieces, counts[counts > 0])
 
     def size_of_part(self, number: int, chosen: Array) -> BatchSize:
         """What such a batch holds. Rows begin in the batch as it was planned."""
@@ -199,6 +178,12 @@ class WindowBatches:
         """The pieces of some of the batches' rows."""
         return self.pieces.take(self._span(rows))
 
+    def without(self, short: int) -> WindowBatches:
+        """All but the last batches, which are dropped."""
+        kept = len(self) - short
+        dropped = BatchSize(*self.sizes[kept:].sum(axis=0).tolist())
+        return replace(self, ends=self.ends[: kept + 1], dropped=dropped)
+
     def dealt(self, rows: Array, counts: Array) -> WindowBatches:
         """Batches of so many rows each, of these of the batches' rows."""
         chosen, first = rows, None
@@ -222,26 +207,7 @@ class WindowBatches:
         if self.is_whole:
             return self.rows.take(rows, memory)
         counts = None if self.first is None else self.counts(rows)
-        return self.form.make(self.rows, self.of_rows(rows), counts, memory)
-
-
-def window_batches(
-    plan: BatchPlan,
-    rows: WindowRows,
-    form: BatchForm,
-    selection: RowSelection,
-    layout: Layout,
-    bad: Sequence[BadRow] = (),
-) -> WindowBatches:
-    """The batches of a window whose selected rows are laid out like this."""
-    pieces, ends, first = laid_out(selection.pieces, layout)
-    whole = selection.whole and layout.order is None and layout.packing is None
-    found = WindowBatches(plan, rows, form, pieces, ends, first, whole, NO_ROWS, selection.skipped, bad)
-    if not plan.drop_last or not layout.short:
-        return found
-    kept = len(found) - layout.short
-    dropped = BatchSize(*found.sizes[kept:].sum(axis=0).tolist())
-    return replace(found, ends=ends[: kept + 1], dropped=dropped)
+        return self.plan.record(self, self.of_rows(rows), counts, memory)
 
 
 def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | None]:
@@ -287,5 +253,7 @@ def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
         of_row = np.concatenate([np.diff(of.first) for of in batches if of.first is not None])
         first = kernels.lengths_to_offsets(of_row)
         counts = np.array([len(of.first) - 1 for of in batches if of.first is not None])
-    made = WindowBatches(one.plan, rows, one.form.joined(batches), pieces, one.ends[:1], first)
+    source_rows = kernels.lengths_to_offsets(np.array([of.rows.source.num_rows for of in batches]))
+    windows = [of.windows[0] for of in batches]
+    made = WindowBatches(one.plan, rows, pieces, one.ends[:1], first, one.columns, windows, source_rows[:-1])
     return made, kernels.lengths_to_offsets(counts)[:-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
 from seqflow.loader.plans.batches import Layout
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
+from seqflow.loader.plans.plan import LATER, BatchPlan, shown_plan
 from seqflow.loader.plans.rows import Rows
-from seqflow.loader.plans.selection import RowSelection, at_least_one
+from seqflow.loader.plans.selection import at_least_one
 from seqflow.loader.plans.token_budget import TokenBudget
-from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.renamed import renamed_fields
+
+
+def _of_plan(name: str) -> Any:
+    return property(attrgetter(f"plan.{name}"))
 
 
 @renamed_fields()
@@ -82,38 +86,10 @@ class Buckets(BatchPlan):
                 )
             before = boundary
 
-    @property
-    def lengths(self) -> str | None:  # type: ignore[override]
-        return self.plan.lengths
-
-    @property
-    def drop_last(self) -> bool:  # type: ignore[override]
-        return self.plan.drop_last
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return self.plan.columns
-
-    @property
-    def multiple_of(self) -> int:  # type: ignore[override]
-        return self.plan.multiple_of
-
-    @property
-    def cuts_rows(self) -> bool:
-        return self.plan.cuts_rows
-
-    @property
-    def splits_rows(self) -> bool:
-        return self.plan.splits_rows
-
-    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
-        return self.plan.limits(tokens, rows)
-
-    def select(self, sizes: Array) -> RowSelection:
-        return self.plan.select(sizes)
-
-    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        return self.plan.row_sizes(rows, lengths)
+    # which rows make batches, and what these may hold, is said by the plan
+    lengths, columns, multiple_of = _of_plan("lengths"), _of_plan("columns"), _of_plan("multiple_of")
+    drop_last, cuts_rows, splits_rows = _of_plan("drop_last"), _of_plan("cuts_rows"), _of_plan("splits_rows")
+    select, row_sizes, limits = _of_plan("select"), _of_plan("row_sizes"), _of_plan("limits")
 
     def layout(self, sizes: Array, key: int) -> Layout:
         """The batches of all buckets, permuted by `key`, those that are short last."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.batches import Layout, WindowBatches
+from seqflow.loader.plans.batches import CutColumn, Layout, WindowBatches
 from seqflow.loader.plans.permutation import permutation
 from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
 from seqflow.loader.plans.rows import batches_of_n
@@ -25,7 +25,6 @@ from seqflow.loader.plans.selection import (
     check_lengths_between,
     check_oversize,
     checked_columns,
-    cut_tensors,
 )
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
@@ -144,121 +143,63 @@ class Packed(BatchPlan):
         counts, _, short = batches_of_n(len(order), self.rows)
         return Layout(counts, None, short, PackingPlan(sources, starts, lengths, pieces))
 
-    def form(self, rows: WindowRows, lengths: str, window: int, *, is_cut: bool) -> PackedForm:
-        return PackedForm(packed_columns(self, rows, lengths), self.capacity, self.multiple_of, (window,))
-
-
-def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedColumn]:
-    """The columns that a plan packs; BatchPlanError where they are not those of the records."""
-    record = rows.records[0]
-    tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pads)
-    names = {tensor: tensor.removesuffix(".values") for tensor in tensors}
-    for option, fills in (("fills", plan.fills), ("first_fills", plan.first_fills)):
-        unknown = [name for name in fills if name not in names.values()]
-        if unknown:
+    def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
+        """The columns that are packed; BatchPlanError where they are not those of the records."""
+        record = rows.records[0]
+        found = BatchPlan.cut_columns(self, rows, lengths)
+        names = [one.name for one in found]
+        for option, fills in (("fills", self.fills), ("first_fills", self.first_fills)):
+            unknown = [name for name in fills if name not in names]
+            if unknown:
+                raise BatchPlanError(
+                    f"Packed: {option} has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names)}"
+                )
+        padded = [name for name in rows.pads if name in names]
+        if padded:
             raise BatchPlanError(
-                f"Packed: {option} has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
+                f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
             )
-    padded = [name for name in rows.pads if name in names.values()]
-    if padded:
-        raise BatchPlanError(
-            f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
-        )
-    packed = [
-        PackedColumn(name, tensor, tensors[tensor], *_fills(plan, name, record[tensor].dtype))
-        for tensor, name in names.items()
-    ]
-    cut = {*tensors, *tensors.values()}
-    for name in [*names.values(), *(name for name in record if name not in cut)]:
-        if name in MADE or (name == PADDED and plan.multiple_of > 1):
-            raise BatchPlanError(
-                f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
-                "  give it another name, with rename= or in prepare"
-            )
-    return packed
+        cut = {name for one in found for name in (one.tensor, one.lengths)}
+        for name in [*names, *(name for name in record if name not in cut)]:
+            if name in MADE or (name == PADDED and self.multiple_of > 1):
+                raise BatchPlanError(
+                    f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
+                    "  give it another name, with rename= or in prepare"
+                )
+        return [one._replace(**self._fills_of(one.name, record[one.tensor].dtype)) for one in found]
 
+    def _fills_of(self, name: str, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """What fills the padding of a column, and its first elements, which None leaves as they are."""
+        own, first = f"fills of Packed has {name!r}, which", f"first_fills of Packed has {name!r}, which"
+        fill = ("fill", self.fill) if name not in self.fills else (own, self.fills[name])
+        first_fill = self.first_fills.get(name)
+        return {
+            "fill": cast_scalar(*fill, dtype),
+            "first_fill": None if first_fill is None else cast_scalar(first, first_fill, dtype),
+        }
 
-def _fills(plan: Packed, name: str, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """What fills the padding of a column, and its first elements, which None leaves as they are."""
-    first = None
-    if name in plan.first_fills:
-        first = cast_scalar(f"first_fills of Packed has {name!r}, which", plan.first_fills[name], dtype)
-    if name in plan.fills:
-        return cast_scalar(f"fills of Packed has {name!r}, which", plan.fills[name], dtype), first
-    return cast_scalar("fill", plan.fill, dtype), first
-
-
-MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
-"""The tensors of a packed batch besides the columns."""
-PADDED = "padded_lengths"
-"""That of the pieces with their padding, where they have some."""
-
-_IDS = np.dtype(np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class PackedColumn:
-    """A column that is packed: its name in a batch, its tensor in the records, and what fills its padding."""
-
-    name: str
-    tensor: str
-    lengths: str
-    fill: Any
-    first_fill: Any
-    """What the first element of each piece becomes; None leaves it as it is."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedForm:
-    """How pieces of rows become packed rows."""
-
-    columns: Sequence[PackedColumn]
-    capacity: int
-    multiple_of: int
-    """Pieces are padded to a multiple of it."""
-    windows: Sequence[int]
-    """The numbers of the windows that the rows come from."""
-    first_rows: Array | None = None
-    """int64: the first row of each window, where there are several."""
-
-    @property
-    def cut(self) -> Collection[str]:
-        return {column.lengths for column in self.columns}
-
-    @property
-    def first_fills(self) -> Mapping[str, Any]:
-        return {one.tensor: one.first_fill for one in self.columns if one.first_fill is not None}
-
-    def joined(self, batches: Sequence[WindowBatches]) -> PackedForm:
-        rows = kernels.lengths_to_offsets(np.array([one.rows.source.num_rows for one in batches]))
-        windows = [one.form.windows[0] for one in batches if isinstance(one.form, PackedForm)]
-        return replace(self, windows=windows, first_rows=rows[:-1])
-
-    def make(
-        self, rows: WindowRows, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
+    def record(
+        self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
     ) -> Record:
         """Packed rows of so many pieces each."""
         assert counts is not None
-        tensors = self._dense(rows, pieces, counts, memory)
-        window, sources = np.full(len(counts), self.windows[0], np.int64), rows.numbers(pieces.rows)
-        if self.first_rows is not None:
-            of_piece = np.searchsorted(self.first_rows, sources, side="right") - 1
-            sources = sources - self.first_rows[of_piece]
-            window = np.array(self.windows, np.int64)[of_piece[np.cumsum(counts) - counts]]
+        rows = batches.rows
+        tensors = self._dense(batches, pieces, counts, memory)
+        window, sources = np.full(len(counts), batches.windows[0], np.int64), rows.numbers(pieces.rows)
+        if batches.first_rows is not None:
+            of_piece = np.searchsorted(batches.first_rows, sources, side="right") - 1
+            sources = sources - batches.first_rows[of_piece]
+            window = np.array(batches.windows, np.int64)[of_piece[np.cumsum(counts) - counts]]
         tensors |= {"pieces": counts, "window": window}
         parents: dict[str, str | None] = dict.fromkeys(tensors)
         tensors |= {"piece_lengths": pieces.sizes, "sources": sources}
         parents |= {"piece_lengths": "pieces", "sources": "pieces"}
         if self.multiple_of > 1:
             tensors[PADDED], parents[PADDED] = rounded(pieces.sizes, self.multiple_of), "pieces"
-        source = rows.source
-        dictionaries = {
-            column.name: source.dictionaries[column.tensor]
-            for column in self.columns
-            if column.tensor in source.dictionaries
-        }
-        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
-        if len(packed) < len(source.chunks):
+        known = rows.source.dictionaries
+        dictionaries = {one.name: known[one.tensor] for one in batches.columns if one.tensor in known}
+        packed = {name for one in batches.columns for name in (one.tensor, one.lengths)}
+        if len(packed) < len(rows.source.chunks):
             taken = rows.take(pieces.rows, memory, without=packed)
             tensors |= taken.tensors
             parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
@@ -266,15 +207,15 @@ class PackedForm:
         return Record(tensors, parents, len(counts), dictionaries=dictionaries)
 
     def _dense(
-        self, rows: WindowRows, pieces: Pieces, counts: Array, memory: BatchMemory | None
+        self, batches: WindowBatches, pieces: Pieces, counts: Array, memory: BatchMemory | None
     ) -> dict[str, Array]:
         """The packed columns, `segment_ids` and `position_ids`."""
         numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
         packing = PackingPlan(numbers, zeros, pieces.sizes, counts)
         shape = (len(counts), self.capacity)
         tensors: dict[str, Array] = {}
-        for column in self.columns:
-            chunks = rows.source.chunks[column.tensor]
+        for column in batches.columns:
+            chunks = batches.rows.source.chunks[column.tensor]
             flat = out = None
             if memory is not None:
                 elements = (int(pieces.sizes.sum()), *chunks.row_shape)
@@ -284,7 +225,8 @@ class PackedForm:
                     memory.empty("segment_ids", shape, _IDS),
                     memory.empty("position_ids", shape, _IDS),
                 )
-            data = kernels.gather_slices(chunks, *rows.ranges(column.lengths, pieces), out=flat)
+            ranges = batches.rows.ranges(column.lengths, pieces)
+            data = kernels.gather_slices(chunks, *ranges, out=flat)
             if self.multiple_of > 1:
                 places = padded_places(pieces.sizes, counts, self.capacity, self.multiple_of)
                 filled = fill_padded(data, places, shape, column.fill, out)
@@ -292,11 +234,17 @@ class PackedForm:
                 filled = kernels.fill_packed(data, pieces.sizes, packing, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
             if column.first_fill is not None:
-                begins = filled[0].reshape(-1, *chunks.row_shape)
-                begins[piece_begins(pieces.sizes, counts, self.capacity, self.multiple_of)] = (
-                    column.first_fill
-                )
+                begins = piece_begins(pieces.sizes, counts, self.capacity, self.multiple_of)
+                filled[0].reshape(-1, *chunks.row_shape)[begins] = column.first_fill
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
+
+
+MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
+"""The tensors of a packed batch besides the columns."""
+PADDED = "padded_lengths"
+"""That of the pieces with their padding, where they have some."""
+
+_IDS = np.dtype(np.int32)
 
 
 class PaddedPlaces(NamedTuple):

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow.identity.plans import plan_text
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance
-from seqflow.loader.plans.batches import (
-    BatchForm,
-    Layout,
-    RowForm,
-    WindowBatches,
-    laid_out,
-    sizes_of,
-    window_batches,
-)
-from seqflow.loader.plans.selection import RowSelection, cut_tensors, unusable_rows, usable_sizes
+from seqflow.loader.plans.batches import CutColumn, Layout, WindowBatches, laid_out, sizes_of
+from seqflow.loader.plans.selection import Pieces, RowSelection, cut_tensors, unusable_rows, usable_sizes
 from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
 
 LATER: Mapping[str, Any] = {"later": True}
 """Metadata of a field that is newer than states which hold plans: they leave it out where it has its default."""
@@ -39,8 +34,7 @@ class BatchLimits(NamedTuple):
     """The largest of some tensors of lengths."""
 
 
-@runtime_checkable
-class BatchPlan(Protocol):
+class BatchPlan(ABC):
     """Protocol: how the rows of a window make batches, by their lengths alone.
 
     `Rows`, `TokenBudget`, `Buckets` and `Packed` are such plans. One of your own is a frozen dataclass that inherits
@@ -59,12 +53,12 @@ class BatchPlan(Protocol):
     multiple_of: int = 1
     """Lengths of padded rows are rounded up to a multiple of it, in `BatchSize.cells`."""
 
+    @abstractmethod
     def layout(self, sizes: Array, key: int) -> Layout:
         """Lay out rows of these lengths in batches: how many each has, and in which order the rows are.
 
         Random numbers depend on `key` alone, as in `permutation(n, key)`: other ranks lay out the same window.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no layout, which a batch plan must have")
 
     def select(self, sizes: Array) -> RowSelection:
         """The rows, or pieces of them, that are laid out; what filters leave out is counted."""
@@ -109,13 +103,20 @@ class BatchPlan(Protocol):
         """Upper bounds of a batch, from those of all rows: elements of the planned column, and rows."""
         return BatchLimits(rows)
 
-    def form(self, rows: WindowRows, lengths: str, window: int, *, is_cut: bool) -> BatchForm:
-        """How the batches of a window are made; BatchPlanError where its columns cannot be cut together."""
+    def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
+        """The columns that are cut where rows are; BatchPlanError where they cannot be cut together."""
         if not self.cuts_rows:
-            return RowForm()
-        name = type(self).__name__
-        cut = set(cut_tensors(rows.records[0], lengths, self.columns, name, rows.pads).values())
-        return RowForm(cut if is_cut else ())
+            return ()
+        found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, rows.pads)
+        return [CutColumn(name.removesuffix(".values"), name, of) for name, of in found.items()]
+
+    def record(
+        self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
+    ) -> Record:
+        """The batch that has these pieces of rows; `counts` says how many each packed row has."""
+        if batches.cut:
+            return batches.rows.take_pieces(pieces, batches.cut, memory)
+        return batches.rows.take(pieces.rows, memory)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
@@ -125,14 +126,27 @@ class BatchPlan(Protocol):
         self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0
     ) -> WindowBatches:
         """The batches of a window, in an order that depends on `key` where the plan permutes them."""
+        columns: Sequence[CutColumn] = ()
+        bad: Sequence[BadRow] = ()
         if lengths is None:
             selection = RowSelection.of(np.zeros(rows.num_rows, np.int64))
-            return window_batches(self, rows, RowForm(), selection, self._layout(selection, key))
-        sizes = self.row_sizes(rows, lengths)
-        selection = self.select(sizes)
-        form = self.form(rows, lengths, window, is_cut=selection.cut)
-        bad = unusable_rows(rows, sizes, selection, lengths, self.columns)
-        return window_batches(self, rows, form, selection, self._layout(selection, key), bad)
+        else:
+            sizes = self.row_sizes(rows, lengths)
+            selection = self.select(sizes)
+            columns = self.cut_columns(rows, lengths)
+            bad = unusable_rows(rows, sizes, selection, lengths, self.columns)
+        layout = self._layout(selection, key)
+        found = WindowBatches(
+            self,
+            rows,
+            *laid_out(selection.pieces, layout),
+            columns if selection.cut or self.packed_capacity is not None else (),
+            (window,),
+            is_whole=selection.whole and layout.order is None and layout.packing is None,
+            skipped=selection.skipped,
+            bad=bad,
+        )
+        return found.without(layout.short) if self.drop_last and layout.short else found
 
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""

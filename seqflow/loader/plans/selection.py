@@ -242,7 +242,7 @@ def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, 
 def unusable_rows(
     rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str, columns: Sequence[str] | None
 ) -> list[BadRow]:
-    """What is wrong with the rows that cannot be used, by their numbers: columns are unequal, or they are too long."""
+    """The rows that cannot be used, by their numbers: their columns are unequal, or they are too long."""
     found, unequal = [], np.flatnonzero(sizes == UNUSABLE)
     if columns is not None and len(unequal):
         first, *others = _lengths_of(rows.records[0], columns, "columns")

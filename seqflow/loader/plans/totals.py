@@ -77,7 +77,8 @@ class Totals:
         batches, pieces, counts = span.batches, span.pieces, span.piece_counts
         if not of_rows:
             counts = kernels.segment_reduce("sum", counts, span.row_counts)
-        cut, firsts, found = batches.form.cut, batches.form.first_fills, {}
+        cut, found = batches.cut, {}
+        firsts = {one.tensor: one.first_fill for one in batches.columns if one.first_fill is not None}
         for name in self._expressions:
             of_pieces = self._of_pieces(name, batches.rows, pieces, cut, firsts)
             without[name] += len(of_pieces) - int(np.count_nonzero(of_pieces))

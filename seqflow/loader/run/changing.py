@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from seqflow.errors import OpError
+from seqflow.identity.plans import plan_text
 from seqflow.json_form import has_form
 from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.run.opened import WindowsAgain
@@ -54,6 +55,8 @@ def found_since(state: Mapping[str, Any], settings: Mapping[str, Any], data: Map
     """The changes since a state that may be accepted; whatever else differs is not among them."""
     before = state["settings"]
     was = {name: before[name] for name in CHANGEABLE if _may_change(name, before.get(name), settings[name])}
+    if "batch" in was:
+        was["batch"] = plan_text(was["batch"])
     return Found(was, *_added(state["data"], data))
 
 
@@ -84,7 +87,8 @@ def _may_change(name: str, before: Any, now: Any) -> bool:
         return False
     if name == "window":
         return isinstance(before, int) and before > 0
-    if not isinstance(before, str) or _SIZE.sub("", before) != _SIZE.sub("", now):
+    before, now = plan_text(before), plan_text(now)
+    if _SIZE.sub("", before) != _SIZE.sub("", now):
         return False
     plan_of_text(before)
     return True

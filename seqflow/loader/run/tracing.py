@@ -88,7 +88,7 @@ def _parts_of(turn: Turn) -> _Parts:
 
 def _of_part(turn: Turn, parts: _Parts, at: int, prepare: str | None) -> Trace:
     found = _of_row(turn, int(parts.numbers[at]), prepare)
-    if not turn.batches.form.cut:
+    if not turn.batches.cut:
         return found
     element, elements = int(parts.pieces.starts[at]), int(parts.pieces.sizes[at])
     return replace(found, column=_planned_column(turn), element=element, elements=elements)
@@ -121,7 +121,7 @@ def _of_element(
         raise OpError(
             f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}"
         )
-    if lengths in batches.form.cut:
+    if lengths in batches.cut:
         starts, sizes = parts.pieces.starts[chosen], parts.pieces.sizes[chosen]
     else:
         bounds = source.offsets[lengths][parts.numbers[chosen[:1, None]] + np.arange(2)]
