@@ -4,9 +4,11 @@ from seqflow.arguments import check_public
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.plans.balance import Balance
+from seqflow.loader.plans.batches import Layout
 from seqflow.loader.plans.buckets import Buckets
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.pad import Pad
+from seqflow.loader.plans.permutation import permutation
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.token_budget import TokenBudget
@@ -22,6 +24,7 @@ __all__ = [
     "Balance",
     "BatchPlan",
     "Buckets",
+    "Layout",
     "Loader",
     "Mix",
     "Packed",
@@ -33,6 +36,7 @@ __all__ = [
     "Shuffle",
     "Stats",
     "TokenBudget",
+    "permutation",
 ]
 
 check_public(globals())

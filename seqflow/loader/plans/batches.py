@@ -77,7 +77,7 @@ class Layout(NamedTuple):
                 "" if order is None else f" and an order of {len(order)}, {len(np.unique(order))} different"
             )
             raise BatchPlanError(
-                f"{plan}: layout has batches of {counts.sum()} rows together, of {counts.min(initial=1)} or more"
+                f"{plan}: layout has batches of {counts.sum()} rows together, of {counts.min(initial=rows)} or more"
                 f"{of_order}, expected each of {rows} rows in one batch"
             )
         return Layout(counts, order, self.short)
