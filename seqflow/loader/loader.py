@@ -30,7 +30,7 @@ from seqflow.loader.display import known_of
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.rows import batch_plan
+from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.pipeline import Pipeline, empty_rows

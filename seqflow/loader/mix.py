@@ -14,7 +14,7 @@ from seqflow.errors import OpError, OpTypeError
 from seqflow.loader.arguments import PREFETCH, prefetch_of
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
-from seqflow.loader.plans.rows import Rows, batch_plan
+from seqflow.loader.plans.row_plans import Rows, batch_plan
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
 from seqflow.loader.schedule.recipe import check_seed

@@ -12,8 +12,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, Slots, StepCosts, whole_costs
-from seqflow.loader.plans.batches import WindowBatches, joined
-from seqflow.loader.plans.plan import BatchPlan
+from seqflow.loader.plans.plan import BatchPlan, WindowBatches, joined
 from seqflow.loader.plans.selection import Pieces
 from seqflow.ops.shared.random_bits import sequence_bits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,10 +13,18 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.batches import CutColumn, Layout, WindowBatches
+from seqflow.loader.plans.cut_columns import checked_columns
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
-from seqflow.loader.plans.rows import batches_of_n
+from seqflow.loader.plans.plan import (
+    LATER,
+    BatchLimits,
+    BatchPlan,
+    CutColumn,
+    Layout,
+    WindowBatches,
+    shown_plan,
+)
+from seqflow.loader.plans.row_plans import batches_of_n
 from seqflow.loader.plans.selection import (
     Oversize,
     Pieces,
@@ -24,7 +32,6 @@ from seqflow.loader.plans.selection import (
     at_least_one,
     check_lengths_between,
     check_oversize,
-    checked_columns,
 )
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
@@ -133,7 +140,7 @@ class Packed(BatchPlan):
 
     def layout(self, sizes: Array, key: int) -> Layout:
         """Pieces that share a row, packed on their padded lengths. Packed rows are permuted by `key`."""
-        packing = kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
+        packing = self._packing(sizes)
         order = permutation(len(packing.pieces), key)
         pieces, first = packing.pieces[order], kernels.lengths_to_offsets(packing.pieces)[order]
         chosen = np.repeat(first, pieces) + kernels.lengths_to_positions(pieces)
@@ -142,6 +149,13 @@ class Packed(BatchPlan):
             lengths = np.minimum(lengths, sizes[sources] - starts)
         counts, _, short = batches_of_n(len(order), self.rows)
         return Layout(counts, None, short, PackingPlan(sources, starts, lengths, pieces))
+
+    def count(self, sizes: Array) -> int:
+        packed_rows = len(self._packing(self.select(sizes).pieces.sizes).pieces)  # in any order
+        return packed_rows // self.rows if self.drop_last else -(-packed_rows // self.rows)
+
+    def _packing(self, sizes: Array) -> PackingPlan:
+        return kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
 
     def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
         """The columns that are packed; BatchPlanError where they are not those of the records."""
@@ -228,8 +242,7 @@ class Packed(BatchPlan):
             ranges = batches.rows.ranges(column.lengths, pieces)
             data = kernels.gather_slices(chunks, *ranges, out=flat)
             if self.multiple_of > 1:
-                places = padded_places(pieces.sizes, counts, self.capacity, self.multiple_of)
-                filled = fill_padded(data, places, shape, column.fill, out)
+                filled = fill_padded(data, pieces.sizes, counts, self, column.fill, out)
             else:
                 filled = kernels.fill_packed(data, pieces.sizes, packing, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
@@ -247,19 +260,6 @@ PADDED = "padded_lengths"
 _IDS = np.dtype(np.int32)
 
 
-class PaddedPlaces(NamedTuple):
-    """Where elements of pieces lie in their packed rows, laid end to end."""
-
-    elements: Array
-    """int64: of each element, piece after piece."""
-    padded: Array
-    """int64: of each element and each of the padding behind its piece."""
-    positions: Array
-    """int64: the place in its piece of each of these."""
-    segments: Array
-    """int64: for each element the number of its piece in the row, from 1 on."""
-
-
 def rounded(sizes: Array, multiple: int) -> Array:
     """Sizes up to the next multiple."""
     return sizes if multiple == 1 else -(-sizes // multiple) * multiple
@@ -274,30 +274,25 @@ def piece_begins(sizes: Array, counts: Array, capacity: int, multiple: int) -> A
     return begins
 
 
-def padded_places(sizes: Array, counts: Array, capacity: int, multiple: int) -> PaddedPlaces:
-    """Where everything lies in rows of padded pieces."""
-    begins, padded = piece_begins(sizes, counts, capacity, multiple), rounded(sizes, multiple)
-    elements = np.repeat(begins, sizes) + kernels.lengths_to_positions(sizes)
-    positions = kernels.lengths_to_positions(padded)
-    segments = np.repeat(kernels.lengths_to_positions(counts) + 1, sizes)
-    return PaddedPlaces(elements, np.repeat(begins, padded) + positions, positions, segments)
-
-
 def fill_padded(
-    data: Array,
-    places: PaddedPlaces,
-    shape: tuple[int, int],
-    fill: Any,
-    out: tuple[Array, Array, Array] | None,
+    data: Array, pieces: Array, counts: Array, plan: Packed, fill: Any, out: tuple[Array, Array, Array] | None
 ) -> tuple[Array, Array, Array]:
     """Packed rows of some data, `segment_ids`, which are 0 in all padding, and `position_ids`, which go on in it."""
+    shape = (len(counts), plan.capacity)
     if out is None:
-        ids = np.empty(shape, np.int32), np.empty(shape, np.int32)
+        ids = np.empty(shape, _IDS), np.empty(shape, _IDS)
         out = np.empty(shape + data.shape[1:], data.dtype), *ids
-    dense, segment_ids, position_ids = out
-    dense[...], segment_ids[...], position_ids[...] = fill, 0, 0
-    cells = shape[0] * shape[1]
-    dense.reshape(cells, *data.shape[1:])[places.elements] = data
-    segment_ids.reshape(cells)[places.elements] = places.segments
-    position_ids.reshape(cells)[places.padded] = places.positions
-    return dense, segment_ids, position_ids
+    begins = piece_begins(pieces, counts, plan.capacity, plan.multiple_of)
+    elements = np.repeat(begins, pieces) + kernels.lengths_to_positions(pieces)
+    padded = rounded(pieces, plan.multiple_of)
+    positions = kernels.lengths_to_positions(padded)
+    for dense, start, places, values in zip(
+        out,
+        (fill, 0, 0),
+        (elements, elements, np.repeat(begins, padded) + positions),
+        (data, np.repeat(kernels.lengths_to_positions(counts) + 1, pieces), positions),
+        strict=True,
+    ):
+        dense[...] = start
+        dense.reshape(-1, *dense.shape[2:])[places] = values
+    return out

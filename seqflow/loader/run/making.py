@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow.errors import SeqflowError
 from seqflow.loader.epoch.table import Row
-from seqflow.loader.plans.batches import BatchSize, WindowBatches
+from seqflow.loader.plans.plan import BatchSize, WindowBatches
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing
 from seqflow.loader.run.rejected import refused_row

@@ -16,8 +16,8 @@ from seqflow.loader.epoch.mix import MixRow, MixTable, Passes
 from seqflow.loader.epoch.picks import Picks
 from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.permutation import key_of
+from seqflow.loader.plans.plan import BatchSize
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.making import Made, Turn

@@ -14,8 +14,8 @@ from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.steps import PoolRows, Steps
 from seqflow.loader.epoch.table import Missing, Row, Stream
-from seqflow.loader.plans.batches import WindowBatches
 from seqflow.loader.plans.dealing import Span, deal, deals_rows
+from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.totals import Totals, wide
 from seqflow.loader.run.making import PoolSpan, Turn
 from seqflow.loader.run.planned import PlannedBatches, PlannedRows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqflow import executor
-from seqflow.loader.plans.batches import WindowBatches
+from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.provenance import (
     ROW_ERRORS,

@@ -7,11 +7,9 @@ from typing import Any
 
 from seqflow.errors import OpError
 from seqflow.loader.plans.balance import Balance
-from seqflow.loader.plans.buckets import Buckets
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.rows import Rows
-from seqflow.loader.plans.token_budget import TokenBudget
+from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
 from seqflow.renamed import with_new_names
 
 _PLANS = {plan.__name__: plan for plan in (Buckets, Packed, Rows, TokenBudget)}

@@ -1,23 +1,29 @@
-"""A batch plan of the user's own goes where the others go."""
+"""A batch plan of the user's own, that of docs/extending.md, goes where the others go."""
 
-import inspect
 import itertools
 import json
 import sys
 from dataclasses import dataclass
+from types import ModuleType
 
-import alike_lengths
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from alike_lengths import AlikeLengths
+from pages import code_of
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, JobError
 from seqflow.job import Job, run
 from seqflow.job.planning import plan
 from seqflow.loader import BatchPlan, Layout
+
+CODE = code_of("docs/extending.md", "# alike_lengths.py")
+LOADER = code_of("docs/extending.md", 'sf.Loader("docs/*.parquet", batch=AlikeLengths')
+SECTIONS = code_of("docs/extending.md", '[source]\npaths = "docs/*.parquet"\n[batch]')
+MODULE = sys.modules["alike_lengths"] = ModuleType("alike_lengths")
+exec(CODE, vars(MODULE))
+AlikeLengths = MODULE.AlikeLengths
 
 
 @pytest.fixture
@@ -189,15 +195,21 @@ def test_a_plan_without_a_layout_is_refused():
         Nothing()
 
 
-JOB = """
-[source]
-paths = "documents.parquet"
+def test_the_loader_of_the_page_plans_by_it(documents, monkeypatch):
+    (documents.parent / "docs").mkdir()
+    documents.rename(documents.parent / "docs" / "all.parquet")
+    monkeypatch.chdir(documents.parent)
+    found = eval(LOADER, {"sf": sf, "AlikeLengths": AlikeLengths})
+    assert found.batch == AlikeLengths(4096)
+    assert sum(batch.num_rows for batch in found) == 400
+
+
+OWN = 'kind = "own_plans:AlikeLengths"\ntokens = 100'
+JOB = f"""
+{SECTIONS.replace("docs/*", "documents").replace("alike_lengths:", "own_plans:").replace("4096", "100")}
 [order]
 shuffle = true
 window = "40 KiB"
-[batch]
-kind = "own_plans:AlikeLengths"
-tokens = 100
 [output]
 path = "out"
 part_bytes = 4096
@@ -205,26 +217,23 @@ part_bytes = 4096
 
 
 @pytest.fixture
-def job_file(documents, tmp_path):
+def job_file(documents):
     """A job whose plan is that of a module next to it."""
-    (tmp_path / "own_plans.py").write_text(inspect.getsource(alike_lengths))
-    (tmp_path / "job.toml").write_text(JOB)
-    yield tmp_path / "job.toml"
+    (documents.parent / "own_plans.py").write_text(CODE)
+    (documents.parent / "job.toml").write_text(JOB)
+    yield documents.parent / "job.toml"
     sys.modules.pop("own_plans", None)
 
 
 @pytest.mark.parametrize("workers", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_job_names_it(documents, job_file, workers):
-    job = Job.read(
-        job_file,
-        {"output.path": str(job_file.parent / "out")} | ({"engine.workers": workers} if workers else {}),
-    )
+    job = Job.read(job_file, {} if workers is None else {"engine.workers": workers})
     expected = ids_of(loader_of(documents))
     assert plan(job).batches
     assert run(job).batches == len(expected)
     found = sf.open(job_file.parent / "out" / "*.parquet")["id"]
     assert found.tolist() == list(itertools.chain(*expected))
-    (job_file.parent / "own_plans.py").write_text(inspect.getsource(alike_lengths) + "# of another day\n")
+    (job_file.parent / "own_plans.py").write_text(f"{CODE}# of another day\n")
     with pytest.raises(JobError, match=r"own_plans\.py has other content"):
         run(job)
 
@@ -232,14 +241,15 @@ def test_a_job_names_it(documents, job_file, workers):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ('kind = "own_plans:Alike"', "line 8: kind is 'own_plans:Alike', expected the name of a dataclass"),
-        ('kind = "no_plans:Alike"', "line 8: kind: there is no module 'no_plans'"),
+        ('kind = "own_plans:Alike"', "line 5: kind is 'own_plans:Alike', expected the name of a dataclass"),
+        ('kind = "no_plans:Alike"', "line 5: kind: there is no module 'no_plans'"),
         ('kind = "own_plans:AlikeLengths"', "needs 'tokens'"),
-        ('kind = "own_plans:AlikeLengths"\ntokens = "many"', "line 9: tokens is 'many', expected an integer"),
-        ('kind = "own_plans:AlikeLengths"\ntokens = 3\nfactors = 3', "line 10: unknown key 'factors'"),
+        ('kind = "own_plans:AlikeLengths"\ntokens = "many"', "line 6: tokens is 'many', expected an integer"),
+        ('kind = "own_plans:AlikeLengths"\ntokens = 3\nfactors = 3', "line 7: unknown key 'factors'"),
     ],
 )
 def test_a_job_that_names_it_wrongly_is_refused(job_file, lines, message):
-    job_file.write_text(JOB.replace('kind = "own_plans:AlikeLengths"\ntokens = 100', lines))
+    job_file.write_text(JOB.replace(OWN, lines))
+    assert lines in job_file.read_text()
     with pytest.raises(JobError, match=message):
         Job.read(job_file)

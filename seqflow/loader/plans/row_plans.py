@@ -1,28 +1,90 @@
-"""TokenBudget: batches of as many rows as fit into a number of tokens."""
+"""Plans whose batches are rows: Rows, TokenBudget and Buckets."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError
+from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance, check_linear
-from seqflow.loader.plans.batches import Layout
+from seqflow.loader.plans.cut_columns import checked_columns
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, shown_plan
+from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
     at_least_one,
     check_lengths_between,
     check_oversize,
-    checked_columns,
 )
 from seqflow.renamed import renamed_fields
+
+
+@renamed_fields()
+@dataclass(frozen=True, slots=True)
+class Rows(BatchPlan):
+    """Batches of `n` rows. A last short batch is kept unless `drop_last`."""
+
+    n: int
+    drop_last: bool = False
+    lengths: str | None = None
+    """The lengths tensor whose fill is reported; the only list column of numbers by default."""
+    min_length: int | None = None
+    """Shorter rows are left out, and counted."""
+    max_length: int | None = None
+    """Longer rows are left out, and counted."""
+    balance: Balance | None = field(default=None, metadata=LATER)
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+
+    __repr__ = shown_plan
+
+    def __post_init__(self) -> None:
+        at_least_one("Rows", n=self.n)
+        check_lengths_between("Rows", self.min_length, self.max_length)
+        check_balance("Rows", self.balance)
+
+    @property
+    def filters(self) -> bool:
+        """Whether rows may be left out by their lengths."""
+        return self.min_length is not None or self.max_length is not None
+
+    @property
+    def needs_lengths(self) -> bool:
+        return self.filters or self.balance is not None
+
+    @property
+    def rows_across(self) -> int | None:
+        return None if self.filters else self.n
+
+    @property
+    def deals_rows(self) -> bool:
+        return True
+
+    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
+        return BatchLimits(self.n)
+
+    def select(self, sizes: Array) -> RowSelection:
+        return RowSelection.of(sizes).between(self.min_length, self.max_length)
+
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """The rows in their order, `n` in each batch."""
+        return Layout(*batches_of_n(len(sizes), self.n))
+
+
+def batches_of_n(rows: int, n: int) -> tuple[Array, None, int]:
+    """How many rows each batch has, in their order, and how many batches are short."""
+    full, left = divmod(rows, n)
+    counts = np.full(full + (left > 0), n, np.int64)
+    if left:
+        counts[-1] = left
+    return counts, None, int(left > 0)
 
 
 @renamed_fields()
@@ -196,3 +258,124 @@ def padded_stops(plan: TokenBudget, sizes: Array) -> Array:
     if rows:
         stops.append(len(sizes))
     return np.array(stops, np.int64)
+
+
+def _of_plan(name: str) -> Any:
+    return property(attrgetter(f"plan.{name}"))
+
+
+@renamed_fields()
+@dataclass(frozen=True, slots=True)
+class Buckets(BatchPlan):
+    """Batches of rows of similar lengths, which need less padding, by another plan: `Rows` or `TokenBudget`.
+
+        sf.Buckets([64, 128, 256], sf.Rows(32))
+        sf.Buckets(16, sf.TokenBudget(16_384, padded=True))
+
+    `boundaries` are the largest lengths of all buckets but the last, which has all longer rows; or how many buckets
+    there are, of equally many tokens each. The rows of a window fall into buckets, each of which makes batches in the
+    order of its rows; the batches of all buckets come in a random order. The last batch of a bucket may be short:
+    these come last in the window, and the plan's `drop_last` leaves them out.
+    """
+
+    boundaries: int | tuple[int, ...]
+    plan: Rows | TokenBudget
+    balance: Balance | None = field(default=None, metadata=LATER)
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+
+    __repr__ = shown_plan
+
+    def __post_init__(self) -> None:
+        plan: object = self.plan
+        boundaries: Any = self.boundaries
+        if not isinstance(plan, (Rows, TokenBudget)):
+            raise OpTypeError(f"Buckets: plan is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
+        check_balance("Buckets", self.balance)
+        if isinstance(plan, TokenBudget) and plan.strategy != "in_order":
+            raise OpError(
+                f"Buckets: strategy is {plan.strategy!r}, expected 'in_order': buckets order the rows"
+            )
+        if plan.balance is not None:
+            raise OpError(
+                "Buckets: its plan has a balance\n  give balance= to Buckets, whose batches are dealt"
+            )
+        if not isinstance(boundaries, Iterable):
+            at_least_one("Buckets", boundaries=boundaries)
+            return
+        if isinstance(boundaries, str):
+            raise OpTypeError(
+                f"Buckets: boundaries is {self.boundaries!r}, expected lengths, or a number of buckets"
+            )
+        object.__setattr__(self, "boundaries", tuple(boundaries))
+        self._check_order()
+
+    def _check_order(self) -> None:
+        assert not isinstance(self.boundaries, int)
+        if not self.boundaries:
+            raise OpError(
+                "Buckets: boundaries is empty, expected at least one length, or a number of buckets"
+            )
+        before = 0
+        for place, boundary in enumerate(self.boundaries):
+            at_least_one("Buckets", **{f"boundaries[{place}]": boundary})
+            if boundary <= before:
+                raise OpError(
+                    f"Buckets: boundaries has {boundary} after {before}, expected lengths in increasing order"
+                )
+            before = boundary
+
+    # which rows make batches, and what these may hold, is said by the plan
+    lengths, columns, multiple_of = _of_plan("lengths"), _of_plan("columns"), _of_plan("multiple_of")
+    drop_last, cuts_rows, splits_rows = _of_plan("drop_last"), _of_plan("cuts_rows"), _of_plan("splits_rows")
+    select, row_sizes, limits = _of_plan("select"), _of_plan("row_sizes"), _of_plan("limits")
+
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """The batches of all buckets, permuted by `key`, those that are short last."""
+        rows, buckets = self._buckets(sizes)
+        counts = np.concatenate([sizes[:0], *(one.counts for one in buckets)])
+        is_short = np.concatenate([sizes[:0], *(one.are_short for one in buckets)])
+        chosen = permutation(len(counts), key)
+        chosen = chosen[np.argsort(is_short[chosen], kind="stable")]
+        starts, counts = kernels.lengths_to_offsets(counts)[chosen], counts[chosen]
+        order = rows[np.repeat(starts, counts) + kernels.lengths_to_positions(counts)]
+        return Layout(counts, order, int(is_short.sum()))
+
+    def count(self, sizes: Array) -> int:
+        _, buckets = self._buckets(self.select(sizes).pieces.sizes)
+        return sum(one.num_kept(self.drop_last) for one in buckets)
+
+    def _buckets(self, sizes: Array) -> tuple[Array, list[Layout]]:
+        """The rows bucket by bucket, and the batches of each."""
+        of_row = np.searchsorted(self._limits(sizes), sizes, side="left")
+        counted = of_row.astype(np.min_scalar_type(of_row.max(initial=0)))  # 16 bits are sorted by counting
+        rows, stops = np.argsort(counted, kind="stable"), np.cumsum(np.bincount(of_row)).tolist()
+        in_buckets = sizes[rows]
+        spans = pairwise([0, *stops])
+        return rows, [self.plan.layout(in_buckets[start:stop], 0) for start, stop in spans]
+
+    def _limits(self, sizes: Array) -> Array:
+        """The largest lengths of all buckets but the last."""
+        if not isinstance(self.boundaries, int):
+            return np.array(self.boundaries, np.int64)
+        if not len(sizes):
+            return np.zeros(0, np.int64)
+        in_order = np.sort(sizes)
+        tokens = np.cumsum(in_order)
+        shares = np.arange(1, self.boundaries) * int(tokens[-1]) // self.boundaries
+        return np.unique(in_order[np.searchsorted(tokens, shares)])
+
+
+def batch_plan(batch: BatchPlan | int) -> BatchPlan:
+    """The plan itself, or `Rows(n)` for an integer n.
+
+    >>> batch_plan(32) == Rows(32)
+    True
+    """
+    if isinstance(batch, BatchPlan):
+        return batch
+    if isinstance(batch, int) and not isinstance(batch, bool):
+        return Rows(batch)
+    raise OpTypeError(
+        f"batch is {batch!r}, expected a number of rows, Rows(n), TokenBudget(max_tokens), "
+        "Buckets(boundaries, plan), Packed(capacity) or a BatchPlan of your own"
+    )
