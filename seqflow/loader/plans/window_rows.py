@@ -141,14 +141,12 @@ class WindowRows:
             return replace(self, order=self.order[chosen], _ranges=self._ranges_of(chosen))
         if (start, stop) == (0, self.num_rows):
             return self
-        ends = np.cumsum([record.num_rows for record in self.records])
-        ranges = [(max(start - first, 0), min(stop, end) - first)
-                 for first, end in zip([0, *ends[:-1]], ends, strict=True)]  # fmt: skip
-        found = [
-            slice_rows(record, low, high)
-            for record, (low, high) in zip(self.records, ranges, strict=True)
-            if low < high
-        ]
+        found, first = [], 0
+        for record in self.records:
+            low, high = max(start - first, 0), min(stop - first, record.num_rows)
+            if low < high:
+                found.append(slice_rows(record, low, high))
+            first += record.num_rows
         return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None, _ranges=None)
 
     def joined(self, other: WindowRows) -> WindowRows:

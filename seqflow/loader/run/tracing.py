@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,48 +49,34 @@ class Trace:
         return ", ".join(parts)
 
 
-class _Parts(NamedTuple):
-    """The pieces of rows that a batch is made of."""
-
-    numbers: Array
-    """Their rows, counted over the records of the windows."""
-    pieces: Pieces
-    row_of: Array
-    """The row of the batch that each is in."""
-
-
 def trace_turn(
     turn: Turn, prepare: str | None, row: int | None, element: int | None, column: str | None
 ) -> list[Trace]:
     """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
     if element is not None and row is None:
         raise OpError(f"trace: element is {element}, expected a row with it")
-    parts = _parts_of(turn)
-    rows = num_rows(turn)
+    batches, rows = turn.batches, num_rows(turn)
     if row is not None and not 0 <= row < rows:
         raise OpIndexError(f"trace: row is {row}, expected 0 to {rows - 1}, the rows of batch {turn.batch}")
-    chosen = np.arange(len(parts.numbers)) if row is None else np.flatnonzero(parts.row_of == row)
-    if element is not None and row is not None:
-        return [_of_element(turn, parts, chosen, row, element, column, prepare)]
-    return [_of_part(turn, parts, int(at), prepare) for at in chosen]
+    numbers, pieces = batches.numbers(turn.number), batches.pieces_of(turn.number)
+    if row is not None:
+        chosen = np.flatnonzero(batches.row_of_pieces(turn.number) == row)
+        numbers, pieces = numbers[chosen], pieces.take(chosen)
+        if element is not None:
+            name, lengths = _column_to_trace(turn, column)
+            at, place = _element_of(turn, lengths, numbers, pieces, element, f"{name} in row {row}")
+            return [replace(_of_row(turn, int(numbers[at]), prepare), column=name, element=place)]
+    found = [_of_row(turn, number, prepare) for number in numbers.tolist()]
+    if not batches.cut:
+        return found
+    planned = _planned_column(turn)
+    parts = zip(found, pieces.starts.tolist(), pieces.sizes.tolist(), strict=True)
+    return [replace(one, column=planned, element=start, elements=size) for one, start, size in parts]
 
 
 def num_rows(turn: Turn) -> int:
     """The rows of a batch."""
     return turn.batches.size(turn.number).rows
-
-
-def _parts_of(turn: Turn) -> _Parts:
-    batches, number = turn.batches, turn.number
-    return _Parts(batches.numbers(number), batches.pieces_of(number), batches.row_of_pieces(number))
-
-
-def _of_part(turn: Turn, parts: _Parts, at: int, prepare: str | None) -> Trace:
-    found = _of_row(turn, int(parts.numbers[at]), prepare)
-    if not turn.batches.cut:
-        return found
-    element, elements = int(parts.pieces.starts[at]), int(parts.pieces.sizes[at])
-    return replace(found, column=_planned_column(turn), element=element, elements=elements)
 
 
 def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
@@ -106,47 +91,40 @@ def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
     raise AssertionError("a batch has rows of its windows alone")
 
 
-def _of_element(
-    turn: Turn, parts: _Parts, chosen: Array, row: int, element: int, column: str | None, prepare: str | None
-) -> Trace:
-    batches = turn.batches
+def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
+    """The list column whose elements are counted, and its lengths; OpError where there is none."""
     name = _planned_column(turn) if column is None else column
-    source = batches.rows.source
+    source = turn.batches.rows.source
     lengths = f"{name}.lengths"
     if name is not None and lengths not in source.offsets:
         lengths = source.parents.get(name) or ""
-    if name is None or lengths not in source.offsets:
-        columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
-        what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
-        raise OpError(
-            f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}"
-        )
-    if lengths in batches.cut:
-        starts, sizes = parts.pieces.starts[chosen], parts.pieces.sizes[chosen]
-    else:
-        bounds = source.offsets[lengths][parts.numbers[chosen[:1, None]] + np.arange(2)]
-        starts, sizes = np.zeros(1, np.int64), np.diff(bounds)[:, 0]
-    at, inside = _place_in_row(turn, sizes, row, element, name)
-    found = _of_row(turn, int(parts.numbers[chosen[at]]), prepare)
-    return replace(found, column=name, element=int(starts[at]) + inside)
+    if name is not None and lengths in source.offsets:
+        return name, lengths
+    columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
+    what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
+    raise OpError(f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}")
 
 
-def _place_in_row(turn: Turn, sizes: Array, row: int, element: int, name: str) -> tuple[int, int]:
-    """The piece of a row of the batch that an element is in, and its place in the piece."""
-    plan = turn.batches.plan
-    capacity, multiple = plan.packed_capacity, plan.multiple_of
-    ends = np.cumsum(sizes if capacity is None else -(-sizes // multiple) * multiple)
+def _element_of(
+    turn: Turn, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
+) -> tuple[int, int]:
+    """Which of the pieces of a row of the batch an element is in, and its place in the row of the source."""
+    plan, source = turn.batches.plan, turn.batches.rows.source
+    capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
+    if lengths not in turn.batches.cut:
+        starts, sizes = np.zeros(1, np.int64), np.diff(source.offsets[lengths])[numbers[:1]]
+    ends = np.cumsum(sizes if capacity is None else -(-sizes // plan.multiple_of) * plan.multiple_of)
     at = int(np.searchsorted(ends, element, side="right"))
     if element >= 0 and at < len(sizes):
         inside = element - (int(ends[at - 1]) if at else 0)
         if inside < sizes[at]:
-            return at, inside
+            return at, int(starts[at]) + inside
     if capacity is None:
         raise OpIndexError(
-            f"trace: element is {element}, expected less than {sizes[0]}, the elements of {name} in row {row}"
+            f"trace: element is {element}, expected less than {sizes[0]}, the elements of {where}"
         )
     if 0 <= element < capacity:
-        raise OpIndexError(f"trace: element {element} of row {row} is padding")
+        raise OpIndexError(f"trace: element {element} of {where.partition(' in ')[2]} is padding")
     raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {capacity}")
 
 
