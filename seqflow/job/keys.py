@@ -43,7 +43,7 @@ def _keys() -> str:
             kinds = ", ".join(f'`"{kind}"`' for kind in BATCH_KINDS)
             parts.append(
                 f'`kind` is one of {kinds}; the other keys are the arguments of its plan. `"module:Name"` is a '
-                "[BatchPlan of your own](extending.md#a-batch-plan), in a module of the job's folder or an installed "
+                "[BatchPlan of your own](plans.md), in a module of the job's folder or an installed "
                 "one; the other keys are its fields. Without this section batches have "
                 f"{inspect.signature(Loader).parameters['batch'].default} rows.\n"
             )

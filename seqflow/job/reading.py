@@ -180,7 +180,7 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
     kind = table.get("kind", "rows")
     is_own = isinstance(kind, str) and ":" in kind
     if not is_own and (not isinstance(kind, str) or kind not in BATCH_KINDS):
-        expected = f"{', '.join(map(repr, BATCH_KINDS))} or 'module:Name' of a plan"
+        expected = " or ".join(map(repr, (*BATCH_KINDS, "module:Name")))
         _wrong(kind, "kind", expected, "batch.kind", job_file, BATCH_KINDS)
     arguments = {key: value for key, value in table.items() if key not in ("kind", "balance")}
     title = f'[batch] with kind = "{kind}"'
