@@ -76,6 +76,9 @@ def test_each_block_of_toml_is_of_a_job_or_names_a_provider(block, tmp_path):
     if "project" in tables:
         assert set(tables["project"]["entry-points"]) == {"seqflow.providers"}
     else:
+        for one in blocks_of(block.page):
+            if (name := one.text.partition("\n")[0].removeprefix("# ")).endswith(".py"):
+                (tmp_path / name).write_text(one.text)
         Job.from_dict(tables, tmp_path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from seqflow.identity.plans import plan_text
 from seqflow.identity.transforms import same_transform
 from seqflow.json_form import has_form
 from seqflow.renamed import with_new_names
@@ -55,6 +56,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
     for name in dict.fromkeys([*now, *then]):
         before: Any = _with_new_names(name, then.get(name))
         after: Any = now.get(name)
+        if name == "batch" and before is not None and after is not None:
+            before, after = plan_text(before), plan_text(after)
         source = f"source.{name}"  # what the loader says of it is the same
         if before == after or then.get(source) != now.get(source):
             continue
@@ -77,9 +80,7 @@ def _shuffle(seed: Any) -> str:
 
 
 def _with_new_names(name: str, before: Any) -> Any:
-    """What a record says of a plan or a net, where it may have old names of arguments."""
-    if name == "batch" and isinstance(before, str):
-        return with_new_names(before)
+    """What a record says of padding or a net, where it may have old names of arguments."""
     if name == "pad" and _is_texts(before):
         return {column: with_new_names(text) for column, text in before.items()}
     if name in _TRANSFORMS and has_form(before, _NET):

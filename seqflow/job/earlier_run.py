@@ -47,7 +47,7 @@ def describe(job: Job, loader: Loader) -> dict[str, Any]:
     bad = job.bad_rows.path
     settings = {
         "format": FORMAT,
-        "imports": module_identity(job.imports, job.folder),
+        "imports": module_identity(job.modules, job.folder),
         **{f"source.{key}": value for key, value in asdict(job.source).items() if key not in _ACCESS},
         **loader.settings(),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),

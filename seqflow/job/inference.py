@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.source_bounds import SourceBounds
-from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
-from seqflow.loader.plans.packed import most_rows, packed_columns
+from seqflow.loader import BatchPlan, Loader
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.net import Net, NetInference
 from seqflow.printable import printable_line
@@ -79,24 +78,21 @@ def batch_specs(
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
         for name, spec in rows.items()
     }
-    plan = loader.batch.plan if isinstance(loader.batch, Buckets) else loader.batch
-    empty = _empty(rows, parents, loader.source.schema)
+    plan, empty = loader.batch, _empty(rows, parents, loader.source.schema)
     name = loader.recipe.planned_lengths(empty)
-    limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
-    total, sums = _totals(rows, parents, bounds)
-    if isinstance(plan, Packed):
-        most = plan.rows if name not in sums else min(plan.rows, most_rows(sums[name], plan.capacity))
-        own = Dimension.symbol("rows", 0, most)
-        specs = {} if name is None else _packed(rows, empty, plan, name, own)
-        limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
-    else:
-        splits = isinstance(plan, TokenBudget) and plan.oversize == "split"  # one row makes several
-        total, sums = (None, {}) if splits else (total, sums)
-        own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows or total)
-        specs = _specs(_cut(rows) if splits else rows, parents, own)
-        limits |= {Dimension.sum_of(other): most for other, most in sums.items()}
-        limits |= _planned(plan, own, name, sums)
-    return dict(Net("").infer(specs, limits).specs), limits
+    most, sums = _totals(rows, parents, bounds)
+    of_batch = plan.limits(None if name is None else sums.get(name), None if plan.splits_rows else most)
+    own = Dimension.symbol("batch" if plan.packed_capacity is None else "rows", 0, of_batch.rows)
+    batch = plan.of_window(WindowRows((empty,)), name).empty()
+    limits: Limits = {Dimension.max_of(of): size for of, size in of_batch.longest.items()}
+    limits |= {Dimension.max_of(of): size for of, size in longest.items() if of in rows}
+    if not plan.splits_rows:
+        limits |= {Dimension.sum_of(of): size for of, size in sums.items()}
+    if name is not None and of_batch.tokens is not None:
+        limits[Dimension.sum_of(name)] = of_batch.tokens
+    if name is not None and of_batch.cells is not None:
+        limits[own * Dimension.max_of(name)] = of_batch.cells
+    return dict(Net("").infer(_batch_specs(batch, rows, own, plan), limits).specs), limits
 
 
 def _totals(
@@ -114,14 +110,6 @@ def _totals(
     return own, sums
 
 
-def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None, sums: Mapping[str, int]) -> Limits:
-    """Upper bounds that a plan sets on its lengths."""
-    if name is None or isinstance(plan, Rows):
-        return {}
-    limits: Limits = {Dimension.sum_of(name): min(plan.max_tokens, sums.get(name, plan.max_tokens))}
-    return limits | ({own * Dimension.max_of(name): plan.max_tokens} if plan.padded else {})
-
-
 def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
     """The specs of a record of `own` such rows."""
     space = OwnRows("the record")
@@ -136,14 +124,22 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
     }
 
 
-def _cut(rows: Specs) -> Specs:
-    """The specs of rows that a plan may split: the targets of their positions are unknown afterwards."""
-    return {
-        name: TensorSpec(
-            spec.dtype, spec.shape, spec.rows, points=spec.points and OwnRows("rows that were cut")
+def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan) -> Specs:
+    """The specs of a batch of `own` rows: of tensors of rows, of packed columns, and of what packing makes."""
+    is_packed, specs = plan.packed_capacity is not None, {}
+    space = OwnRows("the packed rows" if is_packed else "the record")
+    for name, tensor in batch.items():
+        parent, points = batch.parents[name], None
+        source = name if name in rows else f"{name}.values"
+        if name in rows and not is_packed:
+            points = _points(rows[name].points, {} if plan.splits_rows else rows)
+        inner = _inner(source, rows[source]) if source in rows else []
+        made = tensor.shape[1 : tensor.ndim - len(inner)]
+        shape = [own if parent is None else Dimension.sum_of(parent), *made, *inner]
+        specs[name] = TensorSpec(
+            tensor.dtype, shape, space if parent is None else Described(parent), points=points
         )
-        for name, spec in rows.items()
-    }
+    return specs
 
 
 def _points(before: Any, rows: Specs) -> Any:
@@ -170,33 +166,6 @@ def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) ->
         for name, spec in rows.items()
     }
     return Record(tensors, dict(parents), 0, schema)
-
-
-def _packed(rows: Specs, empty: Record, plan: Packed, lengths: str, own: Dimension) -> Specs:
-    """The specs of packed rows: `pieces` counts the pieces of each, of which other columns have a row each."""
-    space = OwnRows("the packed rows")
-    packed = packed_columns(plan, WindowRows((empty,)), lengths)
-    specs = {
-        column.name: TensorSpec(
-            rows[column.tensor].dtype,
-            [own, plan.capacity, *_inner(column.tensor, rows[column.tensor])],
-            space,
-        )
-        for column in packed
-    }
-    for name in ("segment_ids", "position_ids"):
-        specs[name] = TensorSpec("int32", [own, plan.capacity], space)
-    for name in ("pieces", "window"):
-        specs[name] = TensorSpec("int64", [own], space)
-    for name in ("piece_lengths", "sources"):
-        specs[name] = TensorSpec("int64", [Dimension.sum_of("pieces")], Described("pieces"))
-    cut = {name for column in packed for name in (column.tensor, column.lengths)}
-    for name, parent in empty.parents.items():
-        if name not in cut:
-            by = parent or "pieces"
-            sizes = [Dimension.sum_of(by), *_inner(name, rows[name])]
-            specs[name] = TensorSpec(rows[name].dtype, sizes, Described(by))
-    return specs
 
 
 def _listed(specs: Specs) -> str:

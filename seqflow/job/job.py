@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from seqflow.arguments import FilePath, checked
 from seqflow.engine import EngineSettings
+from seqflow.job.modules import import_modules
 from seqflow.job.reading import read_sections, sections_from_tables
 from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
@@ -44,6 +46,17 @@ class Job:
     folder: Path = Path()
     """The job file's folder."""
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules that it names: those to import first, and that of a batch plan of its own."""
+        plan = type(self.batch).__module__
+        return self.imports if plan.partition(".")[0] == "seqflow" else (*self.imports, plan)
+
+    def __reduce__(self) -> tuple[Callable[..., Job], tuple[tuple[str, ...], Path, bytes]]:
+        """Another process imports the modules from the job's folder first: the batch plan may be one of theirs."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return _job_of, (self.modules, self.folder, pickle.dumps(values))
+
     @classmethod
     def read(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Job:
         """The job in a TOML file. Paths in it are relative to its folder.
@@ -64,3 +77,8 @@ class Job:
     def from_dict(cls, tables: Mapping[str, Any], folder: FilePath = "") -> Job:
         """The job a dict describes, with the keys of a job file; paths in it are relative to `folder`."""
         return cls(**sections_from_tables(tables, Path(folder)))
+
+
+def _job_of(modules: tuple[str, ...], folder: Path, values: bytes) -> Job:
+    import_modules(modules, folder)
+    return Job(**pickle.loads(values))

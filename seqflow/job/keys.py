@@ -42,8 +42,10 @@ def _keys() -> str:
         if name == "batch":
             kinds = ", ".join(f'`"{kind}"`' for kind in BATCH_KINDS)
             parts.append(
-                f"`kind` is one of {kinds}; the other keys are the arguments of its plan. Without this section "
-                f"batches have {inspect.signature(Loader).parameters['batch'].default} rows.\n"
+                f'`kind` is one of {kinds}; the other keys are the arguments of its plan. `"module:Name"` is a '
+                "[BatchPlan of your own](plans.md), in a module of the job's folder or an installed "
+                "one; the other keys are its fields. Without this section batches have "
+                f"{inspect.signature(Loader).parameters['batch'].default} rows.\n"
             )
             for kind, plan in BATCH_KINDS.items():
                 parts.append(f'\n### kind = "{kind}": {plan.__name__}\n\n{_summary(plan)}\n')

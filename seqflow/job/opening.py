@@ -71,9 +71,9 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
 
 
 def import_job_modules(job: Job) -> None:
-    """Import the modules of a job, and that of its own kind of source."""
+    """Import the modules of a job, and those of its own kind of source and batch plan."""
     own_kind = module_of(job.source.kind or "")
-    import_modules((*job.imports, *([own_kind] if own_kind else [])), job.folder)
+    import_modules((*job.modules, *([own_kind] if own_kind else [])), job.folder)
 
 
 def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[str, Any]) -> Net | None:

@@ -11,7 +11,7 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.run.window_costs import window_costs
+from seqflow.loader.plans.dealing import window_costs
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.schedule.windows import Windows
 from seqflow.record import to_arrow
@@ -107,7 +107,7 @@ def plan(job: Job) -> Plan:
         fill=sum(one.tokens for one in sizes) / cells if cells else None,
         output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
-        costs=window_costs(first, recipe),
+        costs=window_costs(first.batches),
         **arranged,
     )
 

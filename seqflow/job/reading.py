@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import sys
 import tomllib
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -17,6 +18,7 @@ from seqflow.arguments import WORDS, choices, described, fits
 from seqflow.byte_sizes import parse_bytes
 from seqflow.engine import EngineSettings
 from seqflow.errors import JobError, NetError, OpError, ProviderOptionError, nearest
+from seqflow.job.modules import import_modules
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
@@ -176,18 +178,37 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
         job_file.fail("batch", f"batch is {batch!r}, expected a number of rows or a section [batch]")
     table = _table(tables, "batch", job_file)
     kind = table.get("kind", "rows")
-    if not isinstance(kind, str) or kind not in BATCH_KINDS:
-        _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", job_file, BATCH_KINDS)
+    is_own = isinstance(kind, str) and ":" in kind
+    if not is_own and (not isinstance(kind, str) or kind not in BATCH_KINDS):
+        expected = " or ".join(map(repr, (*BATCH_KINDS, "module:Name")))
+        _wrong(kind, "kind", expected, "batch.kind", job_file, BATCH_KINDS)
     arguments = {key: value for key, value in table.items() if key not in ("kind", "balance")}
     title = f'[batch] with kind = "{kind}"'
     if kind == "buckets":
         plan: BatchPlan = _buckets(arguments, job_file, title)
     else:
-        spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
+        spec: Callable[..., BatchPlan] = _own_plan(kind, job_file) if is_own else BATCH_KINDS[kind]
         plan = _section(spec, "batch", {"batch": arguments}, job_file, title)
     if "balance" not in table:
         return plan
-    return replace(plan, balance=_section(Balance, _BALANCE, {_BALANCE: table["balance"]}, job_file))
+    if "balance" not in getattr(plan, "__dataclass_fields__", ()):
+        job_file.fail(_BALANCE, f"{title} has no 'balance'")
+    return replace(plan, balance=_section(Balance, _BALANCE, {_BALANCE: table["balance"]}, job_file))  # type: ignore[type-var]
+
+
+def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
+    """The plan of a module, in the job's folder or installed."""
+    module, _, name = kind.partition(":")
+    try:
+        import_modules((module.strip(),), job_file.folder)
+    except JobError as error:
+        job_file.fail("batch.kind", f"kind: {str(error).partition(': ')[2]}")
+    known = vars(sys.modules[module.strip()])
+    found = known.get(name.strip())
+    if not isinstance(found, type) or not issubclass(found, BatchPlan):
+        plans = [one for one, of in known.items() if isinstance(of, type) and issubclass(of, BatchPlan)]
+        _wrong(kind, "kind", "the name of a dataclass that inherits BatchPlan", "batch.kind", job_file, plans)
+    return found
 
 
 def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buckets:

@@ -4,12 +4,11 @@ from seqflow.arguments import check_public
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.plans.balance import Balance
-from seqflow.loader.plans.buckets import Buckets
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.rows import Rows
-from seqflow.loader.plans.token_budget import TokenBudget
+from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.plan import BatchPlan, Layout
+from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
 from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Prefetch
@@ -22,6 +21,7 @@ __all__ = [
     "Balance",
     "BatchPlan",
     "Buckets",
+    "Layout",
     "Loader",
     "Mix",
     "Packed",
@@ -33,6 +33,7 @@ __all__ = [
     "Shuffle",
     "Stats",
     "TokenBudget",
+    "permutation",
 ]
 
 check_public(globals())

@@ -10,7 +10,6 @@ from typing import Any
 from seqflow import providers
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
 from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.token_budget import TokenBudget
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.workers import Prefetch
@@ -136,7 +135,7 @@ def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Rank
 
 def check_pads(batch: BatchPlan) -> None:
     """OpError for a budget of costs where rows are padded: their padding costs, too."""
-    if isinstance(batch, TokenBudget) and batch.linear is not None:
+    if not batch.takes_pads:
         raise OpError(
             "Loader: pad with TokenBudget(linear=…): padded rows cost what the longest does, expected flat batches\n"
             "  leave out pad, or linear"

@@ -29,7 +29,8 @@ from seqflow.loader.arguments import (
 from seqflow.loader.display import known_of
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.plans.pad import Pad, pads_of
-from seqflow.loader.plans.plan import BatchPlan, batch_plan
+from seqflow.loader.plans.plan import BatchPlan
+from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
 from seqflow.loader.run.rejects import BadRowHandler, BadRows, texts_of_required

@@ -14,8 +14,7 @@ from seqflow.errors import OpError, OpTypeError
 from seqflow.loader.arguments import PREFETCH, check_totals, prefetch_of, steps_of_rank
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
-from seqflow.loader.plans.plan import batch_plan
-from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.row_plans import Rows, batch_plan
 from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
@@ -163,18 +162,18 @@ def _loader(source: Any, options: Mapping[str, Any]) -> Loader:
 
 def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | None:
     """The rows of each source in a batch, by largest remainders; None where batches have no number of rows."""
-    plan = batch_plan(options.get("batch", 256))
-    if not isinstance(plan, Rows):
+    n = batch_plan(options.get("batch", 256)).rows_across
+    if n is None:
         return None
-    shares = np.array(weights) / sum(weights) * plan.n
+    shares = np.array(weights) / sum(weights) * n
     quotas = np.floor(shares).astype(int)
-    for member in np.argsort(quotas - shares, kind="stable")[: plan.n - quotas.sum()]:
+    for member in np.argsort(quotas - shares, kind="stable")[: n - quotas.sum()]:
         quotas[member] += 1
     if not quotas.all():
         member = int(np.argmin(quotas))
         raise OpError(
             f"Mix: source {member} has a weight of {weights[member] / sum(weights):.3g}, less than a row of a batch "
-            f"of {plan.n}\n  use larger batches"
+            f"of {n}\n  use larger batches"
         )
     return [int(quota) for quota in quotas]
 

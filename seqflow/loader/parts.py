@@ -10,7 +10,6 @@ from itertools import count
 
 from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
-from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
@@ -165,9 +164,11 @@ def _run(
     parts = Parts.of_one(len(part.windows))
     stream = Stream(len(part.windows))
     if part.first_row is not None:
-        assert isinstance(recipe.batch, Rows)
+        assert recipe.batch.rows_across is not None
         rows = [window.num_rows or 0 for window in windows]
-        stream = RowStream(rows, recipe.batch.n, drop_last=recipe.batch.drop_last, before=part.first_row)
+        stream = RowStream(
+            rows, recipe.batch.rows_across, drop_last=recipe.batch.drop_last, before=part.first_row
+        )
     start = Position(part.epoch, 0, None, 1)
     table, layout = Table([stream]), Layout([windows])
     skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)

@@ -16,10 +16,10 @@ from seqflow.job.inference import infer
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
+from seqflow.loader.plans.dealing import window_tokens
 from seqflow.loader.run.prepare import blames_rows, by_halves
 from seqflow.loader.run.rejects import BadRowHandler, BadRows, good_rows
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.window_costs import window_tokens
 from seqflow.loader.run.windows import OpenWindow
 from seqflow.net import Net
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
@@ -165,7 +165,7 @@ def _ranks(loader: Loader) -> Iterator[str]:
     recipe, window = loader.recipe, _first_window(loader)
     if window is None:
         return
-    tokens = window_tokens(window, recipe)
+    tokens = window_tokens(window.batches)
     if tokens.any():
         by = "as they come" if recipe.batch.balance is None else f"dealt by {recipe.batch.balance}"
         dealt = f"of {len(tokens):,} batches of the first window, {by}"

@@ -193,7 +193,7 @@ def test_an_integer_is_a_number_of_rows(docs):
 def test_a_batch_that_is_no_plan_is_refused_at_once(docs, batch):
     with pytest.raises(
         sf.OpError,
-        match=r"expected a number of rows, Rows\(n\), TokenBudget\(max_tokens\), Buckets\(boundaries, plan\) or Packed",
+        match=r"expected a number of rows, Rows\(n\), TokenBudget\(max_tokens\), Buckets\(boundaries, plan\), Packed",
     ):
         sf.Loader(docs[0], batch=batch)
 

@@ -9,8 +9,8 @@ import numpy as np
 from seqflow.arguments import are_distinct
 from seqflow.errors import BatchPlanError, OpError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.selection import UNUSABLE, is_text
-from seqflow.loader.plans.window_rows import WindowRows, row_sizes
+from seqflow.loader.plans.selection import UNUSABLE, RowSelection, is_text
+from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 
 
@@ -64,7 +64,7 @@ def cut_tensors(
 
 def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, plan: str) -> Array:
     """The size of each row; UNUSABLE where `columns` that are cut together have different lengths."""
-    sizes = row_sizes(rows, lengths)
+    sizes = rows.sizes(lengths)
     if columns is None:
         return sizes
     unequal = np.zeros(len(sizes), bool)
@@ -74,30 +74,29 @@ def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, 
     return np.where(unequal, UNUSABLE, sizes)
 
 
-def unequal_rows(rows: WindowRows, sizes: Array, columns: Sequence[str] | None, plan: str) -> list[BadRow]:
-    """What is wrong with the rows whose columns have different lengths, by the numbers of these rows."""
-    places = np.flatnonzero(sizes == UNUSABLE)
-    if columns is None or not len(places):
-        return []
-    first, *others = _lengths_of(rows.records[0], columns, plan)
-    tensors = {name: rows.tensor(name) for name in (first, *others)}
-    found = []
-    for place, number in zip(places.tolist(), rows.numbers(places).tolist(), strict=True):
-        expected = tensors[first][place]
-        for other in others:
-            size = tensors[other][place]
-            if size != expected:
-                reason = f"{size} elements, but {expected} in {_column(first)!r}: they are cut together"
-                found.append(BadRow(number, _column(other), reason))
-    return found
-
-
-def long_rows(rows: WindowRows, places: Array, sizes: Array, lengths: str, limit: str) -> list[BadRow]:
-    """What is wrong with rows above a limit, by the numbers of these rows."""
-    numbers = rows.numbers(places).tolist()
-    return [
-        BadRow(number, _column(lengths), f"{size} elements, expected at most {limit}")
-        for number, size in zip(numbers, sizes[places].tolist(), strict=True)
+def unusable_rows(
+    rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str, columns: Sequence[str] | None
+) -> list[BadRow]:
+    """The rows that cannot be used, by their numbers: their columns are unequal, or they are too long."""
+    found, unequal = [], np.flatnonzero(sizes == UNUSABLE)
+    if columns is not None and len(unequal):
+        first, *others = _lengths_of(rows.records[0], columns, "columns")
+        tensors = {name: rows.tensor(name) for name in (first, *others)}
+        for place, number in zip(unequal.tolist(), rows.numbers(unequal).tolist(), strict=True):
+            expected = tensors[first][place]
+            found += [
+                BadRow(
+                    number,
+                    _column(other),
+                    f"{tensors[other][place]} elements, but {expected} in {_column(first)!r}: they are cut together",
+                )
+                for other in others
+                if tensors[other][place] != expected
+            ]
+    too_long = selection.too_long
+    return found + [
+        BadRow(number, _column(lengths), f"{size} elements, expected at most {selection.limit}")
+        for number, size in zip(rows.numbers(too_long).tolist(), sizes[too_long].tolist(), strict=True)
     ]
 
 

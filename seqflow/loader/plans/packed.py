@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,18 +13,18 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.batches import BatchBounds, BatchSize, kept_batches
-from seqflow.loader.plans.cut_columns import (
-    checked_columns,
-    cut_tensors,
-    long_rows,
-    unequal_rows,
-    usable_sizes,
-)
-from seqflow.loader.plans.padded_pieces import fill_padded, padded_places, piece_begins, rounded
+from seqflow.loader.plans.cut_columns import checked_columns
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan_options import LATER, shown_plan
-from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.plan import (
+    LATER,
+    BatchLimits,
+    BatchPlan,
+    CutColumn,
+    Layout,
+    WindowBatches,
+    shown_plan,
+)
+from seqflow.loader.plans.row_plans import batches_of_n
 from seqflow.loader.plans.selection import (
     Oversize,
     Pieces,
@@ -35,14 +35,14 @@ from seqflow.loader.plans.selection import (
 )
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.record import BadRow, Record
+from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.renamed import renamed_fields
 
 
 @renamed_fields(value="fill", values="fills")
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(BatchPlan):
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.
 
     `columns` are cut and packed alike: each row has equally many elements in all of them. By default they are all
@@ -111,110 +111,145 @@ class Packed:
                 raise OpError(f"Packed: {option} has {unknown[0]!r}, which is not one of columns")
 
     @property
-    def needs_lengths(self) -> bool:
+    def deals_rows(self) -> bool:
+        return self.rows > 1
+
+    @property
+    def cuts_rows(self) -> bool:
         return True
 
-    def of_window(
-        self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0
-    ) -> PackedBatches:
-        """The batches of a window. Packed rows are permuted by `key` whether or not the loader shuffles."""
-        assert lengths is not None  # planned_lengths sees to that
-        columns = packed_columns(self, rows, lengths)
-        sizes = self.row_sizes(rows, lengths)
-        selection = self.select(sizes)
-        layout = self._layout(selection.pieces.sizes)
-        order = permutation(len(layout.pieces), key)
-        first = kernels.lengths_to_offsets(layout.pieces)
-        bounds = Rows(self.rows).bounds(len(order))
-        of_bounds = self._sizes(layout, first, order, bounds)
-        too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
-        bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
-        return PackedBatches(
-            rows, columns, self.capacity, window, selection, bad, layout,
-            first, order, *kept_batches(bounds, of_bounds, self.drop_last), multiple_of=self.multiple_of,
-        )  # fmt: skip
+    @property
+    def splits_rows(self) -> bool:
+        return True
 
-    def count(self, sizes: Array) -> int:
-        """The number of batches of a window whose rows have these sizes."""
-        layout = self._layout(self.select(sizes).pieces.sizes)
-        return Rows(self.rows).bounds(len(layout.pieces)).count(self.drop_last)
+    @property
+    def packed_capacity(self) -> int | None:
+        return self.capacity
 
-    def batch_sizes(self, sizes: Array) -> Array:
-        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
-        layout = self._layout(self.select(sizes).pieces.sizes)
-        order = np.arange(len(layout.pieces))
-        first = kernels.lengths_to_offsets(layout.pieces)
-        return self._sizes(layout, first, order, Rows(self.rows).bounds(len(order)))
-
-    def _sizes(self, layout: PackingPlan, first: Array, order: Array, bounds: BatchBounds) -> Array:
-        """int64[batches, 4]: a BatchSize for each, of packed rows in an order."""
-        used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
-        counts = bounds.stops - bounds.starts
-        begun = Pieces(*layout[:3]).begun(first[:-1], first[1:])[order]
-        tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (used, begun))
-        return np.stack([counts, tokens, counts * self.capacity, begun], axis=1)
-
-    def _layout(self, sizes: Array) -> PackingPlan:
-        """Which pieces share a row, packed on their padded lengths."""
-        layout = kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
-        if self.multiple_of == 1:
-            return layout
-        real = np.minimum(layout.piece_lengths, sizes[layout.sources] - layout.starts)
-        return layout._replace(piece_lengths=real)
-
-    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        """The sizes that batches are planned on."""
-        return usable_sizes(rows, lengths, self.columns, "Packed")
+    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
+        # all packed rows but one are more than half full, counted in pairs
+        most = self.rows if tokens is None else min(self.rows, 2 * tokens // self.capacity + 1)
+        return BatchLimits(most, longest=dict.fromkeys(("pieces", "piece_lengths"), self.capacity))
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows that are packed."""
-        selection = RowSelection.of(sizes).between(self.min_length, self.max_length)
-        return selection if self.oversize == "split" else selection.at_most(self.capacity, self.oversize)
+        """The rows that are packed; of empty ones there is nothing to pack."""
+        passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
+        if self.oversize != "split":
+            passed = passed.at_most(self.capacity, self.oversize, f"capacity = {self.capacity}")
+        return passed.filled()
 
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """Pieces that share a row, packed on their padded lengths. Packed rows are permuted by `key`."""
+        packing = self._packing(sizes)
+        order = permutation(len(packing.pieces), key)
+        pieces, first = packing.pieces[order], kernels.lengths_to_offsets(packing.pieces)[order]
+        chosen = np.repeat(first, pieces) + kernels.lengths_to_positions(pieces)
+        sources, starts, lengths = (kernels.gather(part, chosen) for part in packing[:3])
+        if self.multiple_of > 1:
+            lengths = np.minimum(lengths, sizes[sources] - starts)
+        counts, _, short = batches_of_n(len(order), self.rows)
+        return Layout(counts, None, short, PackingPlan(sources, starts, lengths, pieces))
 
-def most_rows(tokens: int, capacity: int) -> int:
-    """The most packed rows that so many elements fill: all but one are more than half full, counted in pairs."""
-    return 2 * tokens // capacity + 1
+    def count(self, sizes: Array) -> int:
+        packed_rows = len(self._packing(self.select(sizes).pieces.sizes).pieces)  # in any order
+        return packed_rows // self.rows if self.drop_last else -(-packed_rows // self.rows)
 
+    def _packing(self, sizes: Array) -> PackingPlan:
+        return kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
 
-def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedColumn]:
-    """The columns that a plan packs; BatchPlanError where they are not those of the records."""
-    record = rows.records[0]
-    tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pads)
-    names = {tensor: tensor.removesuffix(".values") for tensor in tensors}
-    for option, fills in (("fills", plan.fills), ("first_fills", plan.first_fills)):
-        unknown = [name for name in fills if name not in names.values()]
-        if unknown:
+    def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
+        """The columns that are packed; BatchPlanError where they are not those of the records."""
+        record = rows.records[0]
+        found = BatchPlan.cut_columns(self, rows, lengths)
+        names = [one.name for one in found]
+        for option, fills in (("fills", self.fills), ("first_fills", self.first_fills)):
+            unknown = [name for name in fills if name not in names]
+            if unknown:
+                raise BatchPlanError(
+                    f"Packed: {option} has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names)}"
+                )
+        padded = [name for name in rows.pads if name in names]
+        if padded:
             raise BatchPlanError(
-                f"Packed: {option} has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
+                f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
             )
-    padded = [name for name in rows.pads if name in names.values()]
-    if padded:
-        raise BatchPlanError(
-            f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
-        )
-    packed = [
-        PackedColumn(name, tensor, tensors[tensor], *_fills(plan, name, record[tensor].dtype))
-        for tensor, name in names.items()
-    ]
-    cut = {*tensors, *tensors.values()}
-    for name in [*names.values(), *(name for name in record if name not in cut)]:
-        if name in MADE or (name == PADDED and plan.multiple_of > 1):
-            raise BatchPlanError(
-                f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
-                "  give it another name, with rename= or in prepare"
-            )
-    return packed
+        cut = {name for one in found for name in (one.tensor, one.lengths)}
+        for name in [*names, *(name for name in record if name not in cut)]:
+            if name in MADE or (name == PADDED and self.multiple_of > 1):
+                raise BatchPlanError(
+                    f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
+                    "  give it another name, with rename= or in prepare"
+                )
+        return [one._replace(**self._fills_of(one.name, record[one.tensor].dtype)) for one in found]
 
+    def _fills_of(self, name: str, dtype: np.dtype[Any]) -> dict[str, Any]:
+        """What fills the padding of a column, and its first elements, which None leaves as they are."""
+        own, first = f"fills of Packed has {name!r}, which", f"first_fills of Packed has {name!r}, which"
+        fill = ("fill", self.fill) if name not in self.fills else (own, self.fills[name])
+        first_fill = self.first_fills.get(name)
+        return {
+            "fill": cast_scalar(*fill, dtype),
+            "first_fill": None if first_fill is None else cast_scalar(first, first_fill, dtype),
+        }
 
-def _fills(plan: Packed, name: str, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """What fills the padding of a column, and its first elements, which None leaves as they are."""
-    first = None
-    if name in plan.first_fills:
-        first = cast_scalar(f"first_fills of Packed has {name!r}, which", plan.first_fills[name], dtype)
-    if name in plan.fills:
-        return cast_scalar(f"fills of Packed has {name!r}, which", plan.fills[name], dtype), first
-    return cast_scalar("fill", plan.fill, dtype), first
+    def record(
+        self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
+    ) -> Record:
+        """Packed rows of so many pieces each."""
+        assert counts is not None
+        rows = batches.rows
+        tensors = self._dense(batches, pieces, counts, memory)
+        window, sources = np.full(len(counts), batches.windows[0], np.int64), rows.numbers(pieces.rows)
+        if batches.first_rows is not None:
+            of_piece = np.searchsorted(batches.first_rows, sources, side="right") - 1
+            sources = sources - batches.first_rows[of_piece]
+            window = np.array(batches.windows, np.int64)[of_piece[np.cumsum(counts) - counts]]
+        tensors |= {"pieces": counts, "window": window}
+        parents: dict[str, str | None] = dict.fromkeys(tensors)
+        tensors |= {"piece_lengths": pieces.sizes, "sources": sources}
+        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
+        if self.multiple_of > 1:
+            tensors[PADDED], parents[PADDED] = rounded(pieces.sizes, self.multiple_of), "pieces"
+        known = rows.source.dictionaries
+        dictionaries = {one.name: known[one.tensor] for one in batches.columns if one.tensor in known}
+        packed = {name for one in batches.columns for name in (one.tensor, one.lengths)}
+        if len(packed) < len(rows.source.chunks):
+            taken = rows.take(pieces.rows, memory, without=packed)
+            tensors |= taken.tensors
+            parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
+            dictionaries |= taken.dictionaries
+        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
+
+    def _dense(
+        self, batches: WindowBatches, pieces: Pieces, counts: Array, memory: BatchMemory | None
+    ) -> dict[str, Array]:
+        """The packed columns, `segment_ids` and `position_ids`."""
+        numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
+        packing = PackingPlan(numbers, zeros, pieces.sizes, counts)
+        shape = (len(counts), self.capacity)
+        tensors: dict[str, Array] = {}
+        for column in batches.columns:
+            chunks = batches.rows.source.chunks[column.tensor]
+            flat = out = None
+            if memory is not None:
+                elements = (int(pieces.sizes.sum()), *chunks.row_shape)
+                flat = memory.empty(f"{column.name}, in a row", elements, chunks.dtype)
+                out = (
+                    memory.empty(column.name, shape + chunks.row_shape, chunks.dtype),
+                    memory.empty("segment_ids", shape, _IDS),
+                    memory.empty("position_ids", shape, _IDS),
+                )
+            ranges = batches.rows.ranges(column.lengths, pieces)
+            data = kernels.gather_slices(chunks, *ranges, out=flat)
+            if self.multiple_of > 1:
+                filled = fill_padded(data, pieces.sizes, counts, self, column.fill, out)
+            else:
+                filled = kernels.fill_packed(data, pieces.sizes, packing, self.capacity, column.fill, out=out)
+            tensors[column.name], segment_ids, position_ids = filled
+            if column.first_fill is not None:
+                begins = piece_begins(pieces.sizes, counts, self.capacity, self.multiple_of)
+                filled[0].reshape(-1, *chunks.row_shape)[begins] = column.first_fill
+        return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
 
 
 MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
@@ -225,157 +260,39 @@ PADDED = "padded_lengths"
 _IDS = np.dtype(np.int32)
 
 
-@dataclass(frozen=True, slots=True)
-class PackedColumn:
-    """A column that is packed: its name in a batch, its tensor in the records, and what fills its padding."""
-
-    name: str
-    tensor: str
-    lengths: str
-    fill: Any
-    first_fill: Any
-    """What the first element of each piece becomes; None leaves it as it is."""
+def rounded(sizes: Array, multiple: int) -> Array:
+    """Sizes up to the next multiple."""
+    return sizes if multiple == 1 else -(-sizes // multiple) * multiple
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedBatches:
-    """Batches of the packed rows of one window; its methods are those of RowBatches."""
+def piece_begins(sizes: Array, counts: Array, capacity: int, multiple: int) -> Array:
+    """int64[P]: where each piece begins in packed rows laid end to end; `counts` are the pieces of each row."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    ends = kernels.lengths_to_offsets(rounded(sizes, multiple))
+    first = ends[kernels.lengths_to_offsets(counts)[:-1]] if len(counts) else ends[:0]
+    begins: Array = rows * capacity + ends[:-1] - first[rows]
+    return begins
 
-    rows: WindowRows
-    columns: Sequence[PackedColumn]
-    capacity: int
-    window: int | Array
-    """The number of the window; of each packed row, where they are of several."""
-    selection: RowSelection
-    bad: Sequence[BadRow]
-    layout: PackingPlan
-    """Its sources are entries of the selection."""
-    first: Array
-    """[R + 1]: the first piece of each packed row, in the order of the layout."""
-    order: Array
-    """[R]: the packed rows in the order in which they make batches."""
-    bounds: BatchBounds
-    sizes: Array
-    dropped: BatchSize
-    multiple_of: int = 1
-    """Pieces are padded to a multiple of it."""
-    first_source: Array | None = None
-    """[R]: the rows before those of the window of each packed row, where they are of several windows."""
 
-    @property
-    def skipped(self) -> int:
-        """Rows that filters left out, and empty ones: there is nothing of them to pack."""
-        return self.selection.skipped + int(np.count_nonzero(self.selection.pieces.sizes == 0))
-
-    def __len__(self) -> int:
-        return len(self.bounds)
-
-    def size(self, number: int) -> BatchSize:
-        return BatchSize(*self.sizes[number].tolist())
-
-    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        return self._make(self._packed_rows(number), memory)
-
-    def part(self, number: int, chosen: Array) -> Record:
-        packed_rows = self._packed_rows(number)
-        of_piece = np.repeat(np.arange(len(packed_rows)), self.layout.pieces[packed_rows])
-        counts = np.bincount(of_piece[chosen], minlength=len(packed_rows))
-        return self._of_pieces(
-            self.pieces_of(packed_rows).take(chosen), counts[counts > 0], packed_rows[counts > 0]
-        )
-
-    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
-        return list(map(self.make, numbers, memories))
-
-    def empty(self) -> Record:
-        return self._make(self.order[:0])
-
-    def numbers(self, number: int) -> Array:
-        return self.rows.numbers(self.pieces_of(self._packed_rows(number)).rows)
-
-    def dealt(self, packed_rows: Array, counts: Array) -> PackedBatches:
-        """Batches of so many packed rows each, of these, by their places in the order."""
-        order = self.order[packed_rows]
-        pieces, of_row = self.pieces_of(order), self.layout.pieces[order]
-        tokens = kernels.segment_reduce("sum", pieces.sizes, of_row)
-        first = kernels.lengths_to_offsets(of_row)
-        begun = pieces.begun(first[:-1], first[1:])
-        tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (tokens, begun))
-        sizes = np.stack([counts, tokens, counts * self.capacity, begun], axis=1)
-        return replace(self, order=order, bounds=BatchBounds.until(np.cumsum(counts), False), sizes=sizes)
-
-    def _packed_rows(self, number: int) -> Array:
-        return self.order[int(self.bounds.starts[number]) : int(self.bounds.stops[number])]
-
-    def pieces_of(self, packed_rows: Array) -> Pieces:
-        """The pieces of some packed rows. Only their part of the layout is looked at."""
-        counts = self.layout.pieces[packed_rows]
-        chosen = np.repeat(self.first[packed_rows], counts) + kernels.lengths_to_positions(counts)
-        sources, starts, sizes = (kernels.gather(part, chosen) for part in self.layout[:3])
-        rows = sources if self.selection.whole else kernels.gather(self.selection.pieces.rows, sources)
-        return Pieces(rows, starts, sizes)
-
-    def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
-        counts = self.layout.pieces[packed_rows]
-        return self._of_pieces(self.pieces_of(packed_rows), counts, packed_rows, memory)
-
-    def _of_pieces(
-        self, pieces: Pieces, counts: Array, packed_rows: Array, memory: BatchMemory | None = None
-    ) -> Record:
-        """Packed rows of so many pieces each."""
-        tensors = self._dense(pieces, counts, memory)
-        window = self.window if isinstance(self.window, int) else self.window[packed_rows]
-        tensors |= {"pieces": counts, "window": np.full(len(counts), window, np.int64)}
-        parents: dict[str, str | None] = dict.fromkeys(tensors)
-        sources = self.rows.numbers(pieces.rows)
-        if self.first_source is not None:
-            sources = sources - np.repeat(self.first_source[packed_rows], counts)
-        tensors |= {"piece_lengths": pieces.sizes, "sources": sources}
-        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-        if self.multiple_of > 1:
-            tensors[PADDED], parents[PADDED] = rounded(pieces.sizes, self.multiple_of), "pieces"
-        source = self.rows.source
-        dictionaries = {
-            column.name: source.dictionaries[column.tensor]
-            for column in self.columns
-            if column.tensor in source.dictionaries
-        }
-        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
-        if len(packed) < len(source.chunks):
-            taken = self.rows.take(pieces.rows, memory, without=packed)
-            tensors |= taken.tensors
-            parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-            dictionaries |= taken.dictionaries
-        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
-
-    def _dense(self, pieces: Pieces, counts: Array, memory: BatchMemory | None) -> dict[str, Array]:
-        """The packed columns, `segment_ids` and `position_ids`."""
-        numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
-        layout = PackingPlan(numbers, zeros, pieces.sizes, counts)
-        shape = (len(counts), self.capacity)
-        tensors: dict[str, Array] = {}
-        for column in self.columns:
-            chunks = self.rows.source.chunks[column.tensor]
-            flat = out = None
-            if memory is not None:
-                elements = (int(pieces.sizes.sum()), *chunks.row_shape)
-                flat = memory.empty(f"{column.name}, in a row", elements, chunks.dtype)
-                out = (
-                    memory.empty(column.name, shape + chunks.row_shape, chunks.dtype),
-                    memory.empty("segment_ids", shape, _IDS),
-                    memory.empty("position_ids", shape, _IDS),
-                )
-            ranges = self.rows.ranges(column.lengths, pieces)
-            data = kernels.gather_slices(chunks, *ranges, out=flat)
-            if self.multiple_of > 1:
-                places = padded_places(pieces.sizes, counts, self.capacity, self.multiple_of)
-                filled = fill_padded(data, places, shape, column.fill, out)
-            else:
-                filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
-            tensors[column.name], segment_ids, position_ids = filled
-            if column.first_fill is not None:
-                begins = filled[0].reshape(-1, *chunks.row_shape)
-                begins[piece_begins(pieces.sizes, counts, self.capacity, self.multiple_of)] = (
-                    column.first_fill
-                )
-        return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
+def fill_padded(
+    data: Array, pieces: Array, counts: Array, plan: Packed, fill: Any, out: tuple[Array, Array, Array] | None
+) -> tuple[Array, Array, Array]:
+    """Packed rows of some data, `segment_ids`, which are 0 in all padding, and `position_ids`, which go on in it."""
+    shape = (len(counts), plan.capacity)
+    if out is None:
+        ids = np.empty(shape, _IDS), np.empty(shape, _IDS)
+        out = np.empty(shape + data.shape[1:], data.dtype), *ids
+    begins = piece_begins(pieces, counts, plan.capacity, plan.multiple_of)
+    elements = np.repeat(begins, pieces) + kernels.lengths_to_positions(pieces)
+    padded = rounded(pieces, plan.multiple_of)
+    positions = kernels.lengths_to_positions(padded)
+    for dense, start, places, values in zip(
+        out,
+        (fill, 0, 0),
+        (elements, elements, np.repeat(begins, padded) + positions),
+        (data, np.repeat(kernels.lengths_to_positions(counts) + 1, pieces), positions),
+        strict=True,
+    ):
+        dense[...] = start
+        dense.reshape(-1, *dense.shape[2:])[places] = values
+    return out

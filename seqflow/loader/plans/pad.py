@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,8 +74,7 @@ class Pad:
 _BOOL = np.dtype(np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
-class PaddedColumn:
+class PaddedColumn(NamedTuple):
     """A tensor that is padded: its name, that of its lengths, and that of the result."""
 
     values: str
@@ -84,13 +83,9 @@ class PaddedColumn:
     pad: Pad
     dtype: DType
     fill: Any
-    mask: str = field(init=False)
-    sizes: str = field(init=False)
+    mask: str
+    sizes: str
     """The names of what comes with it."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mask", f"{self.name}.mask")
-        object.__setattr__(self, "sizes", f"{self.name}.lengths")
 
 
 class TakenRows(NamedTuple):
@@ -175,15 +170,8 @@ class Padding:
         """Where the data of a column are, and arrays for it and its mask."""
         shape = len(ranges.sizes), column.pad.width(ranges.sizes)
         full = shape + self.source.chunks[column.values].row_shape
-        mask = None
-        if memory is None:
-            padded = np.empty(full, column.dtype)
-            if column.pad.mask:
-                mask = np.empty(shape, _BOOL)
-        else:
-            padded = memory.empty(column.name, full, column.dtype)
-            if column.pad.mask:
-                mask = memory.empty(column.mask, shape, _BOOL)
+        padded = _empty(memory, column.name, full, column.dtype)
+        mask = _empty(memory, column.mask, shape, _BOOL) if column.pad.mask else None
         return kernels.PaddedBatch(*ranges, padded, mask)
 
     def _fill(self, column: PaddedColumn, batches: list[kernels.PaddedBatch]) -> None:
@@ -251,7 +239,12 @@ def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
         raise BatchPlanError(
             f"pad: {name} holds {dtype}, which does not become {target}, expected {expected}\n  cast it in prepare"
         )
-    return PaddedColumn(values, lengths, name, pad, target, cast_scalar("Pad: fill", pad.fill, target))
+    fill = cast_scalar("Pad: fill", pad.fill, target)
+    return PaddedColumn(values, lengths, name, pad, target, fill, f"{name}.mask", f"{name}.lengths")
+
+
+def _empty(memory: BatchMemory | None, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
+    return np.empty(shape, dtype) if memory is None else memory.empty(name, shape, dtype)
 
 
 def _columns(parents: Mapping[str, str | None]) -> list[str]:

@@ -1,29 +1,451 @@
-"""The batch plans that a loader takes."""
+"""BatchPlan: the protocol of all batch plans. A plan lays out rows by their lengths; all else follows from that."""
 
 from __future__ import annotations
 
-from seqflow.errors import OpTypeError
-from seqflow.loader.plans.batches import RowBatches
-from seqflow.loader.plans.buckets import Buckets
-from seqflow.loader.plans.packed import Packed, PackedBatches
-from seqflow.loader.plans.rows import Rows
-from seqflow.loader.plans.token_budget import TokenBudget
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from functools import reduce
+from typing import Any, NamedTuple
 
-BatchPlan = Rows | TokenBudget | Buckets | Packed
-WindowBatches = RowBatches | PackedBatches
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import BatchPlanError
+from seqflow.identity.plans import plan_text
+from seqflow.kernels import PackingPlan
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import Balance
+from seqflow.loader.plans.cut_columns import cut_tensors, unusable_rows, usable_sizes
+from seqflow.loader.plans.selection import Pieces, RowSelection
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
+
+LATER: Mapping[str, Any] = {"later": True}
+"""Metadata of a field that is newer than states which hold plans: they leave it out where it has its default."""
 
 
-def batch_plan(batch: BatchPlan | int) -> BatchPlan:
-    """The plan itself, or `Rows(n)` for an integer n.
+class BatchSize(NamedTuple):
+    """What a batch holds, known before it is made."""
 
-    >>> batch_plan(32) == Rows(32)
-    True
+    rows: int
+    """Rows of the batch: rows of the window, or packed rows."""
+    tokens: int
+    """Elements of the planned column in it."""
+    cells: int
+    """Elements when dense: of packed rows, or of rows padded to the longest."""
+    begun: int
+    """Rows of the window that begin in it: one that is cut into pieces begins in the batch of its first."""
+
+
+NO_ROWS = BatchSize(0, 0, 0, 0)
+
+
+class CutColumn(NamedTuple):
+    """A list column of which a batch has the elements of its pieces: its name in a batch, and its tensors."""
+
+    name: str
+    tensor: str
+    lengths: str
+    fill: Any = 0
+    """What fills its padding in packed rows."""
+    first_fill: Any = None
+    """What the first element of each piece becomes; None leaves it as it is."""
+
+
+class Layout(NamedTuple):
+    """Which rows make which batches: the first `counts[0]` of `order` make the first batch, and so on."""
+
+    counts: Array
+    """int64[B]: how many rows each batch has, or packed rows; at least one."""
+    order: Array | None = None
+    """int64[N]: each row once, batch after batch; None in the order in which they are given."""
+    short: int = 0
+    """How many of the last batches hold less than the plan allows, so that `drop_last` leaves them out."""
+    packing: PackingPlan | None = None
+    """Which pieces of rows make packed rows, batch after batch, instead of `order`."""
+
+    @property
+    def are_short(self) -> Array:
+        """int64[B]: 1 for each batch that is short."""
+        return (np.arange(len(self.counts)) >= len(self.counts) - self.short).astype(np.int64)
+
+    def num_kept(self, drop_last: bool) -> int:
+        """How many batches there are, without the short ones if these are dropped."""
+        return len(self.counts) - self.short * drop_last
+
+    def checked(self, plan: str, rows: int) -> Layout:
+        """The layout, in int64; BatchPlanError unless each row is in one batch, once."""
+        if self.packing is not None:
+            return self
+        counts = np.asarray(self.counts, np.int64)
+        order = None if self.order is None else np.asarray(self.order, np.int64)
+        is_whole = int(counts.sum()) == rows and int(counts.min(initial=1)) > 0
+        if is_whole and order is not None:
+            is_whole = len(order) == rows and 0 <= order.min(initial=0) <= order.max(initial=0) < max(rows, 1)
+            is_whole = is_whole and int(np.bincount(order).max(initial=1)) == 1
+        if not is_whole:
+            of_order = (
+                "" if order is None else f" and an order of {len(order)}, {len(np.unique(order))} different"
+            )
+            raise BatchPlanError(
+                f"{plan}: layout has batches of {counts.sum()} rows together, of {counts.min(initial=rows)} or more"
+                f"{of_order}, expected each of {rows} rows in one batch"
+            )
+        return Layout(counts, order, self.short)
+
+
+class BatchLimits(NamedTuple):
+    """Upper bounds of what a batch holds; None where there is none."""
+
+    rows: int | None
+    tokens: int | None = None
+    """Elements of the planned column."""
+    cells: int | None = None
+    """Its elements when rows are padded to the longest."""
+    longest: Mapping[str, int] = {}
+    """The largest of some tensors of lengths."""
+
+
+class BatchPlan(ABC):
+    """Protocol: how the rows of a window make batches, by their lengths alone.
+
+    `Rows`, `TokenBudget`, `Buckets` and `Packed` are such plans. One of your own is a frozen dataclass that inherits
+    BatchPlan and has `layout`; the rest has defaults, which it may replace by fields or methods of the same names.
+    Its fields decide which batches there are: states hold them, by `to_dict`.
     """
-    if isinstance(batch, BatchPlan):
-        return batch
-    if isinstance(batch, int) and not isinstance(batch, bool):
-        return Rows(batch)
-    raise OpTypeError(
-        f"batch is {batch!r}, expected a number of rows, Rows(n), TokenBudget(max_tokens), "
-        "Buckets(boundaries, plan) or Packed(capacity)"
+
+    lengths: str | None = None
+    """The lengths tensor to plan on; the only list column of numbers by default."""
+    balance: Balance | None = None
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+    drop_last: bool = False
+    """Whether the short batches at the end of a window are left out."""
+    columns: tuple[str, ...] | None = None
+    """The list columns that are cut together where rows are cut."""
+    multiple_of: int = 1
+    """Lengths of padded rows are rounded up to a multiple of it, in `BatchSize.cells`."""
+
+    @abstractmethod
+    def layout(self, sizes: Array, key: int) -> Layout:
+        """Lay out rows of these lengths in batches: how many each has, and in which order the rows are.
+
+        Random numbers depend on `key` alone, as in `permutation(n, key)`: other ranks lay out the same window.
+        """
+
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows, or pieces of them, that are laid out; what filters leave out is counted."""
+        return RowSelection.of(sizes)
+
+    @property
+    def needs_lengths(self) -> bool:
+        """Whether the records must have lengths to plan on."""
+        return True
+
+    @property
+    def rows_across(self) -> int | None:
+        """Rows of each batch where batches run across windows; None where each window is laid out alone."""
+        return None
+
+    @property
+    def deals_rows(self) -> bool:
+        """Whether a balance may exchange rows between batches, since all have equally many; else whole batches."""
+        return False
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Whether rows may be cut, so that a batch has only a piece of them."""
+        return False
+
+    @property
+    def splits_rows(self) -> bool:
+        """Whether one row may make several."""
+        return False
+
+    @property
+    def takes_pads(self) -> bool:
+        """Whether batches may be padded; not where they are planned by what flat rows cost."""
+        return True
+
+    @property
+    def packed_capacity(self) -> int | None:
+        """Elements of each row of a batch, where rows are packed."""
+        return None
+
+    def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
+        """Upper bounds of a batch, from those of all rows: elements of the planned column, and rows."""
+        return BatchLimits(rows)
+
+    def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
+        """The columns that are cut where rows are; BatchPlanError where they cannot be cut together."""
+        if not self.cuts_rows:
+            return ()
+        found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, rows.pads)
+        return [CutColumn(name.removesuffix(".values"), name, of) for name, of in found.items()]
+
+    def record(
+        self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
+    ) -> Record:
+        """The batch that has these pieces of rows; `counts` says how many each packed row has."""
+        if batches.cut:
+            return batches.rows.take_pieces(pieces, batches.cut, memory)
+        return batches.rows.take(pieces.rows, memory)
+
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return usable_sizes(rows, lengths, self.columns, type(self).__name__)
+
+    def of_window(
+        self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0
+    ) -> WindowBatches:
+        """The batches of a window, in an order that depends on `key` where the plan permutes them."""
+        columns: Sequence[CutColumn] = ()
+        bad: Sequence[BadRow] = ()
+        if lengths is None:
+            selection = RowSelection.of(np.zeros(rows.num_rows, np.int64))
+        else:
+            sizes = self.row_sizes(rows, lengths)
+            selection = self.select(sizes)
+            columns = self.cut_columns(rows, lengths)
+            bad = unusable_rows(rows, sizes, selection, lengths, self.columns)
+        layout = self._layout(selection, key)
+        found = WindowBatches(
+            self,
+            rows,
+            *laid_out(selection.pieces, layout),
+            columns if selection.cut or self.packed_capacity is not None else (),
+            (window,),
+            is_whole=selection.whole and layout.order is None and layout.packing is None,
+            skipped=selection.skipped,
+            bad=bad,
+        )
+        return found.without(layout.short) if self.drop_last and layout.short else found
+
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        return self._layout(self.select(sizes), 0).num_kept(self.drop_last)
+
+    def batch_sizes(self, sizes: Array) -> Array:
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
+        selection = self.select(sizes)
+        return sizes_of(self, *laid_out(selection.pieces, self._layout(selection, 0)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The name of the plan and its fields, as JSON has them: what states say of it."""
+        return {"name": type(self).__name__, **_fields_of(self)}
+
+    def _layout(self, selection: RowSelection, key: int) -> Layout:
+        sizes = selection.pieces.sizes
+        if not len(sizes) and self.packed_capacity is None:
+            return Layout(sizes)
+        return self.layout(sizes, key).checked(type(self).__name__, len(sizes))
+
+
+def shown_plan(plan: BatchPlan) -> str:
+    """The text of a plan, without fields that are newer than states and have their default."""
+    return plan_text(plan.to_dict())
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    shown = fields(value) if is_dataclass(value) else ()
+    return {
+        one.name: _plain(getattr(value, one.name))
+        for one in shown
+        if "later" not in one.metadata or getattr(value, one.name) != _default(one)
+    }
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON has not is its text."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, BatchPlan):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {"name": type(value).__name__, **_fields_of(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return repr(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowBatches:
+    """The batches of a window: pieces of rows, batch after batch."""
+
+    plan: BatchPlan
+    rows: WindowRows
+    pieces: Pieces
+    ends: Array
+    """int64[B + 1]: the row of all batches' rows at which each batch begins, and their number."""
+    first: Array | None = None
+    """int64[R + 1]: the first piece of each row of the batches; None where each row is one piece."""
+    columns: Sequence[CutColumn] = ()
+    """The columns of which batches have the elements of their pieces, not of whole rows."""
+    windows: Sequence[int] = (0,)
+    """The numbers of the windows that the rows come from."""
+    first_rows: Array | None = None
+    """int64: the first row of each window, where there are several."""
+    is_whole: bool = False
+    """Whether the pieces are all rows of the window, in their order."""
+    dropped: BatchSize = NO_ROWS
+    """What `drop_last` leaves out."""
+    skipped: int = 0
+    """Rows of the window that filters by length leave out."""
+    bad: Sequence[BadRow] = ()
+    """Rows that are in no batch because they cannot be used, numbered over the records of the window, before it is
+    shuffled. The loader applies its policy to them."""
+    sizes: Array = field(init=False)
+    """int64[B, 4]: a BatchSize for each."""
+    cut: Collection[str] = field(init=False)
+    """The lengths of `columns`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cut", {one.lengths for one in self.columns})
+        object.__setattr__(self, "sizes", sizes_of(self.plan, self.pieces, self.ends, self.first))
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def size(self, number: int) -> BatchSize:
+        return BatchSize(*self.sizes[number].tolist())
+
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        """The batch, in `memory` where that is given, until it is used again."""
+        return self._make(self._rows_of(number), memory)
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        """Several batches, each in a memory of its own."""
+        if self.cut:
+            return list(map(self.make, numbers, memories))
+        found = map(self._rows_of, numbers)
+        rows = list(found) if self.is_whole else [self.pieces.rows[of] for of in found]
+        return self.rows.take_all(rows, memories)
+
+    def part(self, number: int, chosen: Array) -> Record:
+        """A batch made of some of its pieces alone, by their places in `numbers`, in increasing order."""
+        pieces = self.pieces_of(number).take(chosen)
+        if self.first is None:
+            return self.plan.record(self, pieces, None)
+        counts = np.bincount(self.row_of_pieces(number)[chosen])
+        return self.plan.record(self, pieces, counts[counts > 0])
+
+    def size_of_part(self, number: int, chosen: Array) -> BatchSize:
+        """What such a batch holds. Rows begin in the batch as it was planned."""
+        planned, kept = self.size(number), len(np.unique(self.row_of_pieces(number)[chosen]))
+        tokens = int(self.pieces_of(number).sizes[chosen].sum())
+        return BatchSize(kept, tokens, planned.cells * kept // max(1, planned.rows), planned.begun)
+
+    def empty(self) -> Record:
+        """A batch without rows, with the tensors that all batches have."""
+        return self._make(slice(0, 0))
+
+    def numbers(self, number: int) -> Array:
+        """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
+        if self.is_whole:
+            return self.rows.numbers(self._rows_of(number))
+        return self.rows.numbers(self.pieces_of(number).rows)
+
+    def pieces_of(self, number: int) -> Pieces:
+        return self.pieces.take(self._span(self._rows_of(number)))
+
+    def row_of_pieces(self, number: int) -> Array:
+        """int64: the row of the batch that each of its pieces is in."""
+        counts = self.counts(self._rows_of(number))
+        return np.repeat(np.arange(len(counts)), counts)
+
+    def counts(self, rows: slice) -> Array:
+        """int64: the pieces of each of some of the batches' rows."""
+        if self.first is None:
+            return np.ones(rows.stop - rows.start, np.int64)
+        return np.diff(self.first[rows.start : rows.stop + 1])
+
+    def of_rows(self, rows: slice) -> Pieces:
+        """The pieces of some of the batches' rows."""
+        return self.pieces.take(self._span(rows))
+
+    def without(self, short: int) -> WindowBatches:
+        """All but the last batches, which are dropped."""
+        kept = len(self) - short
+        dropped = BatchSize(*self.sizes[kept:].sum(axis=0).tolist())
+        return replace(self, ends=self.ends[: kept + 1], dropped=dropped)
+
+    def dealt(self, rows: Array, counts: Array) -> WindowBatches:
+        """Batches of so many rows each, of these of the batches' rows."""
+        chosen, first = rows, None
+        if self.first is not None:
+            first, of_row = self.first[rows], np.diff(self.first)[rows]
+            chosen = np.repeat(first, of_row) + kernels.lengths_to_positions(of_row)
+            first = kernels.lengths_to_offsets(of_row)
+        ends = kernels.lengths_to_offsets(counts)
+        return replace(self, pieces=self.pieces.take(chosen), ends=ends, first=first, is_whole=False)
+
+    def _rows_of(self, number: int) -> slice:
+        return slice(self.ends.item(number), self.ends.item(number + 1))
+
+    def _span(self, rows: slice) -> slice:
+        """The places of the pieces of some rows."""
+        if self.first is None:
+            return rows
+        return slice(self.first.item(rows.start), self.first.item(rows.stop))
+
+    def _make(self, rows: slice, memory: BatchMemory | None = None) -> Record:
+        if self.is_whole:
+            return self.rows.take(rows, memory)
+        counts = None if self.first is None else self.counts(rows)
+        return self.plan.record(self, self.of_rows(rows), counts, memory)
+
+
+def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | None]:
+    """The pieces batch after batch, the first row of each batch, and the first piece of each packed row."""
+    ends = kernels.lengths_to_offsets(layout.counts)
+    if layout.packing is None:
+        return pieces if layout.order is None else pieces.take(layout.order), ends, None
+    packing = layout.packing
+    found = Pieces(kernels.gather(pieces.rows, packing.sources), packing.starts, packing.piece_lengths)
+    return found, ends, kernels.lengths_to_offsets(packing.pieces)
+
+
+def sizes_of(plan: BatchPlan, pieces: Pieces, ends: Array, first: Array | None) -> Array:
+    """int64[B, 4]: a BatchSize for each batch; rows are padded to the longest, or a multiple."""
+    found = np.empty((len(ends) - 1, len(BatchSize._fields)), np.int64)
+    if not len(found):
+        return found
+    rows, spans = np.diff(ends), ends if first is None else first[ends]
+    counts = rows if first is None else np.diff(spans)
+    tokens = kernels.lengths_to_offsets(pieces.sizes)[spans]
+    width: Any = plan.packed_capacity
+    if width is None:
+        width = kernels.segment_reduce("max", pieces.sizes[: spans[-1]], counts)
+        if plan.multiple_of > 1:
+            width = -(-width // plan.multiple_of) * plan.multiple_of
+    found[:, 0], found[:, 1], found[:, 2] = rows, np.diff(tokens), rows * width
+    found[:, 3] = np.diff(pieces.begun[spans]) if plan.cuts_rows else rows
+    return found
+
+
+def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
+    """The rows of all in turn, as batches that are then dealt, and the first row of each."""
+    one = batches[0]
+    rows = reduce(WindowRows.joined, [of.rows for of in batches])
+    before = kernels.lengths_to_offsets(np.array([of.rows.num_rows for of in batches]))
+    pieces = Pieces(
+        np.concatenate([of.pieces.rows + first for of, first in zip(batches, before[:-1], strict=True)]),
+        np.concatenate([of.pieces.starts for of in batches]),
+        np.concatenate([of.pieces.sizes for of in batches]),
     )
+    counts, first = np.array([len(of.pieces.rows) for of in batches]), None
+    if one.first is not None:
+        of_row = np.concatenate([np.diff(of.first) for of in batches if of.first is not None])
+        first = kernels.lengths_to_offsets(of_row)
+        counts = np.array([len(of.first) - 1 for of in batches if of.first is not None])
+    source_rows = kernels.lengths_to_offsets(np.array([of.rows.source.num_rows for of in batches]))
+    windows = [of.windows[0] for of in batches]
+    made = WindowBatches(one.plan, rows, pieces, one.ends[:1], first, one.columns, windows, source_rows[:-1])
+    return made, kernels.lengths_to_offsets(counts)[:-1]

@@ -81,10 +81,10 @@ class Pieces:
     starts: Array
     sizes: Array
 
-    def begun(self, starts: Array, stops: Array) -> Array:
-        """How many rows begin in each span of pieces: they are first pieces."""
-        ends = kernels.lengths_to_offsets((self.starts == 0).astype(np.int64))
-        return ends[stops] - ends[starts]
+    @property
+    def begun(self) -> Array:
+        """int64[P + 1]: how many rows begin before each piece: they are first pieces."""
+        return kernels.lengths_to_offsets((self.starts == 0).astype(np.int64))
 
     def take(self, chosen: Array | slice) -> Pieces:
         return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen])
@@ -102,7 +102,9 @@ class RowSelection:
     skipped: int = 0
     """Rows that filters, or "skip", left out."""
     too_long: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The rows that are left out because they are above the budget."""
+    """The rows that are left out because they are above the limit."""
+    limit: str = ""
+    """The limit, as the plan names it."""
 
     @staticmethod
     def of(sizes: Array) -> RowSelection:
@@ -120,8 +122,8 @@ class RowSelection:
             kept &= sizes <= max_length
         return self._skip(kept)
 
-    def at_most(self, limit: int, oversize: Oversize) -> RowSelection:
-        """With no piece above a limit."""
+    def at_most(self, limit: int, oversize: Oversize, name: str) -> RowSelection:
+        """With no piece above a limit; `name` says it in errors."""
         rows, starts, sizes = self.pieces.rows, self.pieces.starts, self.pieces.sizes
         over = sizes > limit
         if not over.any():
@@ -129,7 +131,7 @@ class RowSelection:
         if oversize == "skip":
             return self._skip(~over)
         if oversize == "bad_rows":
-            return replace(self._keep(~over), too_long=rows[over])
+            return replace(self._keep(~over), too_long=rows[over], limit=name)
         if oversize == "truncate":
             return replace(self, pieces=Pieces(rows, starts, np.minimum(sizes, limit)), whole=False, cut=True)
         counts = np.maximum(-(-sizes // limit), 1)
@@ -137,6 +139,10 @@ class RowSelection:
         left = np.repeat(sizes, counts) - starts
         pieces = Pieces(np.repeat(rows, counts), starts, np.minimum(left, limit))
         return replace(self, pieces=pieces, whole=False, cut=True)
+
+    def filled(self) -> RowSelection:
+        """Without empty rows."""
+        return self._skip(self.pieces.sizes > 0)
 
     def _skip(self, kept: Array) -> RowSelection:
         return replace(self._keep(kept), skipped=self.skipped + len(kept) - int(np.count_nonzero(kept)))

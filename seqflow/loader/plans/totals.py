@@ -16,9 +16,7 @@ from seqflow.expression import Expression
 from seqflow.expression.functions import truth
 from seqflow.expression.parser import Call, postorder
 from seqflow.kernels.arrays import Array, sum_dtype
-from seqflow.loader.plans.dealt import Span, places_of, row_counts
-from seqflow.loader.plans.packed import PackedBatches
-from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.plans.dealing import Span
 from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import Record
@@ -76,18 +74,11 @@ class Totals:
 
         Rows, or pieces of them, whose total is 0 are counted in `without`.
         """
-        batches, places, counts = span.batches, places_of(span), row_counts(span)
-        if isinstance(batches, PackedBatches):
-            packed_rows = batches.order[places]
-            pieces, of_row = batches.pieces_of(packed_rows), batches.layout.pieces[packed_rows]
-            cut: Collection[str] = {column.lengths for column in batches.columns}
-            counts = of_row if of_rows else kernels.segment_reduce("sum", of_row, counts)
-        else:
-            none = np.zeros(len(places), np.int64)
-            pieces = Pieces(places, none, none) if batches.pieces is None else batches.pieces.take(places)
-            cut = batches.cut
-            counts = np.ones(len(places), np.int64) if of_rows else counts
-        firsts, found = _first_fills(batches), {}
+        batches, pieces, counts = span.batches, span.pieces, span.piece_counts
+        if not of_rows:
+            counts = kernels.segment_reduce("sum", counts, span.row_counts)
+        cut, found = batches.cut, {}
+        firsts = {one.tensor: one.first_fill for one in batches.columns if one.first_fill is not None}
         for name in self._expressions:
             of_pieces = self._of_pieces(name, batches.rows, pieces, cut, firsts)
             without[name] += len(of_pieces) - int(np.count_nonzero(of_pieces))
@@ -180,13 +171,6 @@ def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None
 
 
 _EXPECTED = "names and expressions, such as {'trained': 'labels.values != -100'}, or a list of tensors"
-
-
-def _first_fills(batches: WindowBatches) -> dict[str, Any]:
-    """For the tensors whose pieces get another first element, that element."""
-    if not isinstance(batches, PackedBatches):
-        return {}
-    return {one.tensor: one.first_fill for one in batches.columns if one.first_fill is not None}
 
 
 def _levels(source: RowSource, lengths: str | None) -> list[str]:

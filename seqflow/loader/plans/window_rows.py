@@ -115,10 +115,16 @@ class WindowRows:
             name: ChildRanges(of.starts[rows], of.sizes[rows]) for name, of in (self._ranges or {}).items()
         }
 
-    def sizes(self, lengths: str) -> Array | None:
-        """int64[num_rows]: lengths of the rows in order, where they are already there."""
-        found = (self._ranges or {}).get(lengths)
-        return None if found is None else found.sizes
+    def sizes(self, lengths: str) -> Array:
+        """int64[num_rows]: the elements below each row, in order, that the lengths tensor describes.
+
+        Lengths of a deeper level are added up: the words of all sentences of a document.
+        """
+        if self._ranges is not None and lengths in self._ranges:
+            return self._ranges[lengths].sizes
+        parts = [_sizes(record, lengths) for record in self.records]
+        sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        return sizes if self.order is None else kernels.gather(sizes, self.order)
 
     def ranges(self, lengths: str, pieces: Pieces) -> ChildRanges:
         """Where the elements of pieces are, under lengths of the rows."""
@@ -135,14 +141,12 @@ class WindowRows:
             return replace(self, order=self.order[chosen], _ranges=self._ranges_of(chosen))
         if (start, stop) == (0, self.num_rows):
             return self
-        ends = np.cumsum([record.num_rows for record in self.records])
-        ranges = [(max(start - first, 0), min(stop, end) - first)
-                 for first, end in zip([0, *ends[:-1]], ends, strict=True)]  # fmt: skip
-        found = [
-            slice_rows(record, low, high)
-            for record, (low, high) in zip(self.records, ranges, strict=True)
-            if low < high
-        ]
+        found, first = [], 0
+        for record in self.records:
+            low, high = max(start - first, 0), min(stop - first, record.num_rows)
+            if low < high:
+                found.append(slice_rows(record, low, high))
+            first += record.num_rows
         return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None, _ranges=None)
 
     def joined(self, other: WindowRows) -> WindowRows:
@@ -165,19 +169,6 @@ def _ranges_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]
                 starts, sizes = kernels.gather(starts, order), kernels.gather(sizes, order)
             found[name] = ChildRanges(starts, sizes)
     return found
-
-
-def row_sizes(rows: WindowRows, lengths: str) -> Array:
-    """int64[num_rows]: the elements below each row that the lengths tensor describes.
-
-    Lengths of a deeper level are added up: the words of all sentences of a document.
-    """
-    known = rows.sizes(lengths)
-    if known is not None:
-        return known
-    parts = [_sizes(record, lengths) for record in rows.records]
-    sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-    return sizes if rows.order is None else kernels.gather(sizes, rows.order)
 
 
 def _sizes(record: Record, lengths: str) -> Array:

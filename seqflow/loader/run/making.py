@@ -11,10 +11,7 @@ import numpy as np
 
 from seqflow.errors import SeqflowError
 from seqflow.loader.epoch.table import Row
-from seqflow.loader.plans.batches import BatchSize
-from seqflow.loader.plans.packed import PackedBatches
-from seqflow.loader.plans.plan import WindowBatches
-from seqflow.loader.plans.window_rows import WindowRows, row_sizes
+from seqflow.loader.plans.plan import BatchSize, WindowBatches
 from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.prepare import blames_rows, by_halves, describe_rows, first_failing
 from seqflow.loader.run.rejects import refused_row
@@ -49,11 +46,8 @@ class FailedBatch:
     count: int
     """How many rows, or pieces of packed rows, it is made of."""
 
-    def accepted(self, error: Exception, lengths: str | None) -> Accepted | None:
-        """The batch without all rows or pieces that fail alone; None where that is no cure.
-
-        `lengths` are those that batches are planned on.
-        """
+    def accepted(self, error: Exception) -> Accepted | None:
+        """The batch without all rows or pieces that fail alone; None where that is no cure."""
         found = by_halves(self.run, 0, self.count, failed=error)
         failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
         if not failing or (len(failing) == self.count and self._fails_empty()):
@@ -68,7 +62,7 @@ class FailedBatch:
             raise
         numbers = self.batches.numbers(self.number)
         refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
-        return Accepted(self._size(part, lengths), batch, tuple(refused))
+        return Accepted(self.batches.size_of_part(self.number, chosen), batch, tuple(refused))
 
     def run(self, start: int, stop: int) -> Record:
         """Run the net on some of its rows or pieces alone."""
@@ -80,16 +74,6 @@ class FailedBatch:
         except Exception:
             return True
         return False
-
-    def _size(self, part: Record, lengths: str | None) -> BatchSize:
-        """The size of a batch of which only a part is left."""
-        planned = self.batches.size(self.number)
-        if isinstance(self.batches, PackedBatches):
-            tokens = int(part["piece_lengths"].sum())
-        else:
-            tokens = 0 if lengths is None else int(row_sizes(WindowRows((part,)), lengths).sum())
-        cells = planned.cells * part.num_rows // max(1, planned.rows)
-        return BatchSize(part.num_rows, tokens, cells, planned.begun)
 
 
 class PoolSpan(NamedTuple):
@@ -252,7 +236,7 @@ class BatchMaker:
             failed = FailedBatch(net, turn.batches, turn.number, count)
             searched, row = False, None
             if blames_rows(error) and self._windows.recipe.keeps_going:
-                accepted = failed.accepted(error, turn.windows[0].lengths) if count else None
+                accepted = failed.accepted(error) if count else None
                 if accepted is not None:
                     size, batch, refused = accepted
                     set_field(batch, "number", made.batch.number)

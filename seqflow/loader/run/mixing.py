@@ -17,9 +17,9 @@ from seqflow.loader.epoch.mix import MixRow, MixTable, Passes
 from seqflow.loader.epoch.picks import Picks
 from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.plans.batches import BatchSize
-from seqflow.loader.plans.dealt import Span
+from seqflow.loader.plans.dealing import Span
 from seqflow.loader.plans.permutation import key_of
+from seqflow.loader.plans.plan import BatchSize
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.loaded_batch import LoadedBatch

@@ -19,7 +19,6 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
 from seqflow.loader.epoch.table import Missing, RowStream, Stream, Table
 from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.indexing import Indexing
@@ -360,7 +359,7 @@ class Pipeline:
         before = None if kept is None else (kept[0].turns, kept[1])
         rows = self._rows_of(dealt)
         if rows is not None:
-            assert isinstance(plan, Rows)
+            assert plan.rows_across is not None
             restarts = (
                 [((0, 0),)] * len(rows)
                 if kept is None
@@ -368,7 +367,7 @@ class Pipeline:
             )
             return Table(
                 [
-                    RowStream(of, plan.n, drop_last=plan.drop_last, restarts=restart)
+                    RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=restart)
                     for of, restart in zip(rows, restarts, strict=True)
                 ],
                 self._given_total(),
@@ -384,7 +383,7 @@ class Pipeline:
     def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
         """The rows of the windows of each stream, where batches have a number of rows and run across windows."""
         recipe = self.recipe
-        if not isinstance(recipe.batch, Rows) or recipe.batch.filters or recipe.keeps_going:
+        if recipe.batch.rows_across is None or recipe.keeps_going:
             return None
         rows = [windows.rows for windows in dealt]
         known = [one for one in rows if one is not None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from seqflow.loader.epoch.table import Missing, Row, RowStream, Table
-from seqflow.loader.plans.dealt import Span
+from seqflow.loader.plans.dealing import Span
 from seqflow.loader.plans.plan import WindowBatches
-from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.opened import Windows
 from seqflow.loader.run.windows import OpenWindow

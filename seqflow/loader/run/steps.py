@@ -14,9 +14,7 @@ from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.steps import PoolRows, Steps
 from seqflow.loader.epoch.table import Missing, Row, Stream
-from seqflow.loader.plans.balance import Slots, whole_costs
-from seqflow.loader.plans.dealing import deal_pool
-from seqflow.loader.plans.dealt import Span, deals_rows, dealt_batches, item_costs, item_counts
+from seqflow.loader.plans.dealing import Span, deal, deals_rows
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.totals import Totals, wide
 from seqflow.loader.run.making import PoolSpan, Turn
@@ -82,7 +80,7 @@ class StepPlanner:
     ) -> None:
         self._steps, self._balance, self._recipe, self._epoch = steps, recipe.batch.balance, recipe, epoch
         self._stats, self.rows, self._handed = stats, rows, handed
-        self._deals_rows = self._balance is not None and deals_rows(recipe.batch, self._balance)
+        self._deals_rows = deals_rows(recipe.batch, self._balance)
         """Whether rows are dealt; else whole batches, or nothing."""
         self._pools: dict[int, Pool] = {}
         """The pool of each stream that was asked for last."""
@@ -146,27 +144,24 @@ class StepPlanner:
     def _deal(self, pool: Pool, at: PoolRows, stream: int, *, is_last: bool) -> None:
         steps = self._steps_of(self.rows.table.streams[stream])
         spans = _joined_spans([one.span for one in pool.found])
-        counts = np.concatenate([item_counts(one, self._deals_rows) for one in spans])
         pool.steps = steps.of(at.numbers)
-        slots = Slots(pool.steps - at.number, steps.columns(at.numbers), counts)
-        items = np.arange(int(counts.sum()))
+        key = self._recipe.key(self._epoch, STEPS, at.number)
+        dealt = deal(spans, self._balance, pool.steps - at.number, steps.columns(at.numbers), key)
         is_new = pool.first >= self._counted.get(stream, 0)
         self._counted[stream] = max(pool.stop, self._counted.get(stream, 0))
-        if self._balance is not None:
-            costs = np.concatenate([item_costs(one, self._balance, self._deals_rows) for one in spans])
-            items = deal_pool(whole_costs(costs), slots, self._recipe.key(self._epoch, STEPS, at.number))
+        if dealt.costs is not None:
             if is_new:
-                self._stats.costs.add(costs, slots, items, steps.group)
-            self._warn(costs[items], slots.counts)
-        if self._deals_rows:
-            pool.dealt = dealt_batches(spans, items, counts)
+                self._stats.costs.add(dealt.costs, dealt.slots, dealt.items, steps.group)
+            self._warn(dealt.costs[dealt.items], dealt.slots.counts)
+        if dealt.batches is not None:
+            pool.dealt = dealt.batches
         else:
-            pool.items = items
+            pool.items = dealt.items
         if self._handed is not None:
             without = self._stats.without if is_new else Counter[str]()
             of_spans = [self._handed.totals.of(one, without, of_rows=self._deals_rows) for one in spans]
             kept = self._handed.are(at.numbers, steps.ranks, is_last=is_last)
-            pool.totals = self._handed.sums(of_spans, pool.steps, counts, items, kept)
+            pool.totals = self._handed.sums(of_spans, pool.steps, dealt.slots.counts, dealt.items, kept)
 
     def _warn(self, costs: Array, counts: Array) -> None:
         """Warn once where the ranks are not those that rows are dealt to."""

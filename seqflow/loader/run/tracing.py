@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from seqflow.errors import OpError, OpIndexError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.packed import PackedBatches
-from seqflow.loader.plans.padded_pieces import rounded
 from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.run.making import Turn
 
@@ -52,61 +49,34 @@ class Trace:
         return ", ".join(parts)
 
 
-class _Parts(NamedTuple):
-    """The rows or pieces that a batch is made of."""
-
-    numbers: Array
-    """Their rows, counted over the records of the windows."""
-    pieces: Pieces | None
-    """Which elements of these they are; None where they are whole."""
-    row_of: Array
-    """The row of the batch that each is in."""
-    num_rows: int
-
-
 def trace_turn(
     turn: Turn, prepare: str | None, row: int | None, element: int | None, column: str | None
 ) -> list[Trace]:
     """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
     if element is not None and row is None:
         raise OpError(f"trace: element is {element}, expected a row with it")
-    parts = _parts_of(turn)
-    if row is not None and not 0 <= row < parts.num_rows:
-        raise OpIndexError(
-            f"trace: row is {row}, expected 0 to {parts.num_rows - 1}, the rows of batch {turn.batch}"
-        )
-    chosen = np.arange(len(parts.numbers)) if row is None else np.flatnonzero(parts.row_of == row)
-    if element is not None and row is not None:
-        return [_of_element(turn, parts, chosen, row, element, column, prepare)]
-    return [_of_part(turn, parts, int(at), prepare) for at in chosen]
+    batches, rows = turn.batches, num_rows(turn)
+    if row is not None and not 0 <= row < rows:
+        raise OpIndexError(f"trace: row is {row}, expected 0 to {rows - 1}, the rows of batch {turn.batch}")
+    numbers, pieces = batches.numbers(turn.number), batches.pieces_of(turn.number)
+    if row is not None:
+        chosen = np.flatnonzero(batches.row_of_pieces(turn.number) == row)
+        numbers, pieces = numbers[chosen], pieces.take(chosen)
+        if element is not None:
+            name, lengths = _column_to_trace(turn, column)
+            at, place = _element_of(turn, lengths, numbers, pieces, element, f"{name} in row {row}")
+            return [replace(_of_row(turn, int(numbers[at]), prepare), column=name, element=place)]
+    found = [_of_row(turn, number, prepare) for number in numbers.tolist()]
+    if not batches.cut:
+        return found
+    planned = _planned_column(turn)
+    parts = zip(found, pieces.starts.tolist(), pieces.sizes.tolist(), strict=True)
+    return [replace(one, column=planned, element=start, elements=size) for one, start, size in parts]
 
 
 def num_rows(turn: Turn) -> int:
     """The rows of a batch."""
-    return _parts_of(turn).num_rows
-
-
-def _parts_of(turn: Turn) -> _Parts:
-    batches, number = turn.batches, turn.number
-    span = slice(int(batches.bounds.starts[number]), int(batches.bounds.stops[number]))
-    numbers = batches.numbers(number)
-    if isinstance(batches, PackedBatches):
-        packed_rows = batches.order[span]
-        counts = batches.layout.pieces[packed_rows]
-        row_of = np.repeat(np.arange(len(packed_rows)), counts)
-        return _Parts(numbers, batches.pieces_of(packed_rows), row_of, len(packed_rows))
-    pieces = None if batches.pieces is None or not batches.cut else batches.pieces.take(span)
-    return _Parts(numbers, pieces, np.arange(len(numbers)), len(numbers))
-
-
-def _of_part(turn: Turn, parts: _Parts, at: int, prepare: str | None) -> Trace:
-    found = _of_row(turn, int(parts.numbers[at]), prepare)
-    if parts.pieces is None:
-        return found
-    element, elements = int(parts.pieces.starts[at]), int(parts.pieces.sizes[at])
-    return Trace(
-        found.file, found.block, found.row, _planned_column(turn), element, elements, found.hidden_by
-    )
+    return turn.batches.size(turn.number).rows
 
 
 def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
@@ -121,55 +91,41 @@ def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
     raise AssertionError("a batch has rows of its windows alone")
 
 
-def _of_element(
-    turn: Turn, parts: _Parts, chosen: Array, row: int, element: int, column: str | None, prepare: str | None
-) -> Trace:
-    batches = turn.batches
+def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
+    """The list column whose elements are counted, and its lengths; OpError where there is none."""
     name = _planned_column(turn) if column is None else column
-    source = batches.rows.source
+    source = turn.batches.rows.source
     lengths = f"{name}.lengths"
     if name is not None and lengths not in source.offsets:
         lengths = source.parents.get(name) or ""
-    packed = isinstance(batches, PackedBatches) and name in {one.name for one in batches.columns}
-    if name is None or not (packed or lengths in source.offsets):
-        columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
-        what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
-        raise OpError(
-            f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}"
-        )
-    if packed:
-        at, inside = _place_in_row(turn, parts, chosen, row, element)
-        start = int(parts.pieces.starts[at]) if parts.pieces is not None else 0
-    else:
-        at, inside = int(chosen[0]), element
-        is_cut = parts.pieces is not None and lengths in getattr(batches, "cut", ())
-        number = int(parts.numbers[at])
-        start = int(parts.pieces.starts[at]) if is_cut and parts.pieces is not None else 0
-        whole = int(np.diff(source.offsets[lengths][number : number + 2])[0])
-        size = int(parts.pieces.sizes[at]) if is_cut and parts.pieces is not None else whole
-        if not 0 <= element < size:
-            raise OpIndexError(
-                f"trace: element is {element}, expected less than {size}, the elements of {name} in row {row}"
-            )
-    found = _of_row(turn, int(parts.numbers[at]), prepare)
-    return Trace(found.file, found.block, found.row, name, start + inside, hidden_by=found.hidden_by)
+    if name is not None and lengths in source.offsets:
+        return name, lengths
+    columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
+    what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
+    raise OpError(f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}")
 
 
-def _place_in_row(turn: Turn, parts: _Parts, chosen: Array, row: int, element: int) -> tuple[int, int]:
-    """The piece of a packed row that an element is in, and its place in the piece."""
-    batches = turn.batches
-    assert isinstance(batches, PackedBatches)
-    assert parts.pieces is not None
-    sizes = parts.pieces.sizes[chosen]
-    ends = np.cumsum(rounded(sizes, batches.multiple_of))
+def _element_of(
+    turn: Turn, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
+) -> tuple[int, int]:
+    """Which of the pieces of a row of the batch an element is in, and its place in the row of the source."""
+    plan, source = turn.batches.plan, turn.batches.rows.source
+    capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
+    if lengths not in turn.batches.cut:
+        starts, sizes = np.zeros(1, np.int64), np.diff(source.offsets[lengths])[numbers[:1]]
+    ends = np.cumsum(sizes if capacity is None else -(-sizes // plan.multiple_of) * plan.multiple_of)
     at = int(np.searchsorted(ends, element, side="right"))
-    if 0 <= element < batches.capacity and at < len(chosen):
+    if element >= 0 and at < len(sizes):
         inside = element - (int(ends[at - 1]) if at else 0)
         if inside < sizes[at]:
-            return int(chosen[at]), inside
-    if 0 <= element < batches.capacity:
-        raise OpIndexError(f"trace: element {element} of row {row} is padding")
-    raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {batches.capacity}")
+            return at, int(starts[at]) + inside
+    if capacity is None:
+        raise OpIndexError(
+            f"trace: element is {element}, expected less than {sizes[0]}, the elements of {where}"
+        )
+    if 0 <= element < capacity:
+        raise OpIndexError(f"trace: element {element} of {where.partition(' in ')[2]} is padding")
+    raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {capacity}")
 
 
 def _planned_column(turn: Turn) -> str | None:

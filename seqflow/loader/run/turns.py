@@ -10,7 +10,7 @@ from seqflow.errors import OpError
 from seqflow.loader.epoch.deal import Dealt, dealt
 from seqflow.loader.epoch.steps import Steps
 from seqflow.loader.epoch.table import Missing, Row, Table
-from seqflow.loader.plans.batches import NO_ROWS
+from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.making import Turn
 from seqflow.loader.run.opened import Windows, WindowsAgain

@@ -66,7 +66,7 @@ class LoaderIdentity:
             **_where(recipe.source),
             "prepare": self.transform("prepare"),
             "net": self.transform("net"),
-            "batch": repr(recipe.batch),
+            "batch": recipe.batch.to_dict(),
             "pad": {name: repr(how) for name, how in recipe.pad.items()},
             "shuffle": None if recipe.shuffle is None else recipe.shuffle.seed,
             "window": recipe.window,

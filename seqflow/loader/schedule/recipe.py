@@ -12,12 +12,10 @@ import numpy as np
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.batches import no_batches
 from seqflow.loader.plans.cut_columns import check_list_columns
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.permutation import key_of, permutation
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches
-from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.schedule.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
@@ -100,7 +98,7 @@ class Recipe:
     @property
     def _needs_counts(self) -> bool:
         """Whether batches run across windows where the rows of these are known."""
-        return isinstance(self.batch, Rows) and not self.batch.filters and not self.keeps_going
+        return self.batch.rows_across is not None and not self.keeps_going
 
     @property
     def slices_large(self) -> bool:
@@ -137,15 +135,12 @@ class Recipe:
     def planned_lengths(self, record: Record) -> str | None:
         """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
         plan = self.batch
-        columns = getattr(plan, "columns", None)
-        if columns is not None and plan.lengths == columns[0]:
-            check_list_columns(record, columns, type(plan).__name__)
+        if plan.columns is not None and plan.lengths == plan.columns[0]:
+            check_list_columns(record, plan.columns, type(plan).__name__)
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
         """The batches of a window whose rows are in order. Only their lengths are looked at."""
-        if not rows.records:
-            return no_batches()
         key = self.key(epoch, BATCHES, window.number)
         return self.batch.of_window(rows, lengths, key, window.number)
 
