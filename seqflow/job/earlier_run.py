@@ -50,6 +50,7 @@ def describe(job: Job, loader: Loader) -> dict[str, Any]:
         "imports": module_identity(job.imports, job.folder),
         **{f"source.{key}": value for key, value in asdict(job.source).items() if key not in _ACCESS},
         **loader.settings(),
+        **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
         "data": loader.data_fingerprint(),

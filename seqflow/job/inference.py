@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.source_bounds import SourceBounds
+from seqflow.job.step_totals import total_columns
 from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
 from seqflow.loader.plans.packed import most_rows, packed_columns
 from seqflow.loader.plans.window_rows import WindowRows
@@ -32,6 +34,8 @@ class JobSpecs:
     prepare: NetInference | None
     batch: Specs
     net: NetInference | None
+    totals: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    """Columns with the totals of steps, and their dtypes."""
 
     def __str__(self) -> str:
         parts = [("source", _listed(self.source))]
@@ -40,6 +44,9 @@ class JobSpecs:
         parts.append(("batch", _listed(self.batch)))
         if self.net is not None:
             parts.append(("net", str(self.net)))
+        if self.totals:
+            columns = (f"{printable_line(name)}  {dtype}[rows]" for name, dtype in self.totals.items())
+            parts.append(("totals", "\n".join(columns)))
         return "\n\n".join(f"[{name}]\n{text}" for name, text in parts)
 
 
@@ -55,7 +62,7 @@ def infer(loader: Loader) -> JobSpecs:
         longest = prepared.longest
     batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
-    return JobSpecs(source, prepared, batch, net)
+    return JobSpecs(source, prepared, batch, net, total_columns(loader))
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
@@ -163,8 +170,6 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
 
 def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) -> Record:
     """A record of these tensors without rows; unknown sizes become their lower bound."""
-    import numpy as np
-
     tensors = {
         name: np.empty([0, *(d.min_length for d in (spec.shape.dimensions or ())[1:])], spec.dtype)
         for name, spec in rows.items()

@@ -39,6 +39,14 @@ class Job:
     engine: EngineSettings = field(default_factory=EngineSettings)
     require: str | tuple[str, ...] = ()
     """Conditions on prepared rows: those for which one is false are bad rows."""
+    skip: tuple[tuple[int, ...], ...] = ()
+    """Spans of batches that are left out, by their numbers: `[5000, 5024]` are those from 5000 to 5023."""
+    totals: Mapping[str, str] | tuple[str, ...] = ()
+    """What all batches of a step hold together, by name: an expression for each, or names of tensors. The output has
+    a column `step.name` for each.
+    """
+    steps_of: int | None = None
+    """The batches of a step, of all ranks together, where the plan has no balance; None is 1."""
     imports: tuple[str, ...] = ()
     """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
     folder: Path = Path()

@@ -12,6 +12,7 @@ from seqflow.job.counts import add_counts, counts_in, counts_of
 from seqflow.job.job import Job
 from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
+from seqflow.job.step_totals import empty_batch, with_totals
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.bad_rows import BadRowHandler
@@ -109,7 +110,7 @@ class JobRun:
             progress(stats, loader.num_rows)
         make = self._make_elsewhere if self._job.engine.has_workers else self._make_here
         start = make(stats, progress)
-        if not stats.batches and (empty := loader.empty_batch()) is not None:
+        if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
         self.counts = counts_of(stats)
         return Batches(start, None)
@@ -120,7 +121,7 @@ class JobRun:
         start = place_of(self._state, self._part)
         with closing(make_parts(loader, self._plan(), self._part, self._bad_rows, stats)) as parts:
             for part in parts:
-                for batch in part:
+                for batch in with_totals(part):
                     output.write(batch)
                     del batch  # its memory is the output's now
                     if progress is not None:
@@ -144,7 +145,7 @@ class JobRun:
                 tasks = tasks_of(loader, self._plan(), self._part)
                 for task, made in in_order(engine, tasks, lambda task: task.name):
                     add_counts(stats, made.counts)
-                    state = self._state_behind(task.part, made, stats)
+                    state = self._state_behind(task.part, made)
                     batches = Batches(start, state["batch"] if task.part.is_full else None)
                     if made.bad_rows is not None:
                         self._bad_rows.adopt(made.bad_rows, batches)
@@ -178,13 +179,13 @@ class JobRun:
                 if folder is not None:
                     rmtree(folder, ignore_errors=True)
 
-    def _state_behind(self, part: PlannedPart, made: MadePart, stats: Stats) -> dict[str, Any]:
+    def _state_behind(self, part: PlannedPart, made: MadePart) -> dict[str, Any]:
         """The state of a loader that has handed out the batches of a part."""
-        windows = {}
+        windows, batch = {}, self._state["batch"] + made.num_batches
         if not part.counts_batches:
-            first = stats.batches - made.last_batches
+            first = batch - made.last_batches
             windows["0"] = {"window": part.stop - 1, "first_batch": first, "batches": made.last_batches}
-        return {**self._state, "batch": stats.batches, "windows": windows}
+        return {**self._state, "batch": batch, "windows": windows}
 
     def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
         """Note that all parts before this one are committed."""

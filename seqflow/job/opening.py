@@ -66,6 +66,9 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
         world_size=1,
         bad_rows=job.bad_rows,
         require=job.require or None,
+        skip=job.skip or None,
+        totals=job.totals or None,
+        steps_of=job.steps_of,
         **options,
     )
 

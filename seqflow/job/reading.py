@@ -16,11 +16,13 @@ from typing import Any, NoReturn, TypeVar
 from seqflow.arguments import WORDS, choices, described, fits
 from seqflow.byte_sizes import parse_bytes
 from seqflow.engine import EngineSettings
-from seqflow.errors import JobError, NetError, OpError, ProviderOptionError, nearest
+from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
+from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.required import texts_of_required
+from seqflow.loader.schedule.skips import spans_of
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
@@ -235,6 +237,36 @@ def _require(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
         job_file.fail("require", str(error))
 
 
+def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
+    spans = _checked(tables.get("skip", []), tuple[tuple[int, ...], ...], "skip", job_file)
+    try:
+        spans_of(spans)
+    except OpError as error:
+        job_file.fail("skip", str(error).partition(": ")[2])
+    return tuple(map(tuple, spans))
+
+
+def _totals(tables: Mapping[str, Any], job_file: JobFile) -> Mapping[str, str] | tuple[str, ...]:
+    texts = _checked(tables.get("totals", []), dict[str, str] | tuple[str, ...], "totals", job_file)
+    found: Mapping[str, str] | tuple[str, ...] = texts
+    try:
+        totals_of(found or None)
+    except (OpError, ExpressionError) as error:
+        job_file.fail("totals", str(error).removeprefix("Loader: "))
+    return found
+
+
+def _steps_of(tables: Mapping[str, Any], job_file: JobFile) -> int | None:
+    steps_of: int | None = _checked(tables.get("steps_of"), int | None, "steps_of", job_file)
+    if steps_of is not None and steps_of < 1:
+        job_file.fail("steps_of", f"steps_of is {steps_of}, expected 1 or more")
+    if steps_of is not None and not tables.get("totals"):
+        job_file.fail("steps_of", "steps_of is given, but no totals, of which it says the steps")
+    if steps_of is not None and "balance" in _table(tables, "batch", job_file):
+        job_file.fail("steps_of", "steps_of is given, and [batch.balance] has its own, expected one of them")
+    return steps_of
+
+
 def _section(
     section: Callable[..., T],
     name: str,
@@ -334,6 +366,9 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "bad_rows": partial(_section, BadRows, "bad_rows"),
     "engine": partial(_section, EngineSettings, "engine"),
     "require": _require,
+    "skip": _skip,
+    "totals": _totals,
+    "steps_of": _steps_of,
     "imports": _imports,
 }
 """The sections and keys of a job, and what reads each."""

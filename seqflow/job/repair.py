@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.job.step_totals import empty_batch, with_totals
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.bad_rows import BadRowHandler
@@ -51,7 +52,12 @@ def repair_output(
     plan: Callable[[], Parts],
 ) -> None:
     """Write damaged files of an output again, and damaged pieces of its quarantine file."""
-    spans = {file.batches.start["batch"]: file.batches for file in (*files, *pieces) if file.batches}
+    # parts without batches begin with the same batch as the next one
+    spans = {
+        (file.batches.start["batch"], file.batches.start.get("part", 0)): file.batches
+        for file in (*files, *pieces)
+        if file.batches
+    }
     for _, batches in sorted(spans.items()):
         piece = next((piece for piece in pieces if piece.batches == batches), None)
         records = _batches(loader, batches, bad_rows.again(piece), plan())
@@ -71,12 +77,12 @@ def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler, plan: Parts
     part = span.start.get("part")
     if part is not None:
         with closing(make_parts(loader, plan, part, bad_rows, stats)) as parts:
-            yield from next(parts)
+            yield from with_totals(next(parts))
     else:  # of an output whose parts were cut by the bytes that came out
         with closing(loader.batches(bad_rows, stats)) as batches:
-            for batch in batches:
+            for batch in with_totals(batches):
                 yield batch
                 if loader.place.batch == span.stop:
                     return
-    if not stats.batches and (empty := loader.empty_batch()) is not None:
+    if not stats.batches and (empty := empty_batch(loader)) is not None:
         yield empty

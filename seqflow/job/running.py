@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
-from seqflow.job.checking import check_tables
+from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import infer
@@ -89,6 +89,7 @@ def run(
     loader = open_loader(job)
     check_targets(job, loader)
     check_tables(job, loader, infer(loader))
+    check_workers(job, loader)
     with open_job_output(job) as output:
         found = _write_output(
             job, loader, output, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes

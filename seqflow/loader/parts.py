@@ -135,7 +135,8 @@ def _iterator(
     start = Position(part.epoch, 0, None, 1)
     table, layout = Table([stream]), Layout([windows])
     skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
+    steps, totals = loader.pipeline.steps(), loader.pipeline.totals
     plan = EpochPlan(
-        start, table, layout, lambda: table, skips=skips, steps=loader.pipeline.steps(), parts=parts
+        start, table, layout, lambda: table, skips=skips, steps=steps, totals=totals, parts=parts
     )
     return SourceIteration(SourceRun(plan, maker, workers, handler, stats), workers, stats)

@@ -166,7 +166,8 @@ class SourceIteration:
     def end(self) -> None:
         self.run.count_rest(self._of_rank)
         if self._of_rank is not None and self.run.note_end_of_part(self._part):
-            self._note(self._of_rank.next_row, at_window_end=True)
+            # not the row after the last that is kept: those that are skipped before the end are counted
+            self._note(self.run.table.streams[0].planned, at_window_end=True)
 
     def _note(self, following: int, *, at_window_end: bool) -> None:
         """Note the place after a batch: a run goes on at row `following`."""
@@ -189,6 +190,12 @@ class PartBatches:
         """Whether the part has reached its size; known when its batches were handed out."""
         parts = self._of.run.epoch.parts
         return parts is not None and parts.stop(self.number) is not None
+
+    @property
+    def num_batches(self) -> int:
+        """The batches of the part, those that are skipped with them; known when its batches were handed out."""
+        (stream,) = self._of.run.table.streams
+        return stream.planned - stream.start_batch
 
     @property
     def last_batches(self) -> int:

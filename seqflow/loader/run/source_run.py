@@ -40,7 +40,8 @@ class SourceRun:
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Where batches are counted while they are read, the window of the last batch handed out."""
         first = epoch.deal.first(epoch.first_index)
-        reach = None if epoch.steps is None else self._reach
+        # parts cut pools: those of a later part are not known yet
+        reach = None if epoch.steps is None or epoch.parts is not None else self._reach
         ahead = upcoming(epoch.table, first, epoch.deal, epoch.skips, reach)
         self.reader = WindowReader(maker, epoch.start.epoch, workers, epoch.layout, ahead)
         self._windows = WindowsInUse(self.reader, epoch.table.streams, handler, stats, at_once=at_once)
@@ -159,6 +160,7 @@ class SourceRun:
         stats, dropped = self._stats, of_rank.dropped()
         stats.skipped += of_rank.rows_passed
         stats.rows_left -= of_rank.rows_passed
+        of_rank.rows_passed = 0
         if dropped is not None:
             stats.dropped += dropped.size.begun
             stats.rows_left -= dropped.size.begun
