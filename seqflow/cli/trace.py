@@ -35,9 +35,9 @@ def trace(
     from dataclasses import asdict
 
     from seqflow.job import Job
-    from seqflow.job.opening import open_loader
+    from seqflow.job.opening import open_batches
 
-    loader = open_loader(Job.read(job, overrides_of(set_, input)))
+    loader = open_batches(Job.read(job, overrides_of(set_, input)))
     with progress_line(show=not json):
         traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
     if json:

@@ -8,10 +8,10 @@ from seqflow.errors import JobError, NetError
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
-from seqflow.job.opening import open_job_output, open_loader
+from seqflow.job.opening import loaders_of, open_batches, open_job_output
 from seqflow.job.step_totals import empty_batch
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader
+from seqflow.loader import Loader, Mix
 from seqflow.net import Net, NetInference
 from seqflow.record import to_arrow
 
@@ -20,20 +20,24 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     """Infer every tensor of a job; the errors are those of `run`, before any data is read.
 
     The results of Python functions cannot be inferred, so the check of a job that has one ends there. `show` gets
-    the tensors before the output is looked at: one that is there already does not hide them.
+    the tensors before the output is looked at: one that is there already does not hide them. Those of a mix are
+    shown for each source, and those of the last one returned.
     """
-    loader = open_loader(job)
-    found = infer(loader)
-    check_tables(job, loader, found)
-    check_workers(job, loader)
-    show(found)
+    loader = open_batches(job)
+    loaders = loaders_of(loader)
+    for name, one in loaders.items():
+        found = infer(one, name)
+        check_tables(job, one, found)
+        check_workers(job, one)
+        show(found)
     _check_output(job, loader)
     return found
 
 
-def _check_output(job: Job, loader: Loader) -> None:
+def _check_output(job: Job, loader: Loader | Mix) -> None:
     """JobError where the output could not be written, or its columns are not those of the batches."""
-    check_targets(job, loader)
+    for one in loaders_of(loader).values():
+        check_targets(job, one)
     if job.output.path is None:  # the run may be given one
         return
     output = open_job_output(job)

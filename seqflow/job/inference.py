@@ -36,9 +36,11 @@ class JobSpecs:
     net: NetInference | None
     totals: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     """Columns with the totals of steps, and their dtypes."""
+    name: str = ""
+    """That of the source, in a mix."""
 
     def __str__(self) -> str:
-        parts = [("source", _listed(self.source))]
+        parts = [(f"source {self.name}".rstrip(), _listed(self.source))]
         if self.prepare is not None:
             parts.append(("prepare", str(self.prepare)))
         parts.append(("batch", _listed(self.batch)))
@@ -50,8 +52,8 @@ class JobSpecs:
         return "\n\n".join(f"[{name}]\n{text}" for name, text in parts)
 
 
-def infer(loader: Loader) -> JobSpecs:
-    """Infer every tensor of a job."""
+def infer(loader: Loader, name: str = "") -> JobSpecs:
+    """Infer every tensor of a job, or of one source of its mix."""
     bounds = SourceBounds.of(loader)
     source = source_specs(loader, bounds)
     rows, prepared = source, None
@@ -62,7 +64,7 @@ def infer(loader: Loader) -> JobSpecs:
         longest = prepared.longest
     batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
-    return JobSpecs(source, prepared, batch, net, total_columns(loader))
+    return JobSpecs(source, prepared, batch, net, total_columns(loader), name)
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:

@@ -11,10 +11,10 @@ from typing import Any
 from seqflow.arguments import FilePath, checked
 from seqflow.engine import EngineSettings
 from seqflow.job.reading import read_sections, sections_from_tables
-from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.sections import MixSection, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
 
-_UNTIL_PREPARE = ("imports", "source", "order", "prepare", "bad_rows")
+_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows")
 
 
 @checked()
@@ -25,7 +25,9 @@ class Job:
     `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
     """
 
-    source: SourceSection
+    source: SourceSection = field(default_factory=SourceSection)
+    mix: MixSection | None = None
+    """Several sources in place of `source`."""
     order: OrderSection = field(default_factory=OrderSection)
     prepare: NetSection = field(default_factory=NetSection)
     batch: BatchPlan = field(default_factory=lambda: Rows(256))

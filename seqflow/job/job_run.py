@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
 
 from seqflow.engine import in_order, open_engine
-from seqflow.job.counts import add_counts, counts_in, counts_of
+from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
+from seqflow.job.mixed import PartSize, mixed_batches
+from seqflow.job.opening import files_of
 from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
 from seqflow.job.step_totals import empty_batch, with_totals
-from seqflow.loader import Loader, Stats
+from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.schedule.parts import Parts, PlannedPart
@@ -29,7 +32,7 @@ class JobRun:
     """One run of a job, from its beginning or resumed from a progress file, in which it notes where it is."""
 
     def __init__(
-        self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
+        self, job: Job, loader: Loader | Mix, output: OutputWriter, described: dict[str, Any], record: Any
     ) -> None:
         self._job, self._loader, self._output, self._described = job, loader, output, described
         self.outcome: Outcome = "new"
@@ -53,7 +56,7 @@ class JobRun:
     def _begin(self) -> None:
         """Discard what an earlier run has committed."""
         self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
-        self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._bad_rows = BadRowHandler(self._job.bad_rows, files_of(self._loader))
         self._state = self._loader.state_dict()
         self._output.begin()
 
@@ -64,7 +67,7 @@ class JobRun:
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
         self._bad_rows = BadRowHandler(
-            policy, self._loader.source.files, count=self.counts["bad_rows"], pieces=pieces or ()
+            policy, files_of(self._loader), count=self.counts["bad_rows"], pieces=pieces or ()
         )
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
@@ -107,17 +110,46 @@ class JobRun:
         """Write all parts, committing those that are full; returns the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
         if progress is not None:
-            progress(stats, loader.num_rows)
-        make = self._make_elsewhere if self._job.engine.has_workers else self._make_here
-        start = make(stats, progress)
+            progress(stats, loader.num_rows if isinstance(loader, Loader) else None)
+        if isinstance(loader, Mix):
+            start = self._make_mixed(loader, stats, progress)
+        elif self._job.engine.has_workers:
+            start = self._make_elsewhere(loader, stats, progress)
+        else:
+            start = self._make_here(loader, stats, progress)
         if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
         self.counts = counts_of(stats)
         return Batches(start, None)
 
-    def _make_here(self, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+    def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+        """Make all parts of a mix in this process; returns the place where the last one begins."""
+        output, before, mixed = self._output, self.counts, Stats()
+        size = PartSize(output.layout.sizes, output.layout.threads)
+        start = place_of(self._state, self._part)
+        with mixed_batches(mix, self._bad_rows, mixed) as batches:
+            for batch in batches:
+                size.add(batch)
+                output.write(batch)
+                del batch  # its memory is the output's now
+                set_counts(stats, before, mixed)
+                if progress is not None:
+                    progress(stats, None)
+                if size.is_full():
+                    state = mix.state_dict()
+                    self._commit(Batches(start, state["batch"]))
+                    self._advance(self._part + 1, stats, state)
+                    start = place_of(state, self._part)
+        set_counts(stats, before, mixed)
+        return start
+
+    def _commit(self, batches: Batches) -> None:
+        self._bad_rows.commit(batches)
+        self._output.commit(batches)
+
+    def _make_here(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts in this process; returns the place where the last one that is not full begins."""
-        loader, output = self._loader, self._output
+        output = self._output
         start = place_of(self._state, self._part)
         with closing(make_parts(loader, self._plan(), self._part, self._bad_rows, stats)) as parts:
             for part in parts:
@@ -128,18 +160,16 @@ class JobRun:
                         progress(stats, loader.num_rows)
                 if part.is_full:
                     state = loader.state_dict()
-                    batches = Batches(start, state["batch"])
-                    self._bad_rows.commit(batches)
-                    output.commit(batches)
+                    self._commit(Batches(start, state["batch"]))
                     self._advance(part.number + 1, stats, state)
                     start = place_of(state, self._part)
         return start
 
-    def _make_elsewhere(self, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+    def _make_elsewhere(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Have all parts made by the workers of an engine, and take their files in order."""
-        loader, output = self._loader, self._output
+        output = self._output
         start, measured = place_of(self._state, self._part), loader.pipeline.unmeasured()
-        with self._folders(measured is not None) as (name, folders):
+        with self._folders(loader.index if measured is not None else None) as (name, folders):
             setup = setup_of(self._job, loader, name, folders)
             with open_engine(self._job.engine, setup) as engine:
                 tasks = tasks_of(loader, self._plan(), self._part)
@@ -162,13 +192,16 @@ class JobRun:
         return start
 
     @contextmanager
-    def _folders(self, measures: bool) -> Iterator[tuple[str, Folders]]:
-        """The name of this run for its workers, and the folders in which they write; removed in the end."""
-        name, target, index = new_name(), self._output.target, self._loader.index
+    def _folders(self, index: Path | None) -> Iterator[tuple[str, Folders]]:
+        """The name of this run for its workers, and the folders in which they write; removed in the end.
+
+        They measure lengths where there is an `index` to be made.
+        """
+        name, target = new_name(), self._output.target
         parts = None if target is None else target.attempts_folder(name)
         bad_rows = self._bad_rows.attempts_folder(name)
         lengths = None
-        if measures and index is not None:
+        if index is not None:
             lengths = attempts_beside(index, name)
             remove_attempts_beside(index)
             lengths.mkdir(parents=True)
@@ -224,4 +257,6 @@ class JobRun:
 
 def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:
     """The position of a loader's state in the sequence of batches, at the beginning of a part."""
+    if "members" in state:  # a mix, whose parts are cut by batches
+        return {key: state[key] for key in ("epoch", "batch", "ended", "members")}
     return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": part}

@@ -7,8 +7,9 @@ from contextlib import closing
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.job.mixed import mixed_batches
 from seqflow.job.step_totals import empty_batch, with_totals
-from seqflow.loader import Loader, Stats
+from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.schedule.parts import Parts
@@ -44,7 +45,7 @@ def is_repairable(files: Sequence[OutputFile], record: Mapping[str, Any]) -> boo
 
 
 def repair_output(
-    loader: Loader,
+    loader: Loader | Mix,
     output: OutputWriter,
     bad_rows: BadRowHandler,
     files: Sequence[OutputFile],
@@ -70,19 +71,27 @@ def repair_output(
             bad_rows.commit(batches)
 
 
-def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
+def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
     """The batches of a file; an empty one where the job has none."""
     loader.load_state_dict({**loader.state_dict(), **span.start})
     stats = Stats()
     part = span.start.get("part")
-    if part is not None:
+    if isinstance(loader, Mix):
+        with mixed_batches(loader, bad_rows, stats) as mixed:
+            yield from _until(mixed, loader, span.stop)
+    elif part is not None:
         with closing(make_parts(loader, plan, part, bad_rows, stats)) as parts:
             yield from with_totals(next(parts))
     else:  # of an output whose parts were cut by the bytes that came out
         with closing(loader.batches(bad_rows, stats)) as batches:
-            for batch in with_totals(batches):
-                yield batch
-                if loader.place.batch == span.stop:
-                    return
+            yield from _until(with_totals(batches), loader, span.stop)
     if not stats.batches and (empty := empty_batch(loader)) is not None:
         yield empty
+
+
+def _until(batches: Iterator[Record], loader: Loader | Mix, stop: int | None) -> Iterator[Record]:
+    """The batches up to a place of the loader."""
+    for batch in batches:
+        yield batch
+        if loader.place.batch == stop:
+            return

@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow.errors import JobError
 from seqflow.expression import Expression
-from seqflow.loader import Loader
+from seqflow.loader import Loader, Mix
 from seqflow.loader.run.batch_of_step import PREFIX, StepBatch
 from seqflow.loader.run.pipeline import empty_rows
 from seqflow.record import Record
@@ -35,11 +35,11 @@ def total_columns(loader: Loader) -> dict[str, np.dtype[Any]]:
     return found
 
 
-def empty_batch(loader: Loader) -> Record | None:
+def empty_batch(loader: Loader | Mix) -> Record | None:
     """Return a batch without rows, with the columns that are written; None where a net needs rows."""
-    batch = loader.empty_batch()
-    if batch is None:
-        return None
+    batch = loader.pipeline.empty_batch()
+    if batch is None or isinstance(loader, Mix):
+        return batch
     return _with_columns(batch, {name: np.empty(0, dtype) for name, dtype in total_columns(loader).items()})
 
 

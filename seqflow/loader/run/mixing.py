@@ -120,9 +120,15 @@ class MixPipeline:
         ]
 
     def iterate(
-        self, start: MixPosition, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
+        self,
+        start: MixPosition,
+        workers: Workers,
+        handlers: Sequence[BadRowHandler],
+        stats: Stats,
+        counts_on: bool = False,
     ) -> MixIteration:
-        return MixIteration(MixRun(self, start, workers, handlers), stats)
+        """The batches from a place on. Where it `counts_on`, all that is counted belongs to those handed out."""
+        return MixIteration(MixRun(self, start, workers, handlers, counts_on=counts_on), stats)
 
     def trace(
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
@@ -276,9 +282,10 @@ class MixRun:
         handlers: Sequence[BadRowHandler],
         *,
         traced: bool = False,
+        counts_on: bool = False,
     ) -> None:
         self.mix, self.start = mix, start
-        self._workers, self._handlers, self._traced = workers, handlers, traced
+        self._workers, self._handlers, self._traced, self._counts_on = workers, handlers, traced, counts_on
         self.stats = [Stats() for _ in mix.members]
         """For each member the counts of all passes."""
         self.picks, self.skips = mix.picks(start.epoch), Skips(mix.skip, start.epoch)
@@ -315,6 +322,8 @@ class MixRun:
             self.stats[member],
             numbering=self.picks.numbering(member, done),
             traced=self._traced,
+            at_once=not self._counts_on,
+            counts_on=self._counts_on,
         )
         self._runs[member, number] = run
         return run.table
@@ -392,6 +401,7 @@ class MixRun:
         found = []
         for member, saved in enumerate(self.start.members):
             passes = self.table.passes_before(member, row)
+            self.count_rest(member, len(passes))
             run = self._runs.get((member, len(passes)))
             windows: Mapping[str, Any] = saved["windows"] if len(passes) == len(saved["passes"]) else {}
             if run is not None:
@@ -399,6 +409,12 @@ class MixRun:
                 windows = {} if at is None else {"0": [at.position, at.first, at.batches]}
             found.append({"passes": passes, "windows": windows})
         return found
+
+    def count_rest(self, member: int, number: int) -> None:
+        """Count all windows of the passes of a member before one: they have ended."""
+        for (of, before), run in self._runs.items():
+            if of == member and before < number:
+                run.count_rest(None)
 
     def release(self, turn: MixTurn) -> None:
         """Let go of the passes before those of a batch that was handed out."""
@@ -461,6 +477,8 @@ class MixIteration:
         return batch, None
 
     def end(self) -> None:
+        for member, passes in enumerate(self.run.table.members):
+            self.run.count_rest(member, len(passes.counts) + 1)
         self._sum_counts()
         for member, stats in enumerate(self.run.stats):
             if self.run.table.members[member].table(0).total == 0:  # a source without batches ends the mix

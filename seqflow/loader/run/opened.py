@@ -57,9 +57,11 @@ class WindowsInUse:
         stats: Stats,
         *,
         at_once: bool,
+        counted: int = 0,
     ) -> None:
         self._reader, self._streams, self._handler, self._stats = reader, streams, handler, stats
-        self._at_once = at_once
+        self._at_once, self._counted = at_once, counted
+        """Windows before position `counted` of the only stream were counted by the run that this one goes on with."""
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """The first window of a stream that is still needed when one is opened."""
         self._open: dict[WindowAddress, OpenWindow] = {}
@@ -88,7 +90,7 @@ class WindowsInUse:
             self._check(self._streams[stream], address, len(opened.batches))
             if self._at_once:
                 self._count(address, opened)
-            else:
+            elif position >= self._counted:
                 self.uncounted[address] = opened
             self._stats.bytes_in_flight = self._reader.bytes_in_flight
         return opened

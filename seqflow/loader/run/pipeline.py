@@ -155,11 +155,13 @@ class Pipeline:
         numbering: Numbering = OWN_NUMBERS,
         traced: bool = False,
         at_once: bool = True,
+        counts_on: bool = False,
     ) -> SourceRun:
         """One pass over the source from a place on.
 
         `numbering` says which steps the batches belong to, where they are those of a mix. `traced` windows number
         their rows. Windows count `at_once` when they are opened, or with the first batch that is handed out of them.
+        Where the run `counts_on`, those of batches before its place were counted by the run before.
         """
         self.look_at_functions()
         self._check_steps(start)
@@ -169,9 +171,13 @@ class Pipeline:
         self._check_counts(table)
         if parts is not None:
             parts.of(layout)
+        table, counted = _resumed(table, layout, start), 0
+        if counts_on and start.batch:
+            stream = table.streams[0]
+            counted = stream.next_window(stream.window_of(start.batch - 1))
         epoch = EpochPlan(
             start,
-            _resumed(table, layout, start),
+            table,
             layout,
             lambda: self.table(start.epoch)[1],
             deal,
@@ -188,7 +194,9 @@ class Pipeline:
             self._index.measured() if is_measured and self._index is not None else None,
             traced,
         )
-        return SourceRun(epoch, maker, workers, handler, stats, reuse=self._reuse, at_once=at_once)
+        return SourceRun(
+            epoch, maker, workers, handler, stats, reuse=self._reuse, at_once=at_once, counted=counted
+        )
 
     @property
     def _has_function(self) -> bool:

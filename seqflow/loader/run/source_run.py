@@ -35,6 +35,7 @@ class SourceRun:
         *,
         reuse: bool = False,
         at_once: bool = False,
+        counted: int = 0,
     ) -> None:
         self.epoch, self._handler, self._stats, self._at_once = epoch, handler, stats, at_once
         self.checkpoint = None if epoch.table.counted else epoch.start.window
@@ -44,7 +45,9 @@ class SourceRun:
         reach = None if epoch.steps is None or epoch.parts is not None else self._reach
         ahead = upcoming(epoch.table, first, epoch.deal, epoch.skips, reach)
         self.reader = WindowReader(maker, epoch.start.epoch, workers, epoch.layout, ahead)
-        self._windows = WindowsInUse(self.reader, epoch.table.streams, handler, stats, at_once=at_once)
+        self._windows = WindowsInUse(
+            self.reader, epoch.table.streams, handler, stats, at_once=at_once, counted=counted
+        )
         self.turns = RowTurns(epoch, maker, self._windows, epoch.table, stats)
         self._windows.first_needed = self.turns.first_needed
         self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
