@@ -66,14 +66,15 @@ class SourceSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixSource:
-    """A source of a mix; its other keys are those of `[source]`."""
+    """A section `[[mix.sources]]`; its other keys are those of `[source]`."""
 
-    name: str
+    name: str = ""
     """Its name in errors and traces; the paths where it is not given."""
     weight: float | Schedule
     """A number above 0; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the weight from each of these
     batches on, in a straight line to the next where `linear` says so."""
     source: SourceSection
+    """The other keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
