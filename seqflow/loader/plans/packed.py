@@ -341,12 +341,14 @@ class PackedBatches:
             if column.tensor in source.dictionaries
         }
         packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
+        schema = None
         if len(packed) < len(source.chunks):
             taken = self.rows.take(pieces.rows, memory, without=packed)
             tensors |= taken.tensors
             parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
             dictionaries |= taken.dictionaries
-        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
+            schema = taken.schema  # says which bytes are text
+        return Record(tensors, parents, len(counts), schema, dictionaries)
 
     def _dense(self, pieces: Pieces, counts: Array, memory: BatchMemory | None) -> dict[str, Array]:
         """The packed columns, `segment_ids` and `position_ids`."""
