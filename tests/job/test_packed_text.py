@@ -65,14 +65,6 @@ def test_text_that_a_net_returns_stays_text(folder: Path) -> None:
     assert rows[0]["text"] == ["é" * (of % 4) + str(of) for of in pieces_of(rows[0])]
 
 
-def test_bytes_that_a_net_makes_are_bytes(folder: Path) -> None:
-    net = {
-        "net": "made.values = text.values ^ uint8(128)\nmade.lengths = text.lengths + 0\nreturn tokens, pieces, text.values, text.lengths"
-    }
-    schema, _ = rows_of(folder, job(folder, net=net))
-    assert schema.field("made").type == pa.list_(pa.list_(pa.uint8()))
-
-
 def test_a_job_without_rows_has_the_same_columns(folder: Path) -> None:
     schema, rows = rows_of(folder, job(folder, source={"paths": "docs.parquet", "where": "raw.lengths > 5"}))
     assert rows == []
