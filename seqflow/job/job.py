@@ -10,7 +10,7 @@ from typing import Any
 
 from seqflow.arguments import FilePath, checked
 from seqflow.engine import EngineSettings
-from seqflow.job.reading import read_sections, sections_from_tables
+from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
 from seqflow.job.sections import MixSection, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
 
@@ -53,6 +53,10 @@ class Job:
     """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
     folder: Path = Path()
     """The job file's folder."""
+    file: Path | None = None
+    """The job file, where there is one."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that were replaced by their dotted names; paths among them are absolute."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Job:
@@ -61,7 +65,8 @@ class Job:
         `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
         relative to the current folder. JobError, with the line, for a malformed setting.
         """
-        return cls(**read_sections(Path(path), overrides or {}))
+        given = overrides or {}
+        return cls(**read_sections(Path(path), given), file=Path(path), overrides=absolute_overrides(given))
 
     @classmethod
     def read_until_prepare(

@@ -15,6 +15,7 @@ from seqflow.job.mixed import PartSize, mixed_batches
 from seqflow.job.opening import files_of
 from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
+from seqflow.job.row_traces import made_by_of
 from seqflow.job.step_totals import empty_batch, with_totals
 from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.parts import make_parts
@@ -252,7 +253,9 @@ class JobRun:
     def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
         """What is noted where only names are left to give."""
         pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
-        return {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+        record = {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+        made_by = None if self._output.target is None else made_by_of(self._job, self._output.target.folder)
+        return record if made_by is None else {**record, "made_by": made_by}
 
 
 def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:

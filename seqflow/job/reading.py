@@ -128,6 +128,22 @@ def read_sections(
     return _sections({name: tables[name] for name in tables if only is None or name in only}, job_file)
 
 
+def absolute_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the overrides with paths that mean the same in any folder."""
+
+    def place(path: Any) -> Any:
+        if not isinstance(path, str) or path.startswith("{") or "://" in path:
+            return path
+        return os.path.abspath(os.path.expanduser(path))
+
+    found = {}
+    for name, value in overrides.items():
+        is_path = name in _PATHS or name.startswith("constants.")
+        paths = [place(path) for path in value] if isinstance(value, list | tuple) else place(value)
+        found[name] = paths if is_path else value
+    return found
+
+
 def sections_from_tables(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of the Job that a dict describes; JobError for a malformed setting."""
     return _sections(tables, JobFile("job", "", folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,10 +39,14 @@ class Trace:
     """What made new rows, so that their numbers are not known."""
     source: str | None = None
     """The name of the source, in a Mix."""
+    part: int | None = None
+    """Which of the rows that `prepare` made of this row, from 0; None where it made one."""
 
     def __str__(self) -> str:
         of_row = f"row {self.row}" if self.hidden_by is None else f"a row that {self.hidden_by} made"
         parts = [self.file, f"block {self.block}", of_row]
+        if self.part is not None:
+            parts.append(f"part {self.part}")
         if self.column is not None:
             parts.append(f"column {self.column}")
         if self.elements is not None and self.element is not None:
@@ -104,19 +108,19 @@ def _of_part(turn: Turn, parts: _Parts, at: int, prepare: str | None) -> Trace:
     if parts.pieces is None:
         return found
     element, elements = int(parts.pieces.starts[at]), int(parts.pieces.sizes[at])
-    return Trace(
-        found.file, found.block, found.row, _planned_column(turn), element, elements, found.hidden_by
-    )
+    return replace(found, column=_planned_column(turn), element=element, elements=elements)
 
 
 def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
     for window in turn.windows:
         for one in window.ranges:
             if number < one.rows:
-                row = None if one.numbers is None else int(one.numbers[number])
-                return Trace(
-                    one.block.origin, one.block.index, row, hidden_by=prepare if row is None else None
-                )
+                if one.numbers is None:
+                    return Trace(one.block.origin, one.block.index, None, hidden_by=prepare)
+                row = int(one.numbers[number])
+                alike = np.flatnonzero(np.asarray(one.numbers) == row)
+                part = None if len(alike) == 1 else int(np.searchsorted(alike, number))
+                return Trace(one.block.origin, one.block.index, row, part=part)
             number -= one.rows
     raise AssertionError("a batch has rows of its windows alone")
 
@@ -152,7 +156,7 @@ def _of_element(
                 f"trace: element is {element}, expected less than {size}, the elements of {name} in row {row}"
             )
     found = _of_row(turn, int(parts.numbers[at]), prepare)
-    return Trace(found.file, found.block, found.row, name, start + inside, hidden_by=found.hidden_by)
+    return replace(found, column=name, element=start + inside)
 
 
 def _place_in_row(turn: Turn, parts: _Parts, chosen: Array, row: int, element: int) -> tuple[int, int]:

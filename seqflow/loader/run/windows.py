@@ -203,7 +203,11 @@ class WindowMaker:
                     rejected.append(of)
                 else:
                     keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, result[0])
-                    yield result[1], numbers[rows] if keeps else None
+                    of_rows: RowNumbers | None = numbers[rows] if keeps else None
+                    if self.numbered and isinstance(prepare, Net) and not keeps:
+                        made_of = executor.row_numbers(prepare, result[0], reseed)
+                        of_rows = None if made_of is None else np.asarray(numbers[rows])[made_of]
+                    yield result[1], of_rows
         except ROW_ERRORS as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(alone, record.num_rows, error) if is_net else None
