@@ -51,14 +51,21 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
     names, a row that it has not, an output whose rows do not follow each other as the batches do, and where the job
     or its data have changed.
     """
-    manifest, file = _entry_of(path)
+    target, manifest, file = _entry_of(path)
     if not 0 <= row < file.num_rows:
         raise JobError(f"trace: row is {row}, expected 0 to {file.num_rows - 1}, the rows of {str(path)!r}")
-    job = job or _job_of(path, manifest)
-    if file.batches is None or job.output.threads > 1 or job.output.sort_by or job.output.partition_by:
+    job = job or _job_of(target, manifest)
+    job = replace(job, output=replace(job.output, path=str(target)))
+    is_one_file = target == path  # made of all batches
+    if (
+        (file.batches is None and not is_one_file)
+        or job.output.threads > 1
+        or job.output.sort_by
+        or job.output.partition_by
+    ):
         raise JobError(
-            f"trace: the rows of {str(path)!r} do not follow each other as the batches do: its job sorts, partitions, or "
-            "writes with several threads\n  trace a batch of the job: seqflow trace JOB --batch N"
+            f"trace: the rows of {str(path)!r} do not follow each other as the batches do: its job sorts, "
+            "partitions, or writes with several threads\n  trace a batch of the job: seqflow trace JOB --batch N"
         )
     if job.batch.balance is not None:
         raise JobError(
@@ -73,8 +80,8 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
     return _traces(job, loader, number, inside)
 
 
-def _entry_of(path: Path) -> tuple[dict[str, Any], OutputFile]:
-    """The manifest that names a file, and what it says of it."""
+def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
+    """The output that a file is of, its manifest, and what that says of the file."""
     own = path.with_name(f".{path.name}.manifest.json")
     for manifest in (own, *(folder / MANIFEST for folder in path.parents)):
         if not manifest.is_file():
@@ -92,30 +99,26 @@ def _entry_of(path: Path) -> tuple[dict[str, Any], OutputFile]:
                     raise JobError(
                         f"trace: {str(path)!r} is not as its job has written it: it was changed, or is gone"
                     )
-                return content, file
+                return path if manifest == own else manifest.parent, content, file
     raise JobError(f"trace: {str(path)!r} is no file of an output: no manifest next to it names it")
 
 
-def _job_of(path: Path, manifest: Mapping[str, Any]) -> Job:
-    made_by = manifest.get("made_by")
+def _job_of(target: Path, manifest: Mapping[str, Any]) -> Job:
+    """The job that the manifest of an output names."""
+    made_by: Any = manifest.get("made_by")
     if not has_form(made_by, _MADE_BY):
-        raise JobError(f"trace: the manifest of {str(path)!r} names no job file\n  give it with --job")
-    folder = next(above for above in path.absolute().parents if _holds(above, path))
-    job_file = Path(os.path.normpath(folder / made_by["file"]))
+        raise JobError(f"trace: the manifest of {str(target)!r} names no job file\n  give it with --job")
+    folder = target if target.is_dir() else target.parent
+    job_file = Path(os.path.normpath(folder.absolute() / made_by["file"]))
     if not job_file.is_file():
         raise JobError(f"trace: the job file {str(job_file)!r} is not there any more\n  give it with --job")
     return Job.read(job_file, made_by["set"])
 
 
-def _holds(folder: Path, path: Path) -> bool:
-    """Whether the manifest of a file lies in this folder."""
-    return (folder / MANIFEST).is_file() or (folder / f".{path.name}.manifest.json").is_file()
-
-
 def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, int]:
     """The number of the batch that a row of a file is of, and its row in the batch."""
-    assert file.batches is not None
-    loader.load_state_dict({**loader.state_dict(), **file.batches.start})
+    if file.batches is not None:
+        loader.load_state_dict({**loader.state_dict(), **file.batches.start})
     with closing(iter(loader)) as batches:
         for batch in batches:
             if row < batch.num_rows and batch.number is not None:
