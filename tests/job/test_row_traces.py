@@ -112,6 +112,16 @@ def test_a_batch_of_a_job_is_followed_through_prepare(folder: Path) -> None:
     assert re.search(r", part \d, column tokens, elements 0 to \d", done.stdout)
 
 
+def test_the_file_of_a_row_is_named_where_a_block_has_several(folder: Path) -> None:
+    for number in range(5):
+        (folder / f"text{number}.txt").write_text(f"{number}" * (number + 1))
+    (folder / "job.toml").write_text(
+        '[source]\npaths = "text*.txt"\ncolumns = ["bytes"]\n[batch]\nn = 2\n[output]\npath = "out"\n'
+    )
+    (file,) = run(Job.read(folder / "job.toml")).files
+    assert [Path(trace_row(file, row)[0].file).name for row in (0, 4)] == ["text0.txt", "text4.txt"]
+
+
 def test_skips_and_mixes_are_followed(folder: Path) -> None:
     path = write(folder)
     path.write_text("skip = [[1, 4]]\n" + path.read_text())

@@ -24,7 +24,7 @@ from seqflow.loader.run.making import Made, Turn
 from seqflow.loader.run.pipeline import Pipeline, behind_epoch
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
+from seqflow.loader.run.tracing import Trace, num_rows, trace_turn, with_files
 from seqflow.loader.run.turns import TurnsOfRank, turn_at
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.skips import Skips, Span
@@ -142,7 +142,9 @@ class MixPipeline:
                 rows = num_rows(part)
                 if row is None or before <= row < before + rows:
                     own = None if row is None else row - before
-                    found = trace_turn(part, self.members[member].prepare_name, own, element, column)
+                    of = self.members[member]
+                    found = trace_turn(part, of.prepare_name, own, element, column)
+                    found = with_files(found, part, of.recipe.source)
                     traces += [replace(one, source=self.names[member]) for one in found]
                 before += rows
         if row is not None and not 0 <= row < before:

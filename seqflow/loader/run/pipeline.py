@@ -27,7 +27,7 @@ from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.run.required import required_of
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.tracing import Trace, trace_turn
+from seqflow.loader.run.tracing import Trace, trace_turn, with_files
 from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.turns import EpochPlan, turn_at
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
@@ -190,7 +190,7 @@ class Pipeline:
         maker = WindowMaker(
             self.recipe,
             self.listing,
-            self._kept if self._keeps_window(layout) else None,
+            self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
             self._index.measured() if is_measured and self._index is not None else None,
             traced,
         )
@@ -239,7 +239,8 @@ class Pipeline:
             turn = turn_at(run.turns, number, wait=True)
             if turn is None:
                 raise behind_epoch("trace", number, epoch, run.table.num_known)
-            return trace_turn(turn, self.prepare_name, row, element, column)
+            found = trace_turn(turn, self.prepare_name, row, element, column)
+            return with_files(found, turn, self.recipe.source)
 
     @property
     def prepare_name(self) -> str | None:

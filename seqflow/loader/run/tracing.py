@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.padded_pieces import rounded
 from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.run.making import Turn
+from seqflow.providers import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,17 @@ def trace_turn(
     if element is not None and row is not None:
         return [_of_element(turn, parts, chosen, row, element, column, prepare)]
     return [_of_part(turn, parts, int(at), prepare) for at in chosen]
+
+
+def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
+    """The traces, with the file of each row where the rows of a block are of several files."""
+    paths_of = getattr(provider.source, "paths_of", None)
+    if paths_of is None:
+        return list(traces)
+    blocks = {one.block.index: provider.unfiltered(one.block)[1] for of in turn.windows for one in of.ranges}
+    return [
+        one if one.row is None else replace(one, file=paths_of(blocks[one.block])[one.row]) for one in traces
+    ]
 
 
 def num_rows(turn: Turn) -> int:
