@@ -15,7 +15,7 @@ from seqflow import kernels
 from seqflow.arguments import checked
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
-from seqflow.net import Net, Step
+from seqflow.net import Net, NetInference, Step
 from seqflow.net.step import compute, shown
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
@@ -80,11 +80,13 @@ def _execute(
     parents: Mapping[str, Any],
     profile: Profile | None,
     reseed: Reseed | None,
+    kept: Sequence[str] = (),
 ) -> tuple[NetPlan, dict[str, Array]]:
+    """Run the steps of a net; its plan, its outputs, and the tensors that are `kept` besides."""
     net.require(given)
     tensors = {**given, **net.constants}
     plan = _plan_for(net, given, parents)
-    for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
+    for number, (step, guards, dead) in enumerate(zip(net.steps, plan.guards, plan.dead, strict=True)):
         for guard in guards.before:
             _check(guard, step, tensors)
         start = perf_counter()
@@ -92,11 +94,14 @@ def _execute(
         if profile is not None:
             profile.add(step, perf_counter() - start, values)
         _name_results(step, values, tensors)
+        if kept:  # also results that are thrown away, which are all called "_"
+            tensors.update(zip(step.names_at(number), values, strict=True))
         for guard in guards.after:
             _check(guard, step, tensors)
         for name in dead:
-            tensors.pop(name, None)
-    return plan, {name: tensors[name] for name in plan.parents}
+            if name not in kept:
+                tensors.pop(name, None)
+    return plan, {name: tensors[name] for name in (*plan.parents, *kept)}
 
 
 def _reseeded(step: Step, reseed: Reseed) -> Step:
@@ -109,6 +114,31 @@ def _reseeded(step: Step, reseed: Reseed) -> Step:
 def keeps_rows(net: Net, record: Record) -> bool:
     """Whether row i of what the net makes of such a record is known to be row i of the record."""
     return _plan_for(net, record, record.parents).keeps_rows
+
+
+def row_numbers(net: Net, record: Record, reseed: Reseed | None = None) -> Array | None:
+    """int64: the row of the record that each row of the net's result comes from; None where it is not known.
+
+    Inferred row terms say it: rows are followed through masks and orders that select them, and through lists whose
+    elements become rows. The net runs for it, and keeps the tensors that these terms are made of.
+    """
+    own, inferred = _inferred(net, _structure(record, record.parents, with_sizes=True))
+    parents = inferred.parents(net.outputs(tuple(record)))
+    first = next(
+        (name for name, parent in parents.items() if parent is None and inferred.specs[name].rows), None
+    )
+    path = None if first is None else inferred.rows.path(first, own)
+    if path is None:
+        return None
+    kept = [name for _, name in path]
+    tensors = _execute(net, dict(record), record.parents, None, reseed, kept)[1]
+    numbers = np.arange(record.num_rows)
+    for kind, name in path:
+        by = tensors[name]
+        if by.ndim != 1 or (len(by) != len(numbers) and (kind == "described" or by.dtype == np.bool_)):
+            return None
+        numbers = np.repeat(numbers, by) if kind == "described" else numbers[by]
+    return numbers if first is None or len(numbers) == len(tensors[first]) else None
 
 
 def output_specs(net: Net, record: Record) -> Mapping[str, TensorSpec]:
@@ -189,8 +219,8 @@ def _structure(
     ])  # fmt: skip
 
 
-@lru_cache(maxsize=128)
-def _plan(net: Net, structure: Structure) -> NetPlan:
+def _inferred(net: Net, structure: Structure) -> tuple[OwnRows, NetInference]:
+    """The rows of the record, and what is inferred for tensors of this structure."""
     own = OwnRows("the record")
     specs = {}
     for name, dtype, rank, parent, known in structure:
@@ -204,8 +234,13 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
         else:
             shape = PartialShape([Dimension.sum_of(parent), *shape.dimensions[1:]])  # type: ignore[index]
             specs[name] = TensorSpec(dtype, shape, Described(parent))
-    inferred = net.infer(specs)
-    outputs = net.outputs(tuple(specs))
+    return own, net.infer(specs)
+
+
+@lru_cache(maxsize=128)
+def _plan(net: Net, structure: Structure) -> NetPlan:
+    own, inferred = _inferred(net, structure)
+    outputs = net.outputs(tuple(name for name, *_ in structure))
     guards = [_to_check(step, found) for step, found in zip(net.steps, inferred.by_step, strict=True)]
     parents = inferred.parents(outputs)
     return NetPlan(

@@ -6,7 +6,7 @@ import pytest
 
 import seqflow as sf
 from seqflow import LodError, Net, NetError, ShapeError, op, registry
-from seqflow.executor import Profile, run
+from seqflow.executor import Profile, row_numbers, run
 from seqflow.record import Record
 
 RECORD = Record(
@@ -184,3 +184,21 @@ def test_lengths_that_nobody_could_compare_before_are_compared_on_the_data(other
     tensors = {"x": np.arange(3), "z": np.arange(3), "n": np.array([1, 2])}
     with pytest.raises(LodError, match=f"{told}, expected the same lengths"):
         run(net, {**tensors, "m": np.array(others)})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("return label", [0, 1, 2]),
+        ("ids, n = bytes_to_tokens(text.values, text.lengths, end=256)\nreturn ids, n", [0, 1, 2]),
+        ("kept, _ = boolean_mask(label, label > 1)\nreturn kept", [1, 2]),
+        ("return text.values", [0, 0, 0, 1, 1, 1, 1, 1]),
+        ("a, b, _ = split_sequences(text.values, text.lengths, chunk=2)\nreturn a, b", [0, 0, 1, 1, 1]),
+        ("k, _ = boolean_mask(label, label > 1)\nv, _ = boolean_mask(k, k > 2)\nreturn v", [2]),
+        ("u = unique(label)\nreturn u.unique", None),
+    ],
+)
+def test_the_rows_that_results_come_from_are_followed(text, expected):
+    record = sf.from_arrow(pa.table({"text": ["abc", "defgh", ""], "label": [1, 2, 3]}))
+    found = row_numbers(Net(text), record)
+    assert (None if found is None else found.tolist()) == expected

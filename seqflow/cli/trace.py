@@ -1,43 +1,68 @@
-"""`seqflow trace JOB --batch N`."""
+"""`seqflow trace JOB --batch N`, `seqflow trace FILE --row N`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.job_options import AsJson, JobInput, JobSettings, overrides_of
 from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
 
 EXAMPLES = (
     ("seqflow trace job.toml --batch 0", "All places that the batch comes from."),
     ("seqflow trace job.toml --batch 0 --row 0 --element 3 --show", "Those of one element; and the batch."),
+    ("seqflow trace out/part-00000.parquet --row 0", "Those of a row of an output."),
 )
 
 
 def trace(
-    job: JobPath,
-    batch: Annotated[int, typer.Option(min=0, help="The number of the batch in its epoch.")],
-    row: Annotated[int | None, typer.Option(min=0, help="A row of the batch.")] = None,
+    path: Annotated[Path, typer.Argument(metavar="JOB|FILE", help="A job (TOML), or a file of its output.")],
+    batch: Annotated[
+        int | None, typer.Option(min=0, help="Of a job: the number of the batch in its epoch.")
+    ] = None,
+    row: Annotated[int | None, typer.Option(min=0, help="A row of the batch, or of the file.")] = None,
     element: Annotated[int | None, typer.Option(min=0, help="An element of the row.")] = None,
     column: Annotated[str | None, typer.Option(help="Its list column; that of the plan by default.")] = None,
     epoch: Annotated[int, typer.Option(min=0, help="The epoch.")] = 0,
     show: Annotated[bool, typer.Option("--show", help="Print the batch, too.")] = False,
+    job: Annotated[
+        Path | None, typer.Option(help="Of a file: its job, where the manifest names none.")
+    ] = None,
     json: AsJson = False,
     input: JobInput = None,
     set_: JobSettings = None,
 ) -> None:
     """Print where a batch, a row or an element comes from.
 
-    It names file, block, row and element.
+    It names file, block, row and element, of a batch of a job, or of a row of a file that a job has written.
     """
     from dataclasses import asdict
 
+    from seqflow.errors import JobError
     from seqflow.job import Job
-    from seqflow.job.opening import open_loader
+    from seqflow.job.opening import open_batches
+    from seqflow.job.row_traces import trace_row
 
-    loader = open_loader(Job.read(job, overrides_of(set_, input)))
+    if path.suffix != ".toml":
+        if row is None or batch is not None or element is not None or show or column is not None:
+            raise JobError(
+                "trace: of a file of an output expected --row, and none of --batch, --element, --column, --show"
+            )
+        given = None if job is None else Job.read(job, overrides_of(set_, input))
+        with progress_line(show=not json):
+            traces = trace_row(path, row, given)
+        if json:
+            print_json({"file": str(path), "row": row, "sources": [asdict(one) for one in traces]})
+            return
+        for one in traces:
+            say(str(one))
+        return
+    if batch is None:
+        raise JobError("trace: of a job expected --batch, the number of the batch")
+    loader = open_batches(Job.read(path, overrides_of(set_, input)))
     with progress_line(show=not json):
         traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
     if json:

@@ -65,7 +65,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
             texts = _of_transforms(before, after)
         elif name == "imports" and _is_texts(before) and _is_texts(after):
             texts = _of_contents("", before, after, {})
-        elif name == "data" and isinstance(before, Mapping) and isinstance(after, Mapping):
+        elif name.startswith("data") and isinstance(before, Mapping) and isinstance(after, Mapping):
             texts = (f"the data are others: {text}" for text in _of_data(before, after))
         elif name == "shuffle" and None in (before, after):  # else two seeds
             texts = iter([f"shuffle was {_shuffle(before)} and is {_shuffle(after)} now"])

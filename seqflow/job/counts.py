@@ -31,6 +31,12 @@ def add_counts(stats: Stats, counts: Mapping[str, Any]) -> None:
         setattr(stats, name, getattr(stats, name) + counts[name])
 
 
+def set_counts(stats: Stats, before: Mapping[str, Any], since: Stats) -> None:
+    """Make the counts of a run those of the runs before it and its own."""
+    for name in COUNTED:
+        setattr(stats, name, before[name] + getattr(since, name))
+
+
 def peak_memory() -> int:
     """The most bytes that this process had in memory."""
     unit = 1 if sys.platform == "darwin" else 1024

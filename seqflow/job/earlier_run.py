@@ -13,9 +13,10 @@ from seqflow.errors import JobError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
+from seqflow.job.mixed import identity_of_mix
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
-from seqflow.loader import Loader
+from seqflow.loader import Loader, Mix
 from seqflow.loader.schedule.identity import FORMAT
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
@@ -41,18 +42,17 @@ _OPEN = {"loader": Mapping, "part": is_count}
 """What a job adds to the records of its output; where it can go on, the next part and the loader's state there."""
 
 
-def describe(job: Job, loader: Loader) -> dict[str, Any]:
+def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     """The identity of a job: everything that decides its output, as JSON."""
     folder = Path(job.output.path or "").expanduser().absolute().parent
     bad = job.bad_rows.path
     settings = {
         "format": FORMAT,
         "imports": module_identity(job.modules, job.folder),
-        **{f"source.{key}": value for key, value in asdict(job.source).items() if key not in _ACCESS},
-        **loader.settings(),
+        **_of_sources(job, loader),
+        **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
-        "data": loader.data_fingerprint(),
     }
     for section in ("prepare", "net"):
         if settings[section] is not None:
@@ -61,6 +61,22 @@ def describe(job: Job, loader: Loader) -> dict[str, Any]:
             settings[section] = {**settings[section], "names": {**names, "constants": files}}
     described: dict[str, Any] = json.loads(json.dumps(settings, default=repr))
     return described
+
+
+def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
+    """What decides the batches: settings and data of the source, or of each source of a mix."""
+    if isinstance(loader, Loader):
+        section = asdict(job.source).items()
+        settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}
+        return {**settings, **loader.settings(), "data": loader.data_fingerprint()}
+    assert job.mix is not None
+    sections = {one.name: asdict(one.source).items() for one in job.mix.sources}
+    return {
+        f"source.{key} of {name}": value
+        for name, section in sections.items()
+        for key, value in section
+        if key not in _ACCESS
+    } | identity_of_mix(loader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.source_bounds import SourceBounds
+from seqflow.job.step_totals import total_columns
 from seqflow.loader import BatchPlan, Loader
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.net import Net, NetInference
@@ -31,19 +33,26 @@ class JobSpecs:
     prepare: NetInference | None
     batch: Specs
     net: NetInference | None
+    totals: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
+    """Columns with the totals of steps, and their dtypes."""
+    name: str = ""
+    """That of the source, in a mix."""
 
     def __str__(self) -> str:
-        parts = [("source", _listed(self.source))]
+        parts = [(f"source {self.name}".rstrip(), _listed(self.source))]
         if self.prepare is not None:
             parts.append(("prepare", str(self.prepare)))
         parts.append(("batch", _listed(self.batch)))
         if self.net is not None:
             parts.append(("net", str(self.net)))
+        if self.totals:
+            columns = (f"{printable_line(name)}  {dtype}[rows]" for name, dtype in self.totals.items())
+            parts.append(("totals", "\n".join(columns)))
         return "\n\n".join(f"[{name}]\n{text}" for name, text in parts)
 
 
-def infer(loader: Loader) -> JobSpecs:
-    """Infer every tensor of a job."""
+def infer(loader: Loader, name: str = "") -> JobSpecs:
+    """Infer every tensor of a job, or of one source of its mix."""
     bounds = SourceBounds.of(loader)
     source = source_specs(loader, bounds)
     rows, prepared = source, None
@@ -54,7 +63,7 @@ def infer(loader: Loader) -> JobSpecs:
         longest = prepared.longest
     batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
-    return JobSpecs(source, prepared, batch, net)
+    return JobSpecs(source, prepared, batch, net, total_columns(loader), name)
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
@@ -159,8 +168,6 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
 
 def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) -> Record:
     """A record of these tensors without rows; unknown sizes become their lower bound."""
-    import numpy as np
-
     tensors = {
         name: np.empty([0, *(d.min_length for d in (spec.shape.dimensions or ())[1:])], spec.dtype)
         for name, spec in rows.items()

@@ -12,11 +12,11 @@ from typing import Any
 from seqflow.arguments import FilePath, checked
 from seqflow.engine import EngineSettings
 from seqflow.job.modules import import_modules
-from seqflow.job.reading import read_sections, sections_from_tables
-from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
+from seqflow.job.sections import MixSection, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
 
-_UNTIL_PREPARE = ("imports", "source", "order", "prepare", "bad_rows")
+_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows")
 
 
 @checked()
@@ -27,7 +27,9 @@ class Job:
     `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
     """
 
-    source: SourceSection
+    source: SourceSection = field(default_factory=SourceSection)
+    mix: MixSection | None = None
+    """Several sources in place of `source`."""
     order: OrderSection = field(default_factory=OrderSection)
     prepare: NetSection = field(default_factory=NetSection)
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
@@ -41,10 +43,22 @@ class Job:
     engine: EngineSettings = field(default_factory=EngineSettings)
     require: str | tuple[str, ...] = ()
     """Conditions on prepared rows: those for which one is false are bad rows."""
+    skip: tuple[tuple[int, ...], ...] = ()
+    """Spans of batches that are left out, by their numbers: `[5000, 5024]` are those from 5000 to 5023."""
+    totals: Mapping[str, str] | tuple[str, ...] = ()
+    """What all batches of a step hold together, by name: an expression for each, or names of tensors. The output has
+    a column `step.name` for each.
+    """
+    steps_of: int | None = None
+    """The batches of a step, of all ranks together, where the plan has no balance; None is 1."""
     imports: tuple[str, ...] = ()
     """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
     folder: Path = Path()
     """The job file's folder."""
+    file: Path | None = None
+    """The job file, where there is one."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that were replaced by their dotted names; paths among them are absolute."""
 
     @property
     def modules(self) -> tuple[str, ...]:
@@ -64,7 +78,8 @@ class Job:
         `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
         relative to the current folder. JobError, with the line, for a malformed setting.
         """
-        return cls(**read_sections(Path(path), overrides or {}))
+        given = overrides or {}
+        return cls(**read_sections(Path(path), given), file=Path(path), overrides=absolute_overrides(given))
 
     @classmethod
     def read_until_prepare(

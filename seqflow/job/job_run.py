@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
 
 from seqflow.engine import in_order, open_engine
-from seqflow.job.counts import add_counts, counts_in, counts_of
+from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
+from seqflow.job.mixed import PartSize, mixed_batches
+from seqflow.job.opening import files_of
 from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
-from seqflow.loader import BadRows, Loader, Stats
+from seqflow.job.row_traces import made_by_of
+from seqflow.job.step_totals import empty_batch, with_totals
+from seqflow.loader import BadRows, Loader, Mix, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts, PlannedPart
@@ -28,7 +33,7 @@ class JobRun:
     """One run of a job, from its beginning or resumed from a progress file, in which it notes where it is."""
 
     def __init__(
-        self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
+        self, job: Job, loader: Loader | Mix, output: OutputWriter, described: dict[str, Any], record: Any
     ) -> None:
         self._job, self._loader, self._output, self._described = job, loader, output, described
         self.outcome: Outcome = "new"
@@ -52,7 +57,7 @@ class JobRun:
     def _begin(self) -> None:
         """Discard what an earlier run has committed."""
         self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
-        self._handler = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._handler = BadRowHandler(self._job.bad_rows, files_of(self._loader))
         self._bad_rows = self._handler.file
         self._state = self._loader.state_dict()
         self._output.begin()
@@ -63,7 +68,7 @@ class JobRun:
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else BadRows("skip")
-        self._handler = BadRowHandler(policy, self._loader.source.files, pieces=pieces or ())
+        self._handler = BadRowHandler(policy, files_of(self._loader), pieces=pieces or ())
         self._bad_rows = self._handler.file
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
@@ -106,45 +111,72 @@ class JobRun:
         """Write all parts, committing those that are full; returns the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
         if progress is not None:
-            progress(stats, loader.num_rows)
-        make = self._make_elsewhere if self._job.engine.has_workers else self._make_here
-        start = make(stats, progress)
-        if not stats.batches and (empty := loader.empty_batch()) is not None:
+            progress(stats, loader.num_rows if isinstance(loader, Loader) else None)
+        if isinstance(loader, Mix):
+            start = self._make_mixed(loader, stats, progress)
+        elif self._job.engine.has_workers:
+            start = self._make_elsewhere(loader, stats, progress)
+        else:
+            start = self._make_here(loader, stats, progress)
+        if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
         self.counts = counts_of(stats)
         return Batches(start, None)
 
-    def _make_here(self, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+    def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+        """Make all parts of a mix in this process; returns the place where the last one begins."""
+        output, before, mixed = self._output, self.counts, Stats()
+        size = PartSize(output.layout.sizes, output.layout.threads)
+        start = place_of(self._state, self._part)
+        with mixed_batches(mix, self._handler, mixed) as batches:
+            for batch in batches:
+                size.add(batch)
+                output.write(batch)
+                del batch  # its memory is the output's now
+                set_counts(stats, before, mixed)
+                if progress is not None:
+                    progress(stats, None)
+                if size.is_full():
+                    state = mix.state_dict()
+                    self._commit(Batches(start, state["batch"]))
+                    self._advance(self._part + 1, stats, state)
+                    start = place_of(state, self._part)
+        set_counts(stats, before, mixed)
+        return start
+
+    def _commit(self, batches: Batches) -> None:
+        self._bad_rows.commit(batches)
+        self._output.commit(batches)
+
+    def _make_here(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts in this process; returns the place where the last one that is not full begins."""
-        loader, output = self._loader, self._output
+        output = self._output
         start = place_of(self._state, self._part)
         with closing(make_parts(loader, self._plan(), self._part, self._handler, stats)) as parts:
             for part in parts:
-                for batch in part:
+                for batch in with_totals(part):
                     output.write(batch)
                     del batch  # its memory is the output's now
                     if progress is not None:
                         progress(stats, loader.num_rows)
                 if part.is_full:
                     state = loader.state_dict()
-                    batches = Batches(start, state["batch"])
-                    self._bad_rows.commit(batches)
-                    output.commit(batches)
+                    self._commit(Batches(start, state["batch"]))
                     self._advance(part.number + 1, stats, state)
                     start = place_of(state, self._part)
         return start
 
-    def _make_elsewhere(self, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+    def _make_elsewhere(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Have all parts made by the workers of an engine, and take their files in order."""
-        loader, output = self._loader, self._output
+        output = self._output
         start, measured = place_of(self._state, self._part), loader.pipeline.unmeasured()
-        with self._folders(measured is not None) as (name, folders):
+        with self._folders(loader.index if measured is not None else None) as (name, folders):
             setup = setup_of(self._job, loader, name, folders)
             with open_engine(self._job.engine, setup) as engine:
                 tasks = tasks_of(loader, self._plan(), self._part)
                 for task, made in in_order(engine, tasks, lambda task: task.name):
                     add_counts(stats, made.counts)
-                    state = self._state_behind(task.part, made, stats)
+                    state = self._state_behind(task.part, made)
                     batches = Batches(start, state["batch"] if task.part.is_full else None)
                     if made.bad_rows is not None:
                         self._bad_rows.adopt(made.bad_rows, batches)
@@ -161,13 +193,16 @@ class JobRun:
         return start
 
     @contextmanager
-    def _folders(self, measures: bool) -> Iterator[tuple[str, Folders]]:
-        """The name of this run for its workers, and the folders in which they write; removed in the end."""
-        name, target, index = new_name(), self._output.target, self._loader.index
+    def _folders(self, index: Path | None) -> Iterator[tuple[str, Folders]]:
+        """The name of this run for its workers, and the folders in which they write; removed in the end.
+
+        They measure lengths where there is an `index` to be made.
+        """
+        name, target = new_name(), self._output.target
         parts = None if target is None else target.attempts_folder(name)
         bad_rows = self._bad_rows.attempts_folder(name)
         lengths = None
-        if measures and index is not None:
+        if index is not None:
             lengths = attempts_beside(index, name)
             remove_attempts_beside(index)
             lengths.mkdir(parents=True)
@@ -178,13 +213,13 @@ class JobRun:
                 if folder is not None:
                     rmtree(folder, ignore_errors=True)
 
-    def _state_behind(self, part: PlannedPart, made: MadePart, stats: Stats) -> dict[str, Any]:
+    def _state_behind(self, part: PlannedPart, made: MadePart) -> dict[str, Any]:
         """The state of a loader that has handed out the batches of a part."""
-        windows = {}
+        windows, batch = {}, self._state["batch"] + made.num_batches
         if not part.counts_batches:
-            first = stats.batches - made.last_batches
+            first = batch - made.last_batches
             windows["0"] = {"window": part.stop - 1, "first_batch": first, "batches": made.last_batches}
-        return {**self._state, "batch": stats.batches, "windows": windows}
+        return {**self._state, "batch": batch, "windows": windows}
 
     def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
         """Note that all parts before this one are committed."""
@@ -218,9 +253,13 @@ class JobRun:
     def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
         """What is noted where only names are left to give."""
         pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
-        return {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+        record = {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+        made_by = None if self._output.target is None else made_by_of(self._job, self._output.target.folder)
+        return record if made_by is None else {**record, "made_by": made_by}
 
 
 def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:
     """The position of a loader's state in the sequence of batches, at the beginning of a part."""
+    if "members" in state:  # a mix, whose parts are cut by batches
+        return {key: state[key] for key in ("epoch", "batch", "ended", "members")}
     return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": part}

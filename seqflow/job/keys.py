@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.engine import EngineSettings
-from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.sections import (
+    BATCH_KINDS,
+    MixSection,
+    MixSource,
+    NetSection,
+    OrderSection,
+    OutputSection,
+    SourceSection,
+)
 from seqflow.loader import BadRows, Balance, Loader
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
@@ -19,6 +27,7 @@ _END = "\n<!-- The end of the keys. -->\n"
 
 SECTIONS: dict[str, tuple[type, ...]] = {
     "source": (SourceSection,),
+    "mix": (MixSection, MixSource),
     "order": (OrderSection,),
     "prepare": (NetSection,),
     "batch": (),

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
-from seqflow.job.sections import NetSection
-from seqflow.loader import Loader, Shuffle
+from seqflow.job.sections import NetSection, SourceSection
+from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.net import Net
 from seqflow.output import OutputWriter, Sizes, open_output
 from seqflow.printable import printable
@@ -38,42 +39,83 @@ def open_job_output(job: Job) -> OutputWriter:
     )  # fmt: skip
 
 
-def open_loader(job: Job, source: Provider | None = None) -> Loader:
-    """Make the loader of a job, after importing its modules; of a source that is open already, where it is given."""
+def open_batches(job: Job) -> Loader | Mix:
+    """Make the loader of a job, or its mix of several sources, after importing its modules."""
+    if job.mix is None:
+        return open_loader(job)
     import_job_modules(job)
-    options: dict[str, Any] = {"columns": job.source.columns}
-    if source is None:
-        options = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
-        paths = options.pop("paths")
-        if job.source.batch_bytes is not None:
-            options["batch_bytes"] = parse_bytes(job.source.batch_bytes)
-        options["index"] = job.order.index
-    constants = {
-        name: _constant(name, file, job.source.memory_map is not False)
-        for name, file in job.constants.items()
-    }
-    return Loader(
-        source if source is not None else paths if isinstance(paths, str) else list(paths) or None,
-        prepare=_net(job.prepare, "prepare", job.folder, constants),
-        net=_net(job.net, "net", job.folder, constants),
-        batch=job.batch,
-        constants=constants,
-        shuffle=Shuffle(job.order.seed or 0) if job.order.shuffle else None,
-        window=job.order.window,
-        memory=job.order.memory,
-        threads=job.order.threads,
-        rank=0,
-        world_size=1,
-        bad_rows=job.bad_rows,
-        require=job.require or None,
-        **options,
+    sources = {one.name: providers.open(**_open_options(one.source)) for one in job.mix.sources}
+    return Mix(
+        sources,
+        weights={one.name: one.weight for one in job.mix.sources},
+        seed=job.mix.seed,
+        stop=job.mix.stop,
+        column=job.mix.column or None,
+        **_loader_options(job),
     )
 
 
+def open_loader(job: Job, source: Provider | None = None) -> Loader:
+    """Make the loader of a job, after importing its modules; of a source that is open already, where it is given."""
+    if job.mix is not None:
+        raise JobError(
+            "mix: this takes a job of one source, and [mix] has several\n  give it a job with [source]"
+        )
+    import_job_modules(job)
+    options: dict[str, Any] = {"source": source, "columns": job.source.columns}
+    if source is None:
+        options = {**_open_options(job.source), "index": job.order.index}
+    return Loader(**options, **_loader_options(job), totals=job.totals or None, steps_of=job.steps_of)
+
+
+def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
+    """Return the loader of each source by its name, which is empty where there is one source only."""
+    if isinstance(loader, Loader):
+        return {"": loader}
+    return dict(zip(loader.names, loader.loaders, strict=True))
+
+
+def files_of(loader: Loader | Mix) -> tuple[str, ...]:
+    """Return the files of all sources."""
+    return tuple(file for one in loaders_of(loader).values() for file in one.source.files)
+
+
+def _open_options(section: SourceSection) -> dict[str, Any]:
+    """The arguments of `sf.open` for a source."""
+    options: dict[str, Any] = {field.name: getattr(section, field.name) for field in fields(section)}
+    paths = options.pop("paths")
+    if section.batch_bytes is not None:
+        options["batch_bytes"] = parse_bytes(section.batch_bytes)
+    return {"source": paths if isinstance(paths, str) else list(paths) or None, **options}
+
+
+def _loader_options(job: Job) -> dict[str, Any]:
+    """The options of a loader that do not concern its source."""
+    sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
+    memory_map = all(section.memory_map is not False for section in sections)
+    constants = {name: _constant(name, file, memory_map) for name, file in job.constants.items()}
+    return {
+        "prepare": _net(job.prepare, "prepare", job.folder, constants),
+        "net": _net(job.net, "net", job.folder, constants),
+        "batch": job.batch,
+        "constants": constants,
+        "shuffle": Shuffle(job.order.seed or 0) if job.order.shuffle else None,
+        "window": job.order.window,
+        "memory": job.order.memory,
+        "threads": job.order.threads,
+        "rank": 0,
+        "world_size": 1,
+        "bad_rows": job.bad_rows,
+        "require": job.require or None,
+        "skip": job.skip or None,
+    }
+
+
 def import_job_modules(job: Job) -> None:
-    """Import the modules of a job, and those of its own kind of source and batch plan."""
-    own_kind = module_of(job.source.kind or "")
-    import_modules((*job.modules, *([own_kind] if own_kind else [])), job.folder)
+    """Import the modules of a job, and those of its own kinds of sources and batch plans."""
+    sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
+    own_kinds = (module_of(section.kind or "") for section in sections)
+    import_modules((*job.modules, *filter(None, own_kinds)), job.folder)
 
 
 def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[str, Any]) -> Net | None:

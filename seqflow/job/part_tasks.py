@@ -17,6 +17,7 @@ from seqflow.errors import JobError, ProviderError
 from seqflow.job.counts import counts_of, peak_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
+from seqflow.job.step_totals import with_totals
 from seqflow.loader import Loader, Stats
 from seqflow.loader.parts import make_part, plan_parts
 from seqflow.loader.run.rejects import BadRowHandler
@@ -57,6 +58,8 @@ class MadePart:
     schema: bytes | None
     """That of its batches, serialized; None where it had none."""
     counts: Mapping[str, Any]
+    num_batches: int
+    """Its batches, those that are skipped with them."""
     last_batches: int
     """The batches of its last window."""
     bad_rows: OutputFile | None
@@ -209,11 +212,12 @@ class PartMaker:
                 measured=None if self._worker.lengths is None else measured,
             ) as batches:
                 files, schema = self._write(part.number, batches)
-                last_batches = batches.last_batches
+                num_batches, last_batches = batches.num_batches, batches.last_batches
             return MadePart(
                 tuple(files),
                 None if schema is None else schema.serialize().to_pybytes(),
                 counts_of(stats),
+                num_batches,
                 last_batches,
                 None if piece is None else piece.finish(),
                 self._saved(part.number, measured),
@@ -236,7 +240,7 @@ class PartMaker:
                 pass
             return [], None
         attempt = Attempt(folder, target.path, target.form, number)
-        return attempt.write(self._output.layout, batches, inline=self._worker.is_inline)
+        return attempt.write(self._output.layout, with_totals(batches), inline=self._worker.is_inline)
 
     def _saved(self, number: int, measured: Measured) -> Path | None:
         """A file of the lengths that an index needs."""

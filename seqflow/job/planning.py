@@ -8,6 +8,7 @@ from typing import Any
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
+from seqflow.job.step_totals import empty_batch
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
 from seqflow.loader.plans.balance import StepCosts
@@ -77,7 +78,7 @@ def plan(job: Job) -> Plan:
     """
     loader = open_loader(job)
     check_targets(job, loader)
-    batch = loader.empty_batch()
+    batch = empty_batch(loader)
     output = open_job_output(job)
     output.check(None if batch is None else to_arrow(batch).schema)
     arranged: dict[str, Any] = {

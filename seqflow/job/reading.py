@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 import sys
@@ -17,12 +18,22 @@ from typing import Any, NoReturn, TypeVar
 from seqflow.arguments import WORDS, choices, described, fits
 from seqflow.byte_sizes import parse_bytes
 from seqflow.engine import EngineSettings
-from seqflow.errors import JobError, NetError, OpError, ProviderOptionError, nearest
+from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.job.modules import import_modules
-from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.sections import (
+    BATCH_KINDS,
+    MixSection,
+    MixSource,
+    NetSection,
+    OrderSection,
+    OutputSection,
+    SourceSection,
+)
 from seqflow.job.toml import line_of
-from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
+from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule, TokenBudget
+from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.rejects import texts_of_required
+from seqflow.loader.schedule.skips import spans_of
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
@@ -30,9 +41,13 @@ from seqflow.renamed import renamed_arguments
 
 T = TypeVar("T")
 
-_PATHS = ("source.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index")
-_SIZES = ("source.batch_bytes", "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes",
-          "engine.memory")  # fmt: skip
+_PATHS = (
+    "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
+)  # fmt: skip
+_SIZES = (
+    "source.batch_bytes", "mix.sources.batch_bytes", "order.window", "order.memory", "output.row_group_bytes",
+    "output.part_bytes", "engine.memory",
+)  # fmt: skip
 _RANGES: Mapping[str, tuple[int, int | None]] = {
     "order.threads": (0, MAX_THREADS),
     "output.threads": (1, MAX_THREADS),
@@ -115,6 +130,22 @@ def read_sections(
     return _sections({name: tables[name] for name in tables if only is None or name in only}, job_file)
 
 
+def absolute_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the overrides with paths that mean the same in any folder."""
+
+    def place(path: Any) -> Any:
+        if not isinstance(path, str) or path.startswith("{") or "://" in path:
+            return path
+        return os.path.abspath(os.path.expanduser(path))
+
+    found = {}
+    for name, value in overrides.items():
+        is_path = name in _PATHS or name.startswith("constants.")
+        paths = [place(path) for path in value] if isinstance(value, list | tuple) else place(value)
+        found[name] = paths if is_path else value
+    return found
+
+
 def sections_from_tables(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The fields of the Job that a dict describes; JobError for a malformed setting."""
     return _sections(tables, JobFile("job", "", folder))
@@ -136,22 +167,93 @@ def _sections(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, Any]:
 
 
 def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
+    if "mix" in tables:
+        if "source" in tables:
+            job_file.fail("source", "there are [source] and [mix], expected one of them")
+        return SourceSection()
     if "source" not in tables:
         job_file.fail("source", "there is no [source]; its paths say what to read")
-    source = _section(SourceSection, "source", tables, job_file)
+    return _one_source("source", tables, job_file)
+
+
+def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
+    source = _section(SourceSection, name, tables, job_file)
     is_own = source.kind is not None and bool(place_of(source.kind))
     if source.kind is not None and not is_own:
         try:
             check_kind(source.kind)
         except ProviderOptionError as error:
-            job_file.fail("source.kind", str(error))
+            job_file.fail(f"{name}.kind", str(error))
     if source.options is not None and not is_own:
-        job_file.fail("source.options", 'options are passed to a function, kind = "module:function"')
-    if "paths" not in tables["source"] and not is_own:
-        job_file.fail("source", "[source] needs 'paths'")
+        job_file.fail(f"{name}.options", 'options are passed to a function, kind = "module:function"')
+    if "paths" not in tables[name] and not is_own:
+        job_file.fail(name, f"[{name}] needs 'paths'")
     if not source.paths and not is_own:
-        job_file.fail("source.paths", "paths is empty, expected at least one path")
+        job_file.fail(f"{name}.paths", "paths is empty, expected at least one path")
     return source
+
+
+def _mix(tables: Mapping[str, Any], job_file: JobFile) -> MixSection | None:
+    if "mix" not in tables:
+        return None
+    given = dict(_table(tables, "mix", job_file))
+    entries = _checked(given.get("sources", ()), tuple[dict[str, Any], ...], "mix.sources", job_file)
+    if not entries:
+        job_file.fail("mix", "[mix] has no sources, expected a section [[mix.sources]] for each")
+    sources = tuple(_mix_source(number, entry, job_file) for number, entry in enumerate(entries))
+    names = [source.name for source in sources]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            job_file.fail(
+                f"mix.sources.{number}", f"two sources have the name {name!r}\n  give one another name"
+            )
+    _no_key_of_one_source(tables, job_file)
+    rest = {key: value for key, value in given.items() if key != "sources"} | {"sources": sources}
+    return _section(MixSection, "mix", {"mix": rest}, job_file)
+
+
+def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> MixSource:
+    name = f"mix.sources.{number}"
+    rest = {key: value for key, value in entry.items() if key not in ("name", "weight")}
+    source = _one_source(name, {name: rest}, job_file)
+    if "weight" not in entry:
+        job_file.fail(name, "[[mix.sources]] needs 'weight'")
+    paths = source.paths if isinstance(source.paths, str) else ", ".join(source.paths)
+    own = _checked(entry.get("name", paths or source.kind), str, f"{name}.name", job_file)
+    return MixSource(name=own, weight=_weight(entry["weight"], f"{name}.weight", job_file), source=source)
+
+
+def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
+    if not isinstance(weight, Mapping):
+        number: float = _checked(weight, float, name, job_file)
+        if not 0 < number < math.inf:
+            job_file.fail(name, f"weight is {number}, expected a number above 0")
+        return number
+    _check_known(("points", "linear"), weight, name, job_file, "a weight")
+    points = weight.get("points")
+    if not fits(points, tuple[tuple[float, float], ...]) or not points:
+        job_file.fail(
+            name, f"points is {points!r}, expected pairs of a batch and a weight, [[0, 0.8], [10_000, 0.2]]"
+        )
+    try:
+        return Schedule(dict(points), linear=_checked(weight.get("linear", False), bool, name, job_file))
+    except OpError as error:
+        job_file.fail(name, str(error).partition(": ")[2])
+
+
+def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
+    """JobError for what a mix does not take."""
+    if "totals" in tables:
+        job_file.fail("totals", "totals are those of the steps of one source, and [mix] has several")
+    if "index" in _table(tables, "order", job_file):
+        job_file.fail("order.index", "index has the lengths of one source, and [mix] has several")
+    engine = _section(EngineSettings, "engine", tables, job_file)
+    if engine.has_workers:
+        job_file.fail(
+            "engine",
+            "a mix is made by one process: which source is next depends on all batches before\n"
+            "  leave out workers and kind; threads= of [order] are used",
+        )
 
 
 def _order(tables: Mapping[str, Any], job_file: JobFile) -> OrderSection:
@@ -256,6 +358,36 @@ def _require(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
         job_file.fail("require", str(error))
 
 
+def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
+    spans = _checked(tables.get("skip", []), tuple[tuple[int, ...], ...], "skip", job_file)
+    try:
+        spans_of(spans)
+    except OpError as error:
+        job_file.fail("skip", str(error).partition(": ")[2])
+    return tuple(map(tuple, spans))
+
+
+def _totals(tables: Mapping[str, Any], job_file: JobFile) -> Mapping[str, str] | tuple[str, ...]:
+    texts = _checked(tables.get("totals", []), dict[str, str] | tuple[str, ...], "totals", job_file)
+    found: Mapping[str, str] | tuple[str, ...] = texts
+    try:
+        totals_of(found or None)
+    except (OpError, ExpressionError) as error:
+        job_file.fail("totals", str(error).removeprefix("Loader: "))
+    return found
+
+
+def _steps_of(tables: Mapping[str, Any], job_file: JobFile) -> int | None:
+    steps_of: int | None = _checked(tables.get("steps_of"), int | None, "steps_of", job_file)
+    if steps_of is not None and steps_of < 1:
+        job_file.fail("steps_of", f"steps_of is {steps_of}, expected 1 or more")
+    if steps_of is not None and not tables.get("totals"):
+        job_file.fail("steps_of", "steps_of is given, but no totals, of which it says the steps")
+    if steps_of is not None and "balance" in _table(tables, "batch", job_file):
+        job_file.fail("steps_of", "steps_of is given, and [batch.balance] has its own, expected one of them")
+    return steps_of
+
+
 def _section(
     section: Callable[..., T],
     name: str,
@@ -311,11 +443,12 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
     value, key = _checked(value, hint, name, job_file), name.rpartition(".")[2]
     if value is None:
         return None
-    if name in _PATHS:
+    setting = re.sub(r"\.\d+\.", ".", name)
+    if setting in _PATHS:
         if isinstance(value, tuple):
             return tuple(job_file.locate(name, path) for path in value)
         return job_file.locate(name, str(value))
-    if name in _SIZES:
+    if setting in _SIZES:
         try:
             parse_bytes(value)
         except ValueError as error:
@@ -346,6 +479,7 @@ _WORDS = {**WORDS, bool: "true or false", dict: "a table"}
 """Types in the words of TOML."""
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
+    "mix": _mix,
     "order": _order,
     "prepare": partial(_transform, "prepare"),
     "batch": _batch,
@@ -355,6 +489,9 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "bad_rows": partial(_section, BadRows, "bad_rows"),
     "engine": partial(_section, EngineSettings, "engine"),
     "require": _require,
+    "skip": _skip,
+    "totals": _totals,
+    "steps_of": _steps_of,
     "imports": _imports,
 }
 """The sections and keys of a job, and what reads each."""

@@ -7,7 +7,9 @@ from contextlib import closing
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.loader import Loader, Stats
+from seqflow.job.mixed import mixed_batches
+from seqflow.job.step_totals import empty_batch, with_totals
+from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.parts import make_parts
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.schedule.parts import Parts
@@ -43,7 +45,7 @@ def is_repairable(files: Sequence[OutputFile], record: Mapping[str, Any]) -> boo
 
 
 def repair_output(
-    loader: Loader,
+    loader: Loader | Mix,
     output: OutputWriter,
     bad_rows: BadRowHandler,
     files: Sequence[OutputFile],
@@ -51,7 +53,12 @@ def repair_output(
     plan: Callable[[], Parts],
 ) -> None:
     """Write damaged files of an output again, and damaged pieces of its quarantine file."""
-    spans = {file.batches.start["batch"]: file.batches for file in (*files, *pieces) if file.batches}
+    # parts without batches begin with the same batch as the next one
+    spans = {
+        (file.batches.start["batch"], file.batches.start.get("part", 0)): file.batches
+        for file in (*files, *pieces)
+        if file.batches
+    }
     for _, batches in sorted(spans.items()):
         piece = next((piece for piece in pieces if piece.batches == batches), None)
         records = _batches(loader, batches, bad_rows.again(piece), plan())
@@ -64,19 +71,27 @@ def repair_output(
             bad_rows.file.commit(batches)
 
 
-def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
+def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
     """The batches of a file; an empty one where the job has none."""
     loader.load_state_dict({**loader.state_dict(), **span.start})
     stats = Stats()
     part = span.start.get("part")
-    if part is not None:
+    if isinstance(loader, Mix):
+        with mixed_batches(loader, bad_rows, stats) as mixed:
+            yield from _until(mixed, loader, span.stop)
+    elif part is not None:
         with closing(make_parts(loader, plan, part, bad_rows, stats)) as parts:
-            yield from next(parts)
+            yield from with_totals(next(parts))
     else:  # of an output whose parts were cut by the bytes that came out
         with closing(loader.batches(bad_rows, stats)) as batches:
-            for batch in batches:
-                yield batch
-                if loader.place.batch == span.stop:
-                    return
-    if not stats.batches and (empty := loader.empty_batch()) is not None:
+            yield from _until(with_totals(batches), loader, span.stop)
+    if not stats.batches and (empty := empty_batch(loader)) is not None:
         yield empty
+
+
+def _until(batches: Iterator[Record], loader: Loader | Mix, stop: int | None) -> Iterator[Record]:
+    """The batches up to a place of the loader."""
+    for batch in batches:
+        yield batch
+        if loader.place.batch == stop:
+            return

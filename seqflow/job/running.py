@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
-from seqflow.job.checking import check_tables
+from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
-from seqflow.job.opening import open_job_output, open_loader
+from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader, Stats
+from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 
@@ -86,9 +86,11 @@ def run(
     if accept_changes and not resume:
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
-    loader = open_loader(job)
-    check_targets(job, loader)
-    check_tables(job, loader, infer(loader))
+    loader = open_batches(job)
+    for one in loaders_of(loader).values():
+        check_targets(job, one)
+        check_tables(job, one, infer(one))
+        check_workers(job, one)
     with open_job_output(job) as output:
         found = _write_output(
             job, loader, output, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
@@ -108,7 +110,7 @@ class _Result(NamedTuple):
 
 
 def _write_output(
-    job: Job, loader: Loader, output: OutputWriter, progress: Progress | None, **options: bool
+    job: Job, loader: Loader | Mix, output: OutputWriter, progress: Progress | None, **options: bool
 ) -> _Result:
     """Run the job, resuming an earlier run; does nothing where its output is complete and intact."""
     described = describe(job, loader)
@@ -120,7 +122,7 @@ def _write_output(
             damaged = check_complete(target, record, resume=options["resume"])
             if not damaged:
                 # removes what a killed run has left
-                BadRowHandler(job.bad_rows, loader.source.files).file.leave()
+                BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
                 return _Result(
                     output.found(record),
                     counts_in(record),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from seqflow.loader import BatchPlan, Buckets, Packed, Rows, TokenBudget
+from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,31 @@ class SourceSection:
     """The table of SQLite databases, where they have more than one."""
     batch_bytes: int | str | None = None
     """Bytes that are read, and prepared, together; the default is that of `sf.open`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixSource:
+    """A section `[[mix.sources]]`; its other keys are those of `[source]`."""
+
+    name: str = ""
+    """Its name in errors and traces; the paths where it is not given."""
+    weight: float | Schedule
+    """A number above 0; or `{points = [[0, 0.8], [10_000, 0.2]], linear = true}`, the weight from each of these
+    batches on, in a straight line to the next where `linear` says so."""
+    source: SourceSection
+    """The other keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixSection:
+    """Several sources, each a section `[[mix.sources]]`, in place of `[source]`: the arguments of `Mix`."""
+
+    sources: tuple[MixSource, ...]
+    seed: int = 0
+    stop: Literal["first", "all"] = "first"
+    """Whether the epoch ends with the source that is exhausted first, or with the last; others then begin again."""
+    column: str = "source"
+    """The column with the number of the source that each row comes from; an empty text leaves it out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ _COMMENT_OR_STRING = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
-_HEADER = re.compile(rf"\s*\[\[?\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*\]")
+_HEADER = re.compile(rf"\s*\[(?P<repeated>\[)?\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*\]")
 _ASSIGNMENT = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
 
 
@@ -34,11 +35,14 @@ def line_of(text: str, name: str) -> int | None:
 
 
 def _places(text: str) -> Iterator[tuple[int, str]]:
-    """The line and the dotted name of each table header and each assignment."""
-    table = ""
+    """The line and the dotted name of each table header and each assignment; repeated tables have a number, too."""
+    table, repeated = "", Counter[str]()
     for number, line in enumerate(_blanked(text).split("\n"), 1):
         if header := _HEADER.match(line):
-            table = _dotted(header[1])
+            table = _dotted(header[2])
+            if header["repeated"]:
+                repeated[table] += 1
+                table += f".{repeated[table] - 1}"
             yield number, table
         elif assignment := _ASSIGNMENT.match(line):
             name = _dotted(assignment[1])

@@ -166,9 +166,10 @@ class EpochBatches:
 
         Of a packed batch it is each piece, with the elements that it has. With `row` it is that row of the batch, or
         its pieces, and with `element` besides a single one: the element of the list column that batches are planned
-        on, or of `column`. Rows that `prepare` keeps are known; of those that it makes anew the block is, and
-        `hidden_by` names what made them. In a Mix `source` is the name of the source. What is read is as in
-        `batch_at`. OpError where the epoch has no such batch, OpIndexError for a row or element that is not in it.
+        on, or of `column`. Rows that a net `prepare` keeps, selects, or makes of the lists of a row are known, in the
+        last case with `part`, their number among them; of others the block is, and `hidden_by` names what made them.
+        In a Mix `source` is the name of the source. What is read is as in `batch_at`. OpError where the epoch has no
+        such batch, OpIndexError for a row or element that is not in it.
         """
         _check_counts("trace", number=number, epoch=epoch)
         return self.pipeline.trace(number, epoch, row, element, column)

@@ -53,6 +53,12 @@ class PartBatches:
         return self._parts.stop(self.number) is not None
 
     @property
+    def num_batches(self) -> int:
+        """The batches of the part, those that are skipped with them; known when its batches were handed out."""
+        (stream,) = self._of.run.table.streams
+        return int(stream.planned - stream.start_batch)
+
+    @property
     def last_batches(self) -> int:
         """The batches of its last window."""
         (stream,) = self._of.run.table.streams
@@ -172,7 +178,8 @@ def _run(
     start = Position(part.epoch, 0, None, 1)
     table, layout = Table([stream]), Layout([windows])
     skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
+    steps, totals = loader.pipeline.steps(), loader.pipeline.totals
     plan = EpochPlan(
-        start, table, layout, lambda: table, skips=skips, steps=loader.pipeline.steps(), parts=parts
+        start, table, layout, lambda: table, skips=skips, steps=steps, totals=totals, parts=parts
     )
     return SourceRun(plan, maker, workers, handler, stats)

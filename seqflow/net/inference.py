@@ -170,7 +170,7 @@ class _Inference:
         by_step: list[tuple[Guard | SameLengths, ...]] = []
         dropped: dict[str, TensorSpec] = {}
         for number, step in enumerate(self.net.steps):
-            results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
+            results = step.names_at(number)
             inferred = self.step(step, results)
             self.sizes.update(inferred.sizes)
             for name, held in inferred.rows.items():
@@ -191,7 +191,7 @@ class _Inference:
             name: publish(_resolved(spec, self.equalities), self.terms) for name, spec in self.specs.items()
         }
         bounds = NetBounds(known, dropped, self.equalities)
-        rows = NetRows(self.net, self.terms, self.specs)
+        rows = NetRows(self.net, self.terms, {**self.specs, **dropped})
         return NetInference(self.net, known, guards, tuple(by_step), bounds, rows)
 
     def step(self, step: Step, results: list[str]) -> Inference:

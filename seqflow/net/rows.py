@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,6 +79,31 @@ class NetRows:
                 first = name, rows
             elif rows is not first[1]:
                 return _unrelated(*first, name, rows)
+        return None
+
+    def path(self, name: str, own: Hashable) -> list[tuple[str, str]] | None:
+        """How the rows of a tensor are made of the `own` ones: "described" or "select", and the tensor that does it.
+
+        None where they are made in another way.
+        """
+        rows = self.specs[name].rows
+        return self._path(rows, own, set()) if isinstance(rows, Term) else None
+
+    def _path(self, rows: Term, own: Hashable, seen: set[Term]) -> list[tuple[str, str]] | None:
+        for one in self.terms.members(rows):
+            if one.kind == "rows" and one.data == own:
+                return []
+            if one.kind not in ("described", "select") or one in seen:
+                continue
+            seen.add(one)
+            names = (by.tensor for by in self.terms.members(one.args[-1]))
+            name = next((by for by in names if by is not None and by in self.specs), None)
+            if name is None:
+                continue
+            before = one.args[0] if one.kind == "select" else self.specs[name].rows
+            path = self._path(before, own, seen) if isinstance(before, Term) else None
+            if path is not None:
+                return [*path, (one.kind, name)]
         return None
 
     def explain(self, name: str) -> str:

@@ -49,6 +49,10 @@ class Step:
         contents = [value for value in self.attributes.values() if isinstance(value, Reference)]
         return [one for operand in (*self.inputs.values(), *contents) for one in references(operand)]
 
+    def names_at(self, number: int) -> list[str]:
+        """Names of the results of step `number` of a net, with one for each that is thrown away."""
+        return [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(self.results)]
+
     @property
     def line(self) -> int:
         return self.value.location.line

@@ -362,7 +362,11 @@ class Target:
             "rows": sum(file.num_rows for file in files),
             "columns": content["columns"],
             "files": [file.to_json(self.folder) for file in files],
-            **{key: content[key] for key in ("partitions", "counts", "changes", "job") if key in content},
+            **{
+                key: content[key]
+                for key in ("partitions", "counts", "changes", "job", "made_by")
+                if key in content
+            },
         }
         write_bytes(self.manifest, _as_json(manifest, indent=2))
 

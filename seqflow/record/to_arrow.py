@@ -19,7 +19,7 @@ from seqflow.record.arrays import (
     tensor_array,
     text_array,
 )
-from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
+from seqflow.record.arrow_types import TEXTS, fixed_shape, innermost, is_any, leaf_dtype, tensor_order
 from seqflow.record.buffers import INT32_MAX, leaf_array, unfit_times
 from seqflow.record.lists import take_any
 from seqflow.record.record import Record, Tensor, list_parents
@@ -229,7 +229,11 @@ class _Writer:
         record = self.record
         tensor, parent = record[name], record.parents[name]
         self.check_rows(name)
-        array = tensor_array(name, tensor, self.nulls_by_level(name, tensor, parent))
+        text = self.text_of(name)
+        if text is not None and parent is not None:  # texts under further lengths than in the schema
+            array, name, parent = text, parent, record.parents[parent]
+        else:
+            array = tensor_array(name, tensor, self.nulls_by_level(name, tensor, parent))
         if name in record.dictionaries and _codes_fit(array, record.dictionaries[name]):
             array = pa.DictionaryArray.from_arrays(array, record.dictionaries[name])
         while parent is not None:
@@ -241,6 +245,23 @@ class _Writer:
             kind = pa.large_list(array.type) if wide else pa.list_(array.type)
             array, parent = list_array(kind, lengths, array, nulls), above
         return array
+
+    def text_of(self, name: str) -> pa.Array | None:
+        """The texts whose bytes are this tensor, one for each of the lengths above it; None for anything else."""
+        record, column = self.record, name.removesuffix(".values")
+        parent, field = record.parents[name], self.fields.get(column)
+        if parent is None or parent != f"{column}.lengths" or field is None or not is_any(field.type, TEXTS):
+            return None
+        if record[name].dtype != np.uint8 or record[name].ndim != 1:
+            return None
+        self.check_rows(parent)
+        lengths = record[parent]
+        try:
+            return text_array(
+                field.type, lengths, record[name], self.nulls(column, len(lengths), record.parents[parent])
+            )
+        except MisfitError:  # bytes that are not text any more
+            return None
 
     def check_rows(self, name: str) -> None:
         parent = self.record.parents[name]

@@ -84,6 +84,25 @@ JOBS: dict[str, Tables] = {
         "imports": ["refusing"],
     },
     "an index": {"order": {"index": "lengths.arrow"}, "batch": {"kind": "tokens", "max_tokens": 500}},
+    "skips and totals": {
+        "source": {"columns": ["label"]},
+        "batch": {"n": 30},
+        "skip": [[3, 5], [7, 24], [95, 99]],
+        "totals": {"sum": "label", "mean": "label / 2.0"},
+        "steps_of": 4,
+    },
+    "totals of packed rows": {
+        "batch": {"kind": "packed", "capacity": 64, "rows": 8, "columns": ["tokens"]},
+        "source": {"columns": ["tokens"]},
+        "totals": ["tokens.lengths"],
+        "steps_of": 2,
+    },
+    "skips and a balance": {
+        "source": {"columns": ["tokens", "label"], "where": "label > -1"},
+        "order": {"index": "lengths.arrow"},
+        "batch": {"kind": "tokens", "max_tokens": 500, "balance": {"group": 2, "linear": 1.0}},
+        "totals": {"trained": "tokens.values > 40"},
+    },
     "nothing written": {"batch": {"n": 16}, "output": {"kind": "none"}},
     "no rows": {"source": {"where": "label < 0"}, "batch": {"n": 16}},
 }
@@ -217,7 +236,8 @@ def test_every_engine_writes_the_same_bytes(
 
 @engines
 @pytest.mark.parametrize(
-    "name", ["packed and shuffled", "rows across windows", "sorted", "one file", "an index"]
+    "name",
+    ["packed and shuffled", "rows across windows", "sorted", "one file", "an index", "skips and totals"],
 )
 def test_a_run_goes_on_with_another_engine(
     folder: Path, name: str, engine: str, request: pytest.FixtureRequest

@@ -213,12 +213,14 @@ class Packed(BatchPlan):
         known = rows.source.dictionaries
         dictionaries = {one.name: known[one.tensor] for one in batches.columns if one.tensor in known}
         packed = {name for one in batches.columns for name in (one.tensor, one.lengths)}
+        schema = None
         if len(packed) < len(rows.source.chunks):
             taken = rows.take(pieces.rows, memory, without=packed)
             tensors |= taken.tensors
             parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
             dictionaries |= taken.dictionaries
-        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
+            schema = taken.schema  # says which bytes are text
+        return Record(tensors, parents, len(counts), schema, dictionaries)
 
     def _dense(
         self, batches: WindowBatches, pieces: Pieces, counts: Array, memory: BatchMemory | None

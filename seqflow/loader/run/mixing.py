@@ -29,7 +29,7 @@ from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut
-from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
+from seqflow.loader.run.tracing import Trace, num_rows, trace_turn, with_files
 from seqflow.loader.run.turns import TurnsOfRank, turn_at, turn_by_number
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.identity import FORMAT
@@ -128,9 +128,15 @@ class MixPipeline:
         ]
 
     def iterate(
-        self, start: MixPosition, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
+        self,
+        start: MixPosition,
+        workers: Workers,
+        handlers: Sequence[BadRowHandler],
+        stats: Stats,
+        counts_on: bool = False,
     ) -> Iteration:
-        run = MixRun(self, start, workers, handlers, stats)
+        """The batches from a place on. Where it `counts_on`, all that is counted belongs to those handed out."""
+        run = MixRun(self, start, workers, handlers, stats, counts_on=counts_on)
         if not start.ended:
             run.table.check_end()
         return Iteration(run, workers, stats)
@@ -148,7 +154,9 @@ class MixPipeline:
                 rows = num_rows(part)
                 if row is None or before <= row < before + rows:
                     own = None if row is None else row - before
-                    found = trace_turn(part, self.members[member].prepare_name, own, element, column)
+                    of = self.members[member]
+                    found = trace_turn(part, of.prepare_name, own, element, column)
+                    found = with_files(found, part, of.recipe.source)
                     traces += [replace(one, source=self.names[member]) for one in found]
                 before += rows
         if row is not None and not 0 <= row < before:
@@ -323,9 +331,11 @@ class MixRun:
         stats: Stats,
         *,
         traced: bool = False,
+        counts_on: bool = False,
     ) -> None:
         self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
         self._workers, self._handlers, self._traced, self._stats = workers, handlers, traced, stats
+        self._counts_on = counts_on
         self._of_members = [Stats() for _ in mix.members]
         """For each member the counts of all passes."""
         self.without: Counter[str] = Counter()
@@ -365,6 +375,8 @@ class MixRun:
             self._of_members[member],
             numbering=self.picks.numbering(member, done),
             traced=self._traced,
+            at_once=not self._counts_on,
+            counts_on=self._counts_on,
         )
         self._runs[member, number] = run
         return run.table
@@ -479,6 +491,7 @@ class MixRun:
         found = []
         for member, saved in enumerate(self.start.members):
             passes = self.table.passes_before(member, row)
+            self._count_rest(member, len(passes))
             run = self._runs.get((member, len(passes)))
             windows: Mapping[str, Any] = saved["windows"] if len(passes) == len(saved["passes"]) else {}
             if run is not None:
@@ -487,9 +500,16 @@ class MixRun:
             found.append({"passes": passes, "windows": windows})
         return found
 
+    def _count_rest(self, member: int, number: int) -> None:
+        """Count all windows of the passes of a member before one: they have ended."""
+        for (of, before), run in self._runs.items():
+            if of == member and before < number:
+                run.count_rest(None)
+
     def _release(self, turn: MixTurn) -> None:
         """Let go of the passes before those of a batch that was handed out."""
         for member, number, _ in turn.parts:
+            self._count_rest(member, number)
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
                 del self._runs[key]
 
@@ -522,6 +542,8 @@ class MixRun:
         return batch, None
 
     def end(self, turns: TurnsOfRank) -> None:
+        for member, passes in enumerate(self.table.members):
+            self._count_rest(member, len(passes.counts) + 1)
         self._sum_counts()
         for (member, _), run in self._runs.items():
             if run.table.total == 0:  # a source without batches ends the mix

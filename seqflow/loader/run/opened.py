@@ -48,6 +48,8 @@ class WindowsInUse:
     ) -> None:
         self._reader, self._streams, self._stats = reader, streams, stats
         self._add, self._at_once = add, at_once
+        self.closed_before = 0
+        """Windows before this position of the only stream were counted by the run that this one goes on with."""
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """The first window of a stream that is still needed when one is opened."""
         self._open: dict[WindowAddress, OpenWindow] = {}
@@ -133,7 +135,7 @@ class WindowsInUse:
             move(ledger, stream.dropped_of(address[1]) - ledger.dropped, "rows_left", "dropped")
         if self._at_once:
             self._add(ledger)
-        else:
+        elif address[1] >= self.closed_before:
             self.unclosed[address] = ledger
 
 

@@ -30,7 +30,7 @@ from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply
 from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.tracing import Trace, trace_turn
+from seqflow.loader.run.tracing import Trace, trace_turn, with_files
 from seqflow.loader.run.turns import EpochPlan, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
@@ -156,11 +156,13 @@ class Pipeline:
         numbering: Numbering = OWN_NUMBERS,
         traced: bool = False,
         at_once: bool = True,
+        counts_on: bool = False,
     ) -> SourceRun:
         """One pass over the source from a place on.
 
         `numbering` says which steps the batches belong to, where they are those of a mix. `traced` windows number
         their rows. Windows count `at_once` when they are opened, or with the first batch that is handed out of them.
+        Where the run `counts_on`, those of batches before its place were counted by the run before.
         """
         self.identity.look_at_functions()
         self._check_steps(start)
@@ -170,9 +172,13 @@ class Pipeline:
         self._check_counts(table)
         if parts is not None:
             parts.of(layout)
+        table, closed_before = _resumed(table, layout, start), 0
+        if counts_on and start.batch:
+            stream = table.streams[0]
+            closed_before = stream.next_window(stream.window_of(start.batch - 1))
         epoch = EpochPlan(
             start,
-            _resumed(table, layout, start),
+            table,
             layout,
             lambda: self.table(start.epoch)[1],
             deal,
@@ -180,12 +186,13 @@ class Pipeline:
             self.steps(numbering),
             self.totals,
             parts,
+            closed_before,
         )
         is_measured = self._index is not None and not table.counted and not at_once
         maker = WindowMaker(
             self.recipe,
             self.listing,
-            self._kept if self._keeps_window(layout) else None,
+            self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
             self._index.measured() if is_measured and self._index is not None else None,
             traced,
             None if self._index is None else self._index.lengths,
@@ -245,7 +252,8 @@ class Pipeline:
     ) -> list[Trace]:
         """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
         with self.single("trace", number, epoch, traced=True) as (_, turn):
-            return trace_turn(turn, self.prepare_name, row, element, column)
+            found = trace_turn(turn, self.prepare_name, row, element, column)
+            return with_files(found, turn, self.recipe.source)
 
     def batch_at(self, number: int, epoch: int) -> Record:
         """A batch of an epoch by its number."""

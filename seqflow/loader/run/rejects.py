@@ -130,27 +130,27 @@ class BadRowHandler:
         self.first = ""
         """What is wrong with the first bad row."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
-        self._write = write
+        self.write = write
         """Takes the bad rows: the file, or another that was given; None where they are only counted."""
         if policy.path is not None:
             self.file = file = Quarantine(Path(policy.path).expanduser(), files, pieces)
-            self._write = lambda rejected: file.write(rejected.table())
+            self.write = lambda rejected: file.write(rejected.table())
 
     def again(self, piece: OutputFile | None) -> BadRowHandler:
         """A handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
         if piece is None or isinstance(self.file, NoQuarantine):
             return BadRowHandler()
         self.file.write_again(piece)
-        return BadRowHandler(write=self._write)
+        return BadRowHandler(write=self.write)
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
-        if self._write is not None:
-            self._write(rejected)
+        if self.write is not None:
+            self.write(rejected)
 
     def check(self, stats: Stats) -> None:
         """ProviderError where all rows of a source, two or more, were left out, and only a count would tell."""
-        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self._write):
+        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
                 "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"

@@ -45,12 +45,14 @@ class SourceRun:
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Where batches are counted while they are read, the window of the last batch handed out."""
         first = epoch.deal.first(epoch.first_index)
-        reach = None if epoch.steps is None else self._reach
+        # parts cut pools: those of a later part are not known yet
+        reach = None if epoch.steps is None or epoch.parts is not None else self._reach
         ahead = upcoming(epoch.table, first, epoch.deal, epoch.skips, reach)
         self.reader = WindowReader(maker, epoch.start.epoch, workers, epoch.layout, ahead)
         self._windows = WindowsInUse(self.reader, epoch.table.streams, stats, self._add, at_once=at_once)
         self.turns = RowTurns(epoch, maker, self._windows, epoch.table, stats)
         self._windows.first_needed = self.turns.first_needed
+        self._windows.closed_before = epoch.closed_before
         self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
         self.progress, self._part = Progress(epoch.start), 0
         self._refused: dict[int, Ledger] = {}
@@ -106,7 +108,8 @@ class SourceRun:
     def end(self, turns: TurnsOfRank) -> None:
         self.count_rest(turns)
         if self._note_end_of_part():
-            self._note_place(turns.next_row, at_window_end=True)
+            # not the row after the last that is kept: those that are skipped before the end are counted
+            self._note_place(self.table.streams[0].planned, at_window_end=True)
 
     def _note_place(self, following: int, *, at_window_end: bool) -> None:
         """Note the place after a batch: a run goes on at row `following`."""
@@ -192,6 +195,7 @@ class SourceRun:
         if of_rank is not None:
             dropped = of_rank.dropped()
             move(self._stats, of_rank.rows_passed, "rows_left", "skipped")
+            of_rank.rows_passed = 0
             if dropped is not None:
                 move(self._stats, dropped.size.begun, "rows_left", "dropped")
                 row = dropped.row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from seqflow.errors import OpError, OpIndexError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.run.making import Turn
+from seqflow.providers import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,14 @@ class Trace:
     """What made new rows, so that their numbers are not known."""
     source: str | None = None
     """The name of the source, in a Mix."""
+    part: int | None = None
+    """Which of the rows that `prepare` made of this row, from 0; None where it made one."""
 
     def __str__(self) -> str:
         of_row = f"row {self.row}" if self.hidden_by is None else f"a row that {self.hidden_by} made"
         parts = [self.file, f"block {self.block}", of_row]
+        if self.part is not None:
+            parts.append(f"part {self.part}")
         if self.column is not None:
             parts.append(f"column {self.column}")
         if self.elements is not None and self.element is not None:
@@ -74,6 +80,18 @@ def trace_turn(
     return [replace(one, column=planned, element=start, elements=size) for one, start, size in parts]
 
 
+def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
+    """The traces, with the file of each row where the rows of a block are of several files."""
+    paths_of = getattr(provider.source, "paths_of", None)
+    if paths_of is None:
+        return list(traces)
+    ranges = [one for of in turn.windows for one in of.ledger.ranges]
+    blocks = {one.block.index: provider.unfiltered(one.block)[1] for one in ranges}
+    return [
+        one if one.row is None else replace(one, file=paths_of(blocks[one.block])[one.row]) for one in traces
+    ]
+
+
 def num_rows(turn: Turn) -> int:
     """The rows of a batch."""
     return turn.batches.size(turn.number).rows
@@ -83,10 +101,12 @@ def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
     for window in turn.windows:
         for one in window.ledger.ranges:
             if number < one.rows:
-                row = None if one.numbers is None else int(one.numbers[number])
-                return Trace(
-                    one.block.origin, one.block.index, row, hidden_by=prepare if row is None else None
-                )
+                if one.numbers is None:
+                    return Trace(one.block.origin, one.block.index, None, hidden_by=prepare)
+                row = int(one.numbers[number])
+                alike = np.flatnonzero(np.asarray(one.numbers) == row)
+                part = None if len(alike) == 1 else int(np.searchsorted(alike, number))
+                return Trace(one.block.origin, one.block.index, row, part=part)
             number -= one.rows
     raise AssertionError("a batch has rows of its windows alone")
 

@@ -39,6 +39,8 @@ class EpochPlan:
     steps: Steps | None = None
     totals: Totals | None = None
     parts: Parts | None = None
+    closed_before: int = 0
+    """Windows before this position of the only stream were counted by the run that this one goes on with."""
 
     @property
     def first_index(self) -> int:

@@ -187,7 +187,13 @@ class WindowMaker:
                 else:
                     ledger.rows_left += result.num_rows - (rows.stop - rows.start)
                     keeps = isinstance(prepare, Net) and executor.keeps_rows(prepare, record)
-                    yield result, numbers[rows] if keeps else None
+                    of_rows: RowNumbers | None = numbers[rows] if keeps else None
+                    if self.numbered and isinstance(prepare, Net) and not keeps:
+                        made_of = executor.row_numbers(
+                            prepare, slice_rows(record, rows.start, rows.stop), reseed
+                        )
+                        of_rows = None if made_of is None else np.asarray(numbers[rows])[made_of]
+                    yield result, of_rows
         except ROW_ERRORS as error:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(run, record.num_rows, error) if is_net else None

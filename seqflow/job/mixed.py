@@ -1,0 +1,60 @@
+"""The batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from seqflow.loader import Mix, Stats
+from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.output import Sizes
+from seqflow.record import Record
+
+
+@contextmanager
+def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[Iterator[Record]]:
+    """Iterate over the batches of a mix from its place on.
+
+    After each batch `handler` and `stats` hold what belongs to the batches handed out, and nothing else: the windows
+    of the sources in which these batches begin.
+    """
+    handlers = [BadRowHandler(write=handler.write) for _ in mix.loaders]
+    with mix.iteration(handlers, stats, counts_on=True) as iteration:
+        yield iter(iteration)
+
+
+class PartSize:
+    """The size of the part that is being written; it is full with the batch with which it reaches `part_bytes`.
+
+    Bytes are those of the tensors of its batches, so that the batches alone cut parts.
+    """
+
+    def __init__(self, sizes: Sizes, threads: int) -> None:
+        self._most_bytes = sizes.part_bytes * threads
+        self._most_rows = None if sizes.rows_per_file is None else sizes.rows_per_file * threads
+        self._bytes = self._rows = 0
+
+    def add(self, batch: Record) -> None:
+        self._bytes += sum(tensor.nbytes for tensor in batch.tensors.values())
+        self._rows += batch.num_rows
+
+    def is_full(self) -> bool:
+        """Return whether the part ends here; the next one begins then."""
+        full = self._bytes >= self._most_bytes or (
+            self._most_rows is not None and self._rows >= self._most_rows
+        )
+        if full:
+            self._bytes = self._rows = 0
+        return full
+
+
+def identity_of_mix(mix: Mix) -> dict[str, Any]:
+    """Return what decides the batches of a mix: the settings of all sources, and those in which one differs."""
+    found: dict[str, Any] = {}
+    for name, loader in zip(mix.names, mix.loaders, strict=True):
+        for key, value in loader.settings().items():
+            if found.setdefault(key, value) != value:
+                found[f"{key} of {name}"] = value
+        found[f"data of {name}"] = loader.data_fingerprint()
+    return {**found, "mix": mix.pipeline.fingerprint()["settings"]}

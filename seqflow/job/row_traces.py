@@ -1,0 +1,144 @@
+"""Traces of rows of an output: the job of its manifest is opened again, and its batches are counted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from seqflow import executor
+from seqflow.errors import JobError
+from seqflow.identity.differences import differences, listed
+from seqflow.job.earlier_run import describe
+from seqflow.job.job import Job
+from seqflow.job.opening import open_batches
+from seqflow.job.sections import NetSection
+from seqflow.json_form import has_form, is_count
+from seqflow.loader import Loader, Mix
+from seqflow.loader.run.tracing import Trace
+from seqflow.net import Net
+from seqflow.output.output_file import OutputFile
+from seqflow.output.target import MANIFEST
+
+_FILES = {
+    "files": [{"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}],
+    "job": Mapping,
+}
+_MADE_BY = {"file": str, "set": Mapping}
+
+
+def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
+    """Return the job file, relative to the folder of the output, and the settings that replaced some of it."""
+    if job.file is None:
+        return None
+    kept = {
+        name: value
+        for name, value in job.overrides.items()
+        if name != "output.path" and not name.startswith("engine.")
+    }
+    found: dict[str, Any] = {"file": os.path.relpath(job.file, folder), "set": kept}
+    return dict(json.loads(json.dumps(found, default=str)))
+
+
+def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
+    """Return where a row of an output file comes from: file, block and row, or those of the pieces of a packed row.
+
+    The job is that of the manifest next to the file, or the one that is given. JobError for a file that no manifest
+    names, a row that it has not, an output whose rows do not follow each other as the batches do, and where the job
+    or its data have changed.
+    """
+    target, manifest, file = _entry_of(path)
+    if not 0 <= row < file.num_rows:
+        raise JobError(f"trace: row is {row}, expected 0 to {file.num_rows - 1}, the rows of {str(path)!r}")
+    job = job or _job_of(target, manifest)
+    job = replace(job, output=replace(job.output, path=str(target)))
+    is_one_file = target == path  # made of all batches
+    if (
+        (file.batches is None and not is_one_file)
+        or job.output.threads > 1
+        or job.output.sort_by
+        or job.output.partition_by
+    ):
+        raise JobError(
+            f"trace: the rows of {str(path)!r} do not follow each other as the batches do: its job sorts, "
+            "partitions, or writes with several threads\n  trace a batch of the job: seqflow trace JOB --batch N"
+        )
+    if job.batch.balance is not None:
+        raise JobError(
+            "trace: the job has a balance, which deals rows anew in each part, expected one without"
+        )
+    loader = open_batches(job)
+    found = [one.text for one in differences(manifest["job"], describe(job, loader))]
+    if found or manifest.get("changes"):
+        text = listed(found) if found else "its nets, in the middle of the run"
+        raise JobError(f"trace: {str(path)!r} was made of another job or of other data: {text}")
+    number, inside = _batch_of(loader, file, row)
+    return _traces(job, loader, number, inside)
+
+
+def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
+    """The output that a file is of, its manifest, and what that says of the file."""
+    own = path.with_name(f".{path.name}.manifest.json")
+    for manifest in (own, *(folder / MANIFEST for folder in path.parents)):
+        if not manifest.is_file():
+            continue
+        try:
+            content = json.loads(manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue
+        if not has_form(content, _FILES):
+            continue
+        for entry in content["files"]:
+            if (manifest.parent / entry["name"]).absolute() == path.absolute():
+                file = OutputFile.from_json(manifest.parent, entry)
+                if not file.is_at(path, whole=False):
+                    raise JobError(
+                        f"trace: {str(path)!r} is not as its job has written it: it was changed, or is gone"
+                    )
+                return path if manifest == own else manifest.parent, content, file
+    raise JobError(f"trace: {str(path)!r} is no file of an output: no manifest next to it names it")
+
+
+def _job_of(target: Path, manifest: Mapping[str, Any]) -> Job:
+    """The job that the manifest of an output names."""
+    made_by: Any = manifest.get("made_by")
+    if not has_form(made_by, _MADE_BY):
+        raise JobError(f"trace: the manifest of {str(target)!r} names no job file\n  give it with --job")
+    folder = target if target.is_dir() else target.parent
+    job_file = Path(os.path.normpath(folder.absolute() / made_by["file"]))
+    if not job_file.is_file():
+        raise JobError(f"trace: the job file {str(job_file)!r} is not there any more\n  give it with --job")
+    return Job.read(job_file, made_by["set"])
+
+
+def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, int]:
+    """The number of the batch that a row of a file is of, and its row in the batch."""
+    if file.batches is not None:
+        loader.load_state_dict({**loader.state_dict(), **file.batches.start})
+    with closing(iter(loader)) as batches:
+        for batch in batches:
+            if row < batch.num_rows and batch.number is not None:
+                return batch.number, row
+            row -= batch.num_rows
+    raise JobError(
+        f"trace: the batches of {str(file.path)!r} have fewer rows now\n  the job or its data have changed"
+    )
+
+
+def _traces(job: Job, loader: Loader | Mix, number: int, row: int) -> list[Trace]:
+    """Where a row of a batch that was written comes from."""
+    if job.net.net is not None or job.net.file is not None:
+        net = loader.net if isinstance(loader, Loader) else loader.loaders[0].net
+        before = open_batches(replace(job, net=NetSection())).batch_at(number)
+        numbers = executor.row_numbers(net, before) if isinstance(net, Net) else None
+        if numbers is None or row >= len(numbers):
+            raise JobError(
+                f"trace: [net] makes rows of batch {number} of which it is not known where they come from\n"
+                f"  seqflow trace JOB --batch {number} has all rows of the batch"
+            )
+        row = int(numbers[row])
+    return loader.trace(number, row=row)

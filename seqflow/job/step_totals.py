@@ -1,0 +1,70 @@
+"""Totals of steps as columns of the output: each row has those of the step that its batch belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import JobError
+from seqflow.expression import Expression
+from seqflow.loader import Loader, Mix
+from seqflow.loader.run.loaded_batch import PREFIX, LoadedBatch
+from seqflow.loader.run.pipeline import empty_rows
+from seqflow.record import Record
+
+_MOST = np.iinfo(np.int64).max
+
+
+def total_columns(loader: Loader) -> dict[str, np.dtype[Any]]:
+    """Return name and dtype of the column of each total: int64, or float64 where its expression is a float.
+
+    The errors are those of `Loader` for expressions that the prepared rows do not fit.
+    """
+    totals = loader.pipeline.totals
+    if totals is None:
+        return {}
+    rows = empty_rows(loader.recipe)
+    totals.check(rows)
+    found = {}
+    for name, text in totals.texts.items():
+        expression = Expression(text)
+        made = np.asarray(expression(**{one: rows[one] for one in expression.inputs}))
+        found[PREFIX + name] = np.dtype(np.float64 if made.dtype.kind == "f" else np.int64)
+    return found
+
+
+def empty_batch(loader: Loader | Mix) -> Record | None:
+    """Return a batch without rows, with the columns that are written; None where a net needs rows."""
+    batch = loader.pipeline.empty_batch()
+    if batch is None or isinstance(loader, Mix):
+        return batch
+    return _with_columns(batch, {name: np.empty(0, dtype) for name, dtype in total_columns(loader).items()})
+
+
+def with_totals(batches: Iterable[Record]) -> Iterator[Record]:
+    """Yield the batches, those of a step with a column for each of its totals, the same for all rows.
+
+    JobError for a total beyond int64, and where the batch has a column of that name.
+    """
+    for batch in batches:
+        yield batch if not isinstance(batch, LoadedBatch) else _with_columns(batch, _columns(batch))
+        del batch  # its memory is the output's now
+
+
+def _columns(batch: LoadedBatch) -> dict[str, np.ndarray[Any, Any]]:
+    for name, total in batch.totals.items():
+        if isinstance(total, int) and total > _MOST:
+            raise JobError(
+                f"totals: {name} of step {batch.step} is {total}, expected at most {_MOST}, an int64\n"
+                "  multiply by 1.0 to write float64"
+            )
+    return {PREFIX + name: np.full(batch.num_rows, total) for name, total in batch.totals.items()}
+
+
+def _with_columns(batch: Record, columns: Mapping[str, np.ndarray[Any, Any]]) -> Record:
+    if taken := next((name for name in columns if name in batch.tensors), None):
+        raise JobError(f"totals: the batches have a column {taken!r} already\n  give the total another name")
+    tensors, parents = {**batch.tensors, **columns}, {**batch.parents, **dict.fromkeys(columns)}
+    return Record(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, batch.number)
