@@ -83,11 +83,7 @@ def _apart(kind: str) -> Adapter:
         return out.reshape(len(lengths), *data.shape[1:])
 
     if kind.startswith("weighted"):
-        return Adapter(
-            lambda data, weights, indices, lengths, scale_bias: call(
-                data, weights, indices, lengths, scale_bias
-            )
-        )
+        return Adapter(call)
     return Adapter(lambda data, indices, lengths, scale_bias: call(data, None, indices, lengths, scale_bias))
 
 
