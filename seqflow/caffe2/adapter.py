@@ -51,6 +51,8 @@ class Adapter(NamedTuple):
         return _renaming(op, self)
 
 
+ADAPTERS: dict[str, Adapter] = {}
+"""Of each operator that differs from its op, by Caffe2's name; every family adds its own."""
 GRADIENT_ONLY = Argument(None, bool, False)
 """An argument that speaks of the gradient only: it is taken, and changes nothing."""
 
