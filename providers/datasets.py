@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.providers.foreign import foreign_errors
-from seqflow.providers.fragment_ranges import fragment_ranges
 from seqflow.providers.memory import BLOCK_BYTES, open_table
+from seqflow.providers.parquet_ranges import fragment_ranges
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import Scans, open_replayed, with_columns
 from seqflow.providers.slices import SliceReaders

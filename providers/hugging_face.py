@@ -1,14 +1,16 @@
-"""Datasets of Hugging Face: in memory or mapped, with the order and choice of rows that they have; and streams."""
+"""Datasets of Hugging Face: in memory or mapped, in the order and choice of rows they have; streams; saved folders."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
 from seqflow.providers.memory import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import open_replayed
@@ -137,3 +139,40 @@ def refuse_splits(splits: Any, **options: Any) -> NoReturn:
         f"a {type(splits).__name__} has a dataset for each of its splits, {names}\n"
         f"open one of them, source[{next(iter(splits), 'train')!r}], or mix them: sf.Mix"
     )
+
+
+_STATE = "state.json"
+
+
+def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
+    """The files, those of a saved dataset in its order, without caches beside them; files that were `named` stay."""
+    listed = {folder: _listed(folder) for folder in {os.path.dirname(path) for path in paths}}
+    own = set(named)
+    found: dict[str, None] = {}
+    for path in paths:
+        names = listed[os.path.dirname(path)]
+        if names is None or path in own:
+            found[path] = None
+        elif os.path.basename(path) in names:
+            beside = [os.path.join(os.path.dirname(path), name) for name in names]
+            found |= dict.fromkeys(one for one in beside if one in paths)
+    return list(found)
+
+
+def _listed(folder: str) -> list[str] | None:
+    """The names of the files of a saved dataset; None where the folder has none."""
+    try:
+        with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
+            state = json.load(file)
+            names = [str(one["filename"]) for one in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if state.get("_indices_data_files"):
+        raise ProviderError(
+            f"{folder} is a saved dataset with an indices mapping, which chooses its rows, expected none\n"
+            "save it once more with a newer version of datasets"
+        )
+    for name in names:
+        if not os.path.exists(os.path.join(folder, name)):
+            raise MissingSourceError(f"{folder} is a saved dataset without its file {name}")
+    return names

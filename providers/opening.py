@@ -13,6 +13,7 @@ from seqflow.printable import printable, printable_line
 from seqflow.providers.avro import open_avro
 from seqflow.providers.criteo import open_criteo
 from seqflow.providers.csv_lines import open_csv
+from seqflow.providers.hugging_face import in_saved_order
 from seqflow.providers.ipc import open_arrow
 from seqflow.providers.json_lines import open_json_lines
 from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
@@ -36,7 +37,6 @@ from seqflow.providers.row_filter import (
     columns_to_open,
     condition_of,
 )
-from seqflow.providers.saved_datasets import in_saved_order
 from seqflow.providers.sqlite import open_sqlite
 from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats

@@ -171,7 +171,7 @@ class RowSpaces:
                     raise plain_meets(
                         InputAxis(label, axis, tensors[label]),
                         spec.shape.dimensions[axis],
-                        InputAxis(other, int(its_axis[:-1] or 0), tensors[other]),
+                        InputAxis(other, int(its_axis[:-1] or 0), tensors.get(other)),
                         held[0],
                         is_described=axis == 0 and isinstance(argument.dims[0], Sum),
                     )

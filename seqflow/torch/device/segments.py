@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
-from seqflow.torch.device.ordering import argsort_rows
 from seqflow.torch.device.reductions import (
     extreme_by,
     filled,
@@ -21,6 +20,7 @@ from seqflow.torch.device.reductions import (
 )
 from seqflow.torch.device.registration import implements
 from seqflow.torch.device.structure import arange, column, fill_like, positions, segment_ids, starts_of, take
+from seqflow.torch.device.within import argsort_rows
 
 
 @implements("lengths_sum")
