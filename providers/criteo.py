@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
-from seqflow.errors import ProviderOptionError
 from seqflow.providers.line_faults import Malformed, excerpt
 from seqflow.providers.lines import first_sample, open_lines
 from seqflow.providers.provider import Provider
@@ -36,8 +35,6 @@ def open_criteo(
     Categories are hexadecimal numbers, read as such, or, with `categories="texts"`, as the texts they are. There
     is no column `label` where the first line has 39 fields, as those of a test set have.
     """
-    if categories not in ("ids", "texts"):
-        raise ProviderOptionError(f"categories is {categories!r}, but must be 'ids' or 'texts'")
     without = NUM_INTEGERS + NUM_CATEGORIES
     _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
     counts = (line.count(b"\t") + 1 for line in lines)

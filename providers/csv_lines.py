@@ -65,8 +65,6 @@ def open_csv(
     for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
         if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
             raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
-    if extra_fields not in ("error", "ignore"):
-        raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
     if not header and schema is None:
         raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
     path, names = _common_header(paths, delimiter) if header else (paths[0], ())

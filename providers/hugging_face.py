@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face: in memory or mapped, in the order and choice of rows they have; streams; saved folders."""
+"""Datasets of Hugging Face: in memory or mapped, in the order and choice of rows they have; streams; saved ones."""
 
 from __future__ import annotations
 

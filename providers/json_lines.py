@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.errors import ProviderOptionError
 from seqflow.providers.json_schemas import infer_schema
 from seqflow.providers.line_faults import Malformed
 from seqflow.providers.lines import open_lines
@@ -45,8 +44,6 @@ def open_json_lines(
     Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
     is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
     """
-    if extra_fields not in ("error", "ignore"):
-        raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
     inferred = ""
     if schema is None:
         found, inferred = infer_schema(paths)

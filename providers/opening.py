@@ -5,13 +5,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.avro import open_avro
-from seqflow.providers.criteo import open_criteo
+from seqflow.providers.criteo import Categories, open_criteo
 from seqflow.providers.csv_lines import open_csv
 from seqflow.providers.hugging_face import in_saved_order
 from seqflow.providers.ipc import open_arrow
@@ -62,7 +62,6 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "sqlite": (open_sqlite, ("table", "schema", "batch_bytes")),
 }
 _log = logging.getLogger("seqflow")
-_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header", "documents")
 
 
 class OpenOptions(TypedDict, total=False):
@@ -81,11 +80,11 @@ class OpenOptions(TypedDict, total=False):
     use_threads: bool | None
     untrusted: bool | None
     encoding: str | None
-    errors: str | None
+    errors: Literal["strict", "replace", "ignore"] | None
     one_based: bool | None
-    categories: str | None
+    categories: Categories | None
     schema: SchemaLike | None
-    extra_fields: str | None
+    extra_fields: Literal["error", "ignore"] | None
     delimiter: str | None
     list_delimiter: str | None
     header: bool | None
@@ -322,6 +321,4 @@ def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dic
             )
         if name == "batch_bytes" and value is not None and not 0 < value < 2**63:
             raise ProviderOptionError(f"batch_bytes is {value}, expected at least 1")
-        if name in _SWITCHES and not isinstance(value, bool | None):
-            raise ProviderOptionError(f"{name} is {value!r}, expected True or False")
     return {name: value for name, value in options.items() if value is not None}

@@ -81,7 +81,8 @@ def open_text(
     Text is decoded with `errors` "strict" (a file that is not text is an error, or a bad row), "replace" or
     "ignore". A block holds files of about `batch_bytes` (2 MiB) together.
     """
-    _check_decoding(encoding, errors)
+    if encoding is not None:
+        _check_encoding(encoding)
     sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
     limits = _limits(sizes, batch_bytes or BLOCK_BYTES)
     largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
@@ -208,13 +209,10 @@ def _size(path: str, row: int, reasons: dict[int, str]) -> int:
         return 0
 
 
-def _check_decoding(encoding: str | None, errors: str) -> None:
-    if encoding is not None:
-        try:
-            b"a".decode(encoding, "ignore")
-        except UnicodeError:
-            pass  # it is an encoding, though not of this byte
-        except (LookupError, ValueError) as error:
-            raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None
-    if errors not in ("strict", "replace", "ignore"):
-        raise ProviderOptionError(f"errors is {errors!r}, but must be 'strict', 'replace' or 'ignore'")
+def _check_encoding(encoding: str) -> None:
+    try:
+        b"a".decode(encoding, "ignore")
+    except UnicodeError:
+        pass  # it is an encoding, though not of this byte
+    except (LookupError, ValueError) as error:
+        raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None

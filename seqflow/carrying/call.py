@@ -30,7 +30,6 @@ from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
-from seqflow.signature import Repeated
 
 _MOST_PLANS = 512
 _LONGEST_VALUE = 64
@@ -54,7 +53,7 @@ class Lifted:
         self.lists = op.signature.listed
         self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
         self.detailed = op.shape is not None
-        self.many_outputs = any(isinstance(item, Repeated) for item in op.signature.outputs)
+        self.many_outputs = op.signature.gives_lists
         self.plans: dict[Any, CallPlan] = {}
         self.__name__ = self.__qualname__ = op.name
         self.__doc__ = op.doc

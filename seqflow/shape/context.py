@@ -1,6 +1,7 @@
 """InferenceContext: the inputs of an op for its shape function, which sets the outputs there."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from typing import Any, Literal, overload
 
@@ -419,8 +420,16 @@ class InferenceContext:
         """The inputs, and what is known of their values, in one line."""
         return self._inputs.described(self._values)
 
-    def _unchanged_on_error(self) -> "_Unchanged":
-        return _Unchanged(self)
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Restore the context after an error."""
+        before = list(self._inputs.shapes), list(self.guards), list(self._outputs)
+        try:
+            with self.equalities.staged():
+                yield
+        except BaseException:
+            self._inputs.shapes, self.guards, self._outputs = before
+            raise
 
     # Values
 
@@ -835,21 +844,3 @@ class InferenceContext:
 def _along(parts: Mapping[Key, PartialShape], axis: int) -> list[Dimension]:
     """The sizes of an axis, counted from the end, in the shapes that have it."""
     return [shape[axis] for shape in parts.values() if len(shape) >= -axis]
-
-
-class _Unchanged:
-    """Restores a context after an error."""
-
-    __slots__ = ("before", "context", "staged")
-
-    def __init__(self, context: InferenceContext) -> None:
-        self.context = context
-        self.before = list(context._inputs.shapes), list(context.guards), list(context._outputs)
-        self.staged = context.equalities.staged()
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self.staged.__exit__(kind)
-        if kind is not None:
-            self.context._inputs.shapes, self.context.guards, self.context._outputs = self.before

@@ -12,7 +12,7 @@ from seqflow.net.net import Net
 from seqflow.net.step import compute
 from seqflow.registry import NoDerivative, OpDef
 from seqflow.shape import Dimension, Guard
-from seqflow.signature import Argument, Attribute, Described, Repeated
+from seqflow.signature import Argument, Attribute, Described
 from seqflow.signature.language import (
     CONCRETE_DTYPES,
     LIKE,
@@ -232,8 +232,8 @@ def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
         elif array.dtype.kind == "f":
             array += np.arange(1, array.size + 1).reshape(shape)
         found[argument.name] = array
-    lists = {a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments}
-    return {one.name: [found[one.name]] * 2 if one.name in lists else found[one.name] for one in arguments}
+    listed = op.signature.listed
+    return {one.name: [found[one.name]] * 2 if one.name in listed else found[one.name] for one in arguments}
 
 
 def _dtype(argument: Argument) -> str:
