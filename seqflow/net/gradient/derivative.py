@@ -18,18 +18,8 @@ Given = Mapping[str, int | None]
 """The inputs that a call is given, with the number of tensors of a list; None for one tensor."""
 
 _FLOATS = (
-    "any",
-    "number",
-    "ordered",
-    "float",
-    "like",
-    "sum_of",
-    "mean_of",
-    "dtype",
-    "float16",
-    "float32",
-    "float64",
-)
+    "any", "number", "ordered", "float", "like", "sum_of", "mean_of", "dtype", "float16", "float32", "float64",
+)  # fmt: skip
 
 
 def has_floats(argument: Argument) -> bool:

@@ -154,15 +154,8 @@ def check_declared(op: OpDef) -> None:
 _CLOSED = (Literal, Name, AtLeast, Sum, Rest)
 """Sizes that inference has a symbol for."""
 _VALUES = {
-    "ints": (0,),
-    "parts": 2,
-    "float": 0.5,
-    "bool": True,
-    "str": "a",
-    "texts": ("a",),
-    "scalar": 1,
-    "fill": 0,
-}
+    "ints": (0,), "parts": 2, "float": 0.5, "bool": True, "str": "a", "texts": ("a",), "scalar": 1, "fill": 0,
+}  # fmt: skip
 """Values of attributes that have to be given."""
 
 
