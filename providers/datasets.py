@@ -18,7 +18,7 @@ from seqflow.providers.replayed import Scans, open_replayed, with_columns
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.value_ranges import Path, ValueRange
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection
+from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection, value_bytes_of
 from seqflow.record.validation import reading
 
 _COUNTED = ("ipc", "feather", "arrow", "orc")
@@ -106,13 +106,11 @@ class DatasetSource:
     def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
         """The chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        expected = pa.schema([chosen.source.field(position) for position in positions])
-        return chosen.apply(with_columns(table, expected, f"{block.origin}, block {block.index}"), positions)
+        found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")
+        return chosen.apply(found, chosen.present)
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        chosen = self.selection.to(schema)
-        return [chosen.source.names[position] for position in sorted(set(chosen.positions))]
+        return list(self.selection.to(schema).of_source.names)
 
 
 def open_dataset(
@@ -218,19 +216,11 @@ def _num_bytes(piece: Piece, names: Sequence[str]) -> int | None:
     for leaf, (path, kind) in enumerate(leaf_types(fragment.physical_schema)):
         if path[0] in names:
             chunk = found.column(leaf)
-            width = _width(kind)
+            width = value_bytes_of(kind)
             size += (
                 chunk.num_values * width if width else chunk.total_uncompressed_size + 4 * chunk.num_values
             )
     return size
-
-
-def _width(kind: pa.DataType) -> int:
-    """Bytes of a value in memory; 0 where values differ in size."""
-    try:
-        return max(1, int(kind.bit_width) // 8)
-    except ValueError:
-        return 0
 
 
 def _file_bytes(fragment: Any) -> int | None:

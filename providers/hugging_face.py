@@ -50,12 +50,10 @@ class HuggingFaceSource:
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        names = [chosen.source.names[position] for position in positions]
         start = block.index * self.block_rows + rows.start
         with reading(f"a Dataset, rows from {start} can't be read"):
-            table = self.dataset.select_columns(names)[start : start + len(rows)]
-        return chosen.apply(table, positions)
+            table = self.dataset.select_columns(chosen.of_source.names)[start : start + len(rows)]
+        return chosen.apply(table, chosen.present)
 
 
 def open_hugging_face(

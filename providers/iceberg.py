@@ -43,7 +43,7 @@ class IcebergSource:
         Where the name of a column belonged to another one before, its id is compared, too.
         """
         files = [[task.file.file_path, *_deletes(task)] for task in self.tasks]
-        chosen = self._chosen(sorted(set(self.selection.to(schema).positions)))
+        chosen = self._chosen(self.selection.to(schema).present)
         return [str(self.scan.row_filter), *files, *_reused_names(self.scan.table_metadata, chosen)]
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
@@ -61,13 +61,12 @@ class IcebergSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        source = pa.schema([chosen.source.field(position) for position in positions])
         with foreign_errors(f"{block.origin} can't be read"):
-            table = _read(self.scan, self._chosen(positions), self.tasks[block.index]).cast(source)
+            table = _read(self.scan, self._chosen(chosen.present), self.tasks[block.index])
+            table = table.cast(chosen.of_source)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{block.origin} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, positions)
+        return chosen.apply(table, chosen.present)
 
     def _chosen(self, positions: Sequence[int]) -> Any:
         """The columns at some positions, as a schema of pyiceberg."""

@@ -88,7 +88,7 @@ class ArrowSource:
 
     def _present(self, path: str, schema: pa.Schema) -> list[int]:
         """The positions of the columns that are read, in order."""
-        return sorted(set(self.files[path].selection.to(schema).positions))
+        return self.files[path].selection.to(schema).present
 
 
 def _place(path: str, index: int) -> str:

@@ -65,15 +65,14 @@ class CheckedSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        expected = pa.schema([self.selection.source.field(position) for position in positions])
+        expected = chosen.of_source
         place = f"{self.origin}, block {block.index} of {block.origin}"
         with foreign_errors(f"{place} can't be read"):
             rows = self.own.read(block, expected.names)
         table = with_columns(validated(_table_of(rows, place), place), expected, place)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, positions)
+        return chosen.apply(table, chosen.present)
 
 
 class VersionedCheckedSource(CheckedSource):

@@ -126,13 +126,11 @@ class ReplayedSource:
     def _tables(self, schema: pa.Schema) -> Any:
         """The rows of a new stream in tables of about `batch_bytes`; a generator, which closes the stream."""
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        source = pa.schema([self.selection.source.field(position) for position in positions])
-        reader = self._open(source.names)
+        reader = self._open(chosen.of_source.names)
         dictionaries = SharedDictionaries()
         coded = any(has_dictionaries(field.type) for field in schema)
         try:
-            batches = (chosen.apply(one, positions) for one in self._batches(reader, source, positions))
+            batches = (chosen.apply(one, chosen.present) for one in self._batches(reader, chosen))
             for table in cut(batches, self.batch_bytes):
                 if (
                     coded
@@ -148,7 +146,7 @@ class ReplayedSource:
         with foreign_errors(f"{self.origin} gives no stream"):
             return self.streams.stream(names)
 
-    def _batches(self, reader: Any, source: pa.Schema, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: Any, chosen: Selection) -> Iterator[pa.RecordBatch]:
         index = 0
         while True:
             place = f"{self.origin}, batch {index}"
@@ -159,7 +157,7 @@ class ReplayedSource:
                 return
             # where all columns are there they are found by their places, since two that are renamed may share a name
             is_whole = validated(batch, place).schema.equals(self.selection.source)
-            yield batch.select(positions) if is_whole else with_columns(batch, source, place)
+            yield batch.select(chosen.present) if is_whole else with_columns(batch, chosen.of_source, place)
             index += 1
 
 

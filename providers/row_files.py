@@ -60,15 +60,14 @@ class RowFileSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selections[block.origin].to(schema)
-        positions = sorted(set(chosen.positions))
-        expected = pa.schema([chosen.source.field(position) for position in positions])
+        expected = chosen.of_source
         place = f"{block.origin}, block {block.index}"
         with errors_at(f"{place} can't be read"):
             table = self.files[block.origin].read(block.origin, block.index, expected.names)
         table = with_columns(validated(table, place), expected, place)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, positions)
+        return chosen.apply(table, chosen.present)
 
 
 @contextmanager

@@ -48,12 +48,10 @@ class TextSource:
         paths = self.paths_of(block)
         chosen = self.selection.to(schema)
         columns = []
-        for position in sorted(chosen.positions):
-            field = self.selection.source.field(position)
+        for position, field in zip(chosen.present, chosen.of_source, strict=True):
             read = _names if position == 0 else self._contents
             columns.append(read(paths, field, bad_rows))
-        fields = [self.selection.source.field(position) for position in sorted(chosen.positions)]
-        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=chosen.of_source))
 
     def _contents(self, paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
         reasons: dict[int, str] = {}
