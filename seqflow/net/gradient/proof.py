@@ -47,9 +47,7 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
             except GradientError:
                 raise
             except SeqflowError as error:
-                raise GradientError(f"the derivative by {name} does not infer: {error}").in_op(
-                    op.name
-                ) from error
+                raise _wrong(op, name, f"does not infer: {error}") from error
             spec, expected = inference.specs[found], tensors[tensor]
             _check_like(op, name, spec.dtype, expected.dtype)
             sizes, wanted_sizes = spec.shape.dimensions or (), expected.shape.dimensions
@@ -80,9 +78,11 @@ def _is_one(size: Any, guards: Sequence[Any]) -> bool:
 
 def _check_like(op: OpDef, name: str, found: Any, expected: Any) -> None:
     if found != expected:
-        raise GradientError(f"the derivative by {name} is {found}, expected {expected} as {name}").in_op(
-            op.name
-        )
+        raise _wrong(op, name, f"is {found}, expected {expected} as {name}")
+
+
+def _wrong(op: OpDef, name: str, what: str) -> GradientError:
+    return GradientError(f"the derivative by {name} {what}").in_op(op.name)
 
 
 def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
@@ -187,7 +187,7 @@ def _probe(op: OpDef, inputs: Specs, attributes: Mapping[str, Any], wanted: Sequ
             except GradientError:
                 raise
             except SeqflowError as error:
-                raise GradientError(f"the derivative by {name} fails: {error}").in_op(op.name) from error
+                raise _wrong(op, name, f"fails: {error}") from error
             _check_like(op, name, *(f"{one.dtype}{list(one.shape)}" for one in (found, arrays[tensor])))
     return True
 
