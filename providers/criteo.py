@@ -15,7 +15,7 @@ from seqflow.providers.lines import first_sample, open_lines
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename
+from seqflow.record.selection import ALL, Picked
 
 NUM_INTEGERS, NUM_CATEGORIES = 13, 26
 _INTEGER, _HEXADECIMAL = re.compile(rb"[+-]?[0-9]{1,19}"), re.compile(rb"[0-9a-fA-F]{1,16}")
@@ -24,9 +24,8 @@ Categories = Literal["ids", "texts"]
 
 def open_criteo(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     categories: Categories = "ids",
     batch_bytes: int | None = None,
 ) -> Provider:
@@ -39,7 +38,7 @@ def open_criteo(
     _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
     counts = (line.count(b"\t") + 1 for line in lines)
     has_label = next((count for count in counts if count in (without, without + 1)), None) != without
-    return open_lines(paths, CriteoFormat(has_label, categories), columns, rename, batch_bytes)
+    return open_lines(paths, CriteoFormat(has_label, categories), picked, batch_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from seqflow.providers.memory import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import open_replayed
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import reading
 
 _STREAM_ROWS = 1000
@@ -56,13 +56,7 @@ class HuggingFaceSource:
         return chosen.apply(table, chosen.present)
 
 
-def open_hugging_face(
-    dataset: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-) -> Provider:
+def open_hugging_face(dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
     """A provider of a `datasets.Dataset` in blocks of about `batch_bytes` (64 MiB); its format does not matter.
 
     ProviderOptionError where a function makes its rows as they are asked for.
@@ -74,7 +68,7 @@ def open_hugging_face(
             "open dataset.with_format(None) and give the function as prepare=, or apply it before: dataset.map(…)"
         )
     arrow = dataset.with_format("arrow", columns=form["columns"])
-    chosen = selection(arrow[:0].schema, columns, rename)
+    chosen = selection(arrow[:0].schema, *picked)
     data = dataset.data
     row_bytes = max(1, int(data.nbytes) // max(1, int(data.num_rows)))
     block_rows = max(1, (batch_bytes or BLOCK_BYTES) // row_bytes)
@@ -116,21 +110,14 @@ def _batches(dataset: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def open_iterable(
-    dataset: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-    schema: pa.Schema | None = None,
+    dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None, schema: pa.Schema | None = None
 ) -> Provider:
     """A provider of a `datasets.IterableDataset` as a stream that can be had again."""
     streams = IterableDatasets(dataset, schema)
-    return open_replayed(
-        streams, "an IterableDataset", columns=columns, rename=rename, batch_bytes=batch_bytes
-    )
+    return open_replayed(streams, "an IterableDataset", picked, batch_bytes=batch_bytes)
 
 
-def refuse_splits(splits: Any, **options: Any) -> NoReturn:
+def refuse_splits(splits: Any, picked: Picked, **options: Any) -> NoReturn:
     """ProviderError for a DatasetDict: it has several datasets, of which one is to be chosen."""
     names = ", ".join(map(repr, splits))
     raise ProviderError(

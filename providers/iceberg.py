@@ -15,7 +15,7 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import open_replayed
 from seqflow.providers.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +86,19 @@ class IcebergScans:
         return self.scan.select(*columns).to_arrow_batch_reader()
 
 
-def open_iceberg(
-    table: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None
-) -> Provider:
+def open_iceberg(table: Any, picked: Picked = ALL) -> Provider:
     """A provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
     origin = f"an Iceberg {type(table).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         scan = table.scan() if hasattr(table, "scan") else table
         if scan.limit is not None:
-            return open_replayed(IcebergScans(scan), origin, columns=columns, rename=rename)
+            return open_replayed(IcebergScans(scan), origin, picked)
         # before the snapshot is pinned: a scan of a snapshot has the schema that the table had then
         fields = scan.projection()
         if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
             scan = scan.update(snapshot_id=snapshot.snapshot_id)
         tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
-        chosen = selection(_schema(fields), columns, rename)
+        chosen = selection(_schema(fields), *picked)
     return Provider("iceberg", origin, chosen.schema, IcebergSource(scan, fields, tuple(tasks), chosen))
 
 

@@ -19,7 +19,7 @@ from seqflow.providers.typed_lines import Lines, check_types, not_utf8, parse_li
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import MAX_DEPTH, Rename
+from seqflow.record.selection import ALL, MAX_DEPTH, Picked
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -32,9 +32,8 @@ _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
 def open_json_lines(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     schema: SchemaLike | None = None,
     extra_fields: str = "error",
     batch_bytes: int | None = None,
@@ -50,7 +49,7 @@ def open_json_lines(
     else:
         found = declared_schema(schema)
         check_types(found, _is_readable, "JSON")
-    return open_lines(paths, JsonLines(found, extra_fields), columns, rename, batch_bytes, inferred=inferred)
+    return open_lines(paths, JsonLines(found, extra_fields), picked, batch_bytes, inferred=inferred)
 
 
 def _is_readable(kind: pa.DataType) -> bool:

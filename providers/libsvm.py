@@ -14,7 +14,7 @@ from seqflow.providers.numerals import parse_floats
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename
+from seqflow.record.selection import ALL, Picked
 
 _BLANK, _COLON, _HASH, _NEWLINE = 1, 2, 3, 4
 
@@ -123,12 +123,7 @@ _FEATURES = pa.field("features", pa.map_(pa.int64(), pa.field("value", pa.float3
 
 
 def open_libsvm(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    one_based: bool = False,
-    batch_bytes: int | None = None,
+    paths: Sequence[str], picked: Picked = ALL, *, one_based: bool = False, batch_bytes: int | None = None
 ) -> Provider:
     """A provider of lines `label index:value …`: columns `label` and `features`, a map from index to value.
 
@@ -138,7 +133,7 @@ def open_libsvm(
     _, lines = first_sample(paths, _words)
     first = next(filter(None, map(_words, lines)), [])
     has_qid = len(first) > 1 and first[1].startswith(b"qid:")
-    return open_lines(paths, LibsvmFormat(has_qid, one_based), columns, rename, batch_bytes)
+    return open_lines(paths, LibsvmFormat(has_qid, one_based), picked, batch_bytes)
 
 
 def _words(line: bytes) -> list[bytes]:

@@ -44,7 +44,7 @@ from seqflow.providers.tar import open_tar
 from seqflow.providers.text import open_text
 from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
-from seqflow.record.selection import Rename, select_schema
+from seqflow.record.selection import Picked, Rename, select_schema
 
 _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "parquet": (open_parquet, ("memory_map", "use_threads", "untrusted")),
@@ -170,9 +170,11 @@ def open(
     disagree, and for names that collide as tensor names.
     """
     if where is None:
-        provider = _open(source, columns, kind, exclude, rename, options)
+        provider = _open(source, Picked(columns, rename), kind, exclude, options)
     else:
-        provider = _open_filtered(source, condition_of(where), columns, kind, exclude, rename, options)
+        provider = _open_filtered(
+            source, condition_of(where), Picked(columns, rename), kind, exclude, options
+        )
     if fill is None and valid is False:
         return provider
     check_fill(fill, provider.schema)
@@ -183,23 +185,23 @@ def open(
 def _open_filtered(
     source: Any,
     condition: Condition,
-    columns: Sequence[str] | None,
+    picked: Picked,
     kind: str | None,
     exclude: Sequence[str] | str,
-    rename: Rename | None,
     options: Mapping[str, Any],
 ) -> Provider:
     """A provider of the rows that fulfil a condition: opened with the columns of the condition, too."""
     if isinstance(source, Provider):
         raise ProviderOptionError("this is a provider already; pass where= where it is opened")
+    columns, rename = picked
     check_rename(rename)
     needed = columns_to_open(condition, columns, rename)
     try:
-        provider = _open(source, needed, kind, exclude, rename, options, condition)
+        provider = _open(source, Picked(needed, rename), kind, exclude, options, condition)
     except UnknownColumnError as error:
         if columns is None or needed is None or isinstance(columns, str):
             raise
-        _open(source, columns, kind, exclude, rename, options)  # an unknown one of these has its own error
+        _open(source, picked, kind, exclude, options)  # an unknown one of these has its own error
         raise UnknownColumnError(f"where: {error}") from None
     schema = provider.schema if columns is None else select_schema(provider.schema, columns)
     return replace(provider, schema=schema, where=bound_filter(condition, provider.schema, rename))
@@ -207,45 +209,47 @@ def _open_filtered(
 
 def _open(
     source: Any,
-    columns: Sequence[str] | None,
+    picked: Picked,
     kind: str | None,
     exclude: Sequence[str] | str,
-    rename: Rename | None,
     options: Mapping[str, Any],
     condition: Condition | None = None,
 ) -> Provider:
     """A provider of all rows; of those that fulfil the condition, files whose folders exclude it are left out."""
-    shared: dict[str, Any] = {"columns": columns, "rename": rename}
     if isinstance(source, Provider):
-        return _opened(source, columns, rename)
+        if any(one is not None for one in picked):
+            raise ProviderOptionError(
+                "this is a provider already; pass columns= and rename= where it is opened"
+            )
+        return source
     if kind is not None:
         check_kind(kind)
         if kind not in _FILES:
-            return _open_own_kind(source, kind, exclude, shared, options)
+            return _open_own_kind(source, kind, exclude, picked, options)
     if options.get("options") is not None:
         raise ProviderOptionError("options are passed to the function of a kind: kind='module:function'")
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
         is_whole = kind is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
-            table = open_folder(**shared, **_checked(options, (), "the folder of a table"))
+            table = open_folder(picked, **_checked(options, (), "the folder of a table"))
             return replace(table, search=Search.of(source, kind, exclude))
-        provider = _open_files(source, _chosen(source, kind, exclude), shared, options, condition)
+        provider = _open_files(source, _chosen(source, kind, exclude), picked, options, condition)
         return replace(provider, search=Search.of(source, kind, exclude))
     if isinstance(source, list | tuple) and not source:
         raise ProviderError("the list of sources is empty")
     origin = f"a {type(source).__name__}"
     if (opener := opener_of(source)) is not None:
-        return opener.open(source, **shared, **_checked(options, opener.options, origin))
+        return opener.open(source, picked, **_checked(options, opener.options, origin))
     if isinstance(source, Mapping):
         check_arrays(source)
-        return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
+        return open_table(table_of(source), picked, **_checked(options, ("batch_bytes",), "memory"))
     options = _checked(options, ("batch_bytes",), "memory")
-    return open_table(as_table(source), origin=origin, **shared, **options)
+    return open_table(as_table(source), picked, origin=origin, **options)
 
 
 def _open_own_kind(
-    source: Any, kind: str, exclude: Any, shared: Mapping[str, Any], options: Mapping[str, Any]
+    source: Any, kind: str, exclude: Any, picked: Picked, options: Mapping[str, Any]
 ) -> Provider:
     """A provider of what the function of a kind makes: of a source of its own, or of anything that `open` takes."""
     if exclude:
@@ -258,9 +262,9 @@ def _open_own_kind(
             f"{kind} returns a Provider\nreturn what it was opened of, or a source of your own"
         )
     if is_own(made):
-        provider = open_own(made, **shared, **_checked(rest, (), "a source of your own"), origin=kind)
+        provider = open_own(made, picked, **_checked(rest, (), "a source of your own"), origin=kind)
     else:
-        provider = _open(made, shared["columns"], None, (), shared["rename"], rest)
+        provider = _open(made, picked, None, (), rest)
     return replace(provider, opened_by=OpenedBy(kind, json.dumps(given, sort_keys=True)))
 
 
@@ -288,7 +292,7 @@ def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chos
 def _open_files(
     source: Any,
     chosen: Chosen,
-    shared: Mapping[str, Any],
+    picked: Picked,
     options: Mapping[str, Any],
     condition: Condition | None,
 ) -> Provider:
@@ -298,17 +302,11 @@ def _open_files(
     open_files = partial(opener, **checked)
     if partitions is not None:
         provider = open_partitioned(
-            open_files, partitions, **shared, types=recorded_types(source), condition=condition
+            open_files, partitions, picked, types=recorded_types(source), condition=condition
         )
     else:
-        provider = open_files(chosen.paths, **shared)
+        provider = open_files(chosen.paths, picked)
     return replace(provider, left_out=chosen.left_out)
-
-
-def _opened(provider: Provider, columns: Sequence[str] | None, rename: Rename | None) -> Provider:
-    if columns is not None or rename is not None:
-        raise ProviderOptionError("this is a provider already; pass columns= and rename= where it is opened")
-    return provider
 
 
 def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:

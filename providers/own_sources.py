@@ -16,7 +16,7 @@ from seqflow.providers.memory import table_of
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import with_columns
 from seqflow.record import BadRow, as_table
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
 
@@ -82,13 +82,7 @@ class VersionedCheckedSource(CheckedSource):
         return self.version
 
 
-def open_own(
-    own: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    origin: str = "",
-) -> Provider:
+def open_own(own: Any, picked: Picked = ALL, *, origin: str = "") -> Provider:
     """A provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
     origin = origin or f"a {type(own).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
@@ -98,7 +92,7 @@ def open_own(
     if not isinstance(schema, pa.Schema):
         raise ProviderError(f"{origin}: schema is a {type(schema).__name__}, expected a pyarrow.Schema")
     _check_blocks(listed, origin)
-    chosen = selection(schema, columns, rename)
+    chosen = selection(schema, *picked)
     kind = CheckedSource if version is None else VersionedCheckedSource
     source = kind(own, listed, chosen, origin, paths, version)
     return Provider("own", origin, chosen.schema, source)

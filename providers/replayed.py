@@ -17,7 +17,7 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, convert
 from seqflow.record.decoded_sizes import decoded_nbytes, row_bytes
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
 BLOCK_BYTES = 8 << 20
@@ -228,17 +228,12 @@ def digest_of_rows(table: pa.Table) -> str:
 
 
 def open_replayed(
-    streams: Streams,
-    origin: str,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
+    streams: Streams, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
 ) -> Provider:
     """A provider of streams that can be had again, in blocks of about `batch_bytes` (8 MiB)."""
     with foreign_errors(f"{origin} can't be opened"):
         schema = streams.schema()
-    chosen = selection(schema, columns, rename)
+    chosen = selection(schema, *picked)
     source = ReplayedSource(streams, chosen, origin, batch_bytes or BLOCK_BYTES)
     return Provider("stream", origin, chosen.schema, source)
 
@@ -289,11 +284,11 @@ class Relations:
         return pa.RecordBatchReader.from_stream(self.relation.project(names))
 
 
-def open_lazy_frame(frame: Any, **options: Any) -> Provider:
+def open_lazy_frame(frame: Any, picked: Picked, **options: Any) -> Provider:
     """A provider of a `polars.LazyFrame`, which Polars computes in batches, anew in each pass."""
-    return open_replayed(LazyFrames(frame), "a LazyFrame", **options)
+    return open_replayed(LazyFrames(frame), "a LazyFrame", picked, **options)
 
 
-def open_relation(relation: Any, **options: Any) -> Provider:
+def open_relation(relation: Any, picked: Picked, **options: Any) -> Provider:
     """A provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
-    return open_replayed(Relations(relation), "a DuckDB relation", **options)
+    return open_replayed(Relations(relation), "a DuckDB relation", picked, **options)

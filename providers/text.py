@@ -15,7 +15,7 @@ from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 
 BLOCK_BYTES = 2 << 20
 
@@ -67,9 +67,8 @@ class TextSource:
 
 def open_text(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     encoding: str | None = None,
     errors: str = "strict",
     batch_bytes: int | None = None,
@@ -89,7 +88,7 @@ def open_text(
         content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
     else:
         content = pa.field("text", pa.large_string() if wide else pa.string())
-    chosen = selection(pa.schema([pa.field("path", pa.string()), content]), columns, rename)
+    chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *picked)
     source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, errors)
     return Provider("text", origin_of(paths), chosen.schema, source)
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,16 @@ from seqflow.record.record import Tensor
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
+
+
+class Picked(NamedTuple):
+    """What `open` is asked for: some of the columns, and new names."""
+
+    columns: Sequence[str] | None = None
+    rename: Rename | None = None
+
+
+ALL = Picked()
 
 _RESERVED = ("lengths", "values", "valid")
 
