@@ -9,8 +9,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.ops.shared.special_tokens import surround
+from seqflow.ops.shared.slices import int64, starts_of, surround
 from seqflow.ops.shared.strings import Errors, to_strings
 from seqflow.ops.shared.tokenizers import encode, encoder_of, special_id, special_tokens
 from seqflow.registry import op

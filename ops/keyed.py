@@ -14,8 +14,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
-from seqflow.ops.shared.maps import join_maps
+from seqflow.ops.shared.keys import checked_keys, join_maps, places_of, refuse_duplicates
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.ops.shared.strings import join
 from seqflow.registry import MovedRows, op

@@ -8,8 +8,7 @@ import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.keys import checked_keys
-from seqflow.ops.shared.maps import in_turn, join_maps, row_sizes
+from seqflow.ops.shared.keys import checked_keys, in_turn, join_maps, row_sizes
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import MovedRows, op
 from seqflow.signature import Ints

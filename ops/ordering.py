@@ -6,9 +6,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.random_bits import random_bits
-from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.slices import portions, starts_of
 from seqflow.registry import MovedRows, NoDerivative, op
 from seqflow.signature import NonNegative
 

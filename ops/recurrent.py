@@ -146,12 +146,8 @@ def lstm(
     >>> lstm(x, np.array([2, 0, 1]), np.ones((4, 1)), np.zeros((4, 1))).h_last.ravel().round(3)
     array([0.768, 0.   , 0.704])
     """
-    if forget_bias:
-        bias = _add_to_forget_gate(forget_bias, bias, w_hh)
-    weights: Weights = (w_ih, w_hh, bias, None)
-    if gate_order == "ifog":
-        weights = tuple(None if w is None else _swap_last_gates(w) for w in weights)
-    return _run("lstm", x, lengths, weights, (h0, c0), reverse)
+    weights = as_ifgo(gate_order, forget_bias, w_ih, w_hh, bias)
+    return _run("lstm", x, lengths, (*weights, None), (h0, c0), reverse)
 
 
 @op(
@@ -345,14 +341,22 @@ def _run(
     return tuple(array.astype(x.dtype, copy=False) for array in found if array is not None)
 
 
-def _swap_last_gates(weights: Array) -> Array:
-    """Gates i, f, o, g as i, f, g, o."""
-    i, f, o, g = np.split(weights, 4)
-    return np.concatenate([i, f, g, o])
+def as_ifgo(
+    gate_order: str, forget_bias: float, w_ih: Array, w_hh: Array, bias: Array | None
+) -> tuple[Array, Array, Array | None]:
+    """The weights and the bias of an LSTM with gates in the order i, f, g, o, and what is added to the bias of f."""
+    if gate_order == "ifog":
+        w_ih, w_hh, bias = swap_last_gates(w_ih), swap_last_gates(w_hh), swap_last_gates(bias)
+    if forget_bias:
+        hidden = w_hh.shape[1]
+        bias = np.zeros(4 * hidden, w_hh.dtype) if bias is None else bias.copy()
+        bias[hidden : 2 * hidden] += forget_bias
+    return w_ih, w_hh, bias
 
 
-def _add_to_forget_gate(forget_bias: float, bias: Array | None, w_hh: Array) -> Array:
-    bias = np.zeros(len(w_hh), w_hh.dtype) if bias is None else bias.copy()
-    hidden = w_hh.shape[1]
-    bias[hidden : 2 * hidden] += forget_bias
-    return bias
+def swap_last_gates(weights: Any) -> Any:
+    """Gates i, f, o, g as i, f, g, o, and back; None is None."""
+    if weights is None:
+        return None
+    i, f, one, other = np.split(weights, 4)
+    return np.concatenate([i, f, other, one])

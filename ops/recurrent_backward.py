@@ -9,6 +9,7 @@ from seqflow.kernels.recurrent_backward import Gradients, Pass
 from seqflow.kernels.recurrent_backward import gru_backward as _gru
 from seqflow.kernels.recurrent_backward import lstm_backward as _lstm
 from seqflow.kernels.recurrent_backward import rnn_backward as _rnn
+from seqflow.ops.recurrent import as_ifgo, swap_last_gates
 from seqflow.registry import NoDerivative, op
 
 _SECOND = NoDerivative("the second derivative of a recurrent op is not there")
@@ -145,25 +146,13 @@ def lstm_backward(
     >>> lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v).grad_bias
     array([0.  , 0.  , 0.25, 0.  ])
     """
-    hidden = w_hh.shape[1]
-    swapped = gate_order == "ifog"
-    w_ih, w_hh = _swapped(w_ih, swapped), _swapped(w_hh, swapped)
-    bias = None if bias is None else _swapped(bias, swapped)
-    if forget_bias:
-        bias = np.zeros(4 * hidden, x.dtype) if bias is None else bias.copy()
-        bias[hidden : 2 * hidden] += forget_bias
+    w_ih, w_hh, bias = as_ifgo(gate_order, forget_bias, w_ih, w_hh, bias)
     given = _pass((x, h, d_h, d_h_last), lengths, (w_ih, w_hh), h0, reverse)
     found = _lstm(given, _float(d_c_last), _float(bias), _float(c0))
-    weights = (_swapped(one, swapped) for one in (found.w_ih, found.w_hh, found.bias))
+    weights = [found.w_ih, found.w_hh, found.bias]
+    if gate_order == "ifog":
+        weights = [swap_last_gates(one) for one in weights]
     return _as(x.dtype, found.x, *weights, found.h0, found.c0)
-
-
-def _swapped(weights: Array, swap: bool) -> Array:
-    """Gates i, f, o, g as i, f, g, o, and back."""
-    if not swap:
-        return weights
-    i, f, one, other = np.split(weights, 4)
-    return np.concatenate([i, f, other, one])
 
 
 # From both ends

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, counts
 from seqflow.ops.segments import FINITE_LOGS
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.segment_ids import sorted_lengths
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
@@ -292,3 +292,16 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
     if counted:
         result[sizes == 0] = empty
     return result
+
+
+def sorted_lengths(ids: Array) -> Array:
+    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
+    steps = np.diff(signed, prepend=-1)
+    wrong = (steps != 0) & (steps != 1)
+    wrong[:1] |= steps[:1] != 1
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        expected = f"{signed[place - 1]} as before or one more" if place else "0"
+        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
+    return np.bincount(signed)

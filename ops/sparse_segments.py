@@ -9,8 +9,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.kernels.checks import checked_indices
+from seqflow.ops.segment_ids import sorted_lengths
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.segment_ids import sorted_lengths
 from seqflow.ops.shared.weights import weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar

@@ -9,8 +9,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.slices import int64
-from seqflow.ops.shared.special_tokens import surround
+from seqflow.ops.shared.slices import int64, surround
 from seqflow.ops.shared.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.signature import NonNegative

@@ -8,7 +8,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.special_tokens import surround
+from seqflow.ops.shared.slices import surround
 from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.ops.shared.tokenizers import (
     check_special_tokens,

@@ -6,8 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.portions import portions
-from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.slices import portions, starts_of
 from seqflow.registry import op
 
 

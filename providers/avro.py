@@ -16,7 +16,7 @@ from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.avro_schemas import arrow_schema, polars_reads
 from seqflow.providers.provider import Provider
 from seqflow.providers.row_files import BLOCK_BYTES, open_row_files
-from seqflow.record.selection import Rename, Table
+from seqflow.record.selection import ALL, Picked, Table
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -57,16 +57,10 @@ class AvroFile:
         return _by_fastavro(content, schema)
 
 
-def open_avro(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-) -> Provider:
+def open_avro(paths: Sequence[str], picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
     """A provider of Avro files, in blocks of about `batch_bytes` (8 MiB) in the file."""
     open_file = partial(_open_file, batch_bytes=batch_bytes or BLOCK_BYTES)
-    return open_row_files("avro", paths, open_file, columns=columns, rename=rename)
+    return open_row_files("avro", paths, open_file, picked)
 
 
 def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
-from seqflow.errors import ProviderOptionError
 from seqflow.providers.line_faults import Malformed, excerpt
 from seqflow.providers.lines import first_sample, open_lines
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename
+from seqflow.record.selection import ALL, Picked
 
 NUM_INTEGERS, NUM_CATEGORIES = 13, 26
 _INTEGER, _HEXADECIMAL = re.compile(rb"[+-]?[0-9]{1,19}"), re.compile(rb"[0-9a-fA-F]{1,16}")
@@ -25,9 +24,8 @@ Categories = Literal["ids", "texts"]
 
 def open_criteo(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     categories: Categories = "ids",
     batch_bytes: int | None = None,
 ) -> Provider:
@@ -36,13 +34,11 @@ def open_criteo(
     Categories are hexadecimal numbers, read as such, or, with `categories="texts"`, as the texts they are. There
     is no column `label` where the first line has 39 fields, as those of a test set have.
     """
-    if categories not in ("ids", "texts"):
-        raise ProviderOptionError(f"categories is {categories!r}, but must be 'ids' or 'texts'")
     without = NUM_INTEGERS + NUM_CATEGORIES
     _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
     counts = (line.count(b"\t") + 1 for line in lines)
     has_label = next((count for count in counts if count in (without, without + 1)), None) != without
-    return open_lines(paths, CriteoFormat(has_label, categories), columns, rename, batch_bytes)
+    return open_lines(paths, CriteoFormat(has_label, categories), picked, batch_bytes)
 
 
 @dataclass(frozen=True, slots=True)

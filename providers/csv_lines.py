@@ -22,7 +22,7 @@ from seqflow.providers.typed_lines import Lines, check_types, inferred_from, is_
 from seqflow.record.arrow_types import is_any
 from seqflow.record.buffers import offsets_of
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, check_names
+from seqflow.record.selection import ALL, Picked, check_names
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -44,9 +44,8 @@ _PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion e
 
 def open_csv(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     schema: SchemaLike | None = None,
     extra_fields: str = "error",
     delimiter: str | None = None,
@@ -65,8 +64,6 @@ def open_csv(
     for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
         if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
             raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
-    if extra_fields not in ("error", "ignore"):
-        raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
     if not header and schema is None:
         raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
     path, names = _common_header(paths, delimiter) if header else (paths[0], ())
@@ -82,7 +79,7 @@ def open_csv(
         if header:
             _check_header(path, names, found.names, extra_fields)
     line_format = CsvLines(found, names or tuple(found.names), delimiter, list_delimiter, header)
-    return open_lines(paths, line_format, columns, rename, batch_bytes, inferred=inferred)
+    return open_lines(paths, line_format, picked, batch_bytes, inferred=inferred)
 
 
 def _tabs_or_commas(path: str) -> str:

@@ -11,14 +11,22 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.providers.foreign import foreign_errors
-from seqflow.providers.fragment_ranges import fragment_ranges
 from seqflow.providers.memory import BLOCK_BYTES, open_table
+from seqflow.providers.parquet_ranges import fragment_ranges
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import Scans, open_replayed, with_columns
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.value_ranges import Path, ValueRange
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection
+from seqflow.record.selection import (
+    ALL,
+    Picked,
+    Selection,
+    Table,
+    leaf_types,
+    selection,
+    value_bytes_of,
+)
 from seqflow.record.validation import reading
 
 _COUNTED = ("ipc", "feather", "arrow", "orc")
@@ -106,37 +114,28 @@ class DatasetSource:
     def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
         """The chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        expected = pa.schema([chosen.source.field(position) for position in positions])
-        return chosen.apply(with_columns(table, expected, f"{block.origin}, block {block.index}"), positions)
+        found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")
+        return chosen.apply(found, chosen.present)
 
     def _names(self, schema: pa.Schema) -> list[str]:
-        chosen = self.selection.to(schema)
-        return [chosen.source.names[position] for position in sorted(set(chosen.positions))]
+        return list(self.selection.to(schema).of_source.names)
 
 
-def open_dataset(
-    dataset: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    kind: str = "dataset",
-    version: str = "",
-) -> Provider:
+def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", version: str = "") -> Provider:
     """A provider of a `pyarrow.dataset.Dataset`, without a filter; reads the footers of its Parquet files.
 
     One in memory is a table. One with a filter has no fragments, and is scanned anew in each pass.
     """
-    chosen = selection(dataset.schema, columns, rename)
+    chosen = selection(dataset.schema, *picked)
     in_memory = type(dataset).__name__ == "InMemoryDataset"
     origin = "a Dataset in memory" if in_memory else _origin_of(dataset)
     with reading(f"{origin} can't be opened"):
         if in_memory:
-            return open_table(dataset.to_table(), columns=columns, rename=rename, origin=origin)
+            return open_table(dataset.to_table(), picked, origin=origin)
         try:
             fragments = list(dataset.get_fragments())
         except ValueError:  # pyarrow's word for a dataset with a filter
-            return open_replayed(Scans(dataset), f"{origin}, filtered", columns=columns, rename=rename)
+            return open_replayed(Scans(dataset), f"{origin}, filtered", picked)
         pieces = tuple(piece for fragment in fragments for piece in _pieces(fragment))
     files = () if version else _local_files(dataset)
     if files:
@@ -144,17 +143,15 @@ def open_dataset(
     return Provider(kind, origin, chosen.schema, DatasetSource(pieces, chosen, files, version))
 
 
-def open_fragment(
-    fragment: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None
-) -> Provider:
+def open_fragment(fragment: Any, picked: Picked = ALL) -> Provider:
     """A provider of one fragment of a dataset: its file's columns, without those of folders."""
     with reading("the Fragment can't be opened"):
-        chosen = selection(fragment.physical_schema, columns, rename)
+        chosen = selection(fragment.physical_schema, *picked)
         pieces = tuple(_pieces(fragment))
     return Provider("dataset", "a Fragment", chosen.schema, DatasetSource(pieces, chosen, (), ""))
 
 
-def open_delta(table: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None) -> Provider:
+def open_delta(table: Any, picked: Picked = ALL) -> Provider:
     """A provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
     place = f"the Delta Lake table {table.table_uri}"
     with foreign_errors(f"{place} can't be opened"):
@@ -166,16 +163,14 @@ def open_delta(table: Any, *, columns: Sequence[str] | None = None, rename: Rena
             )
         dataset = table.to_pyarrow_dataset()
     version = f"{table.table_uri} version {table.version()}"
-    opened = open_dataset(dataset, columns=columns, rename=rename, kind="delta", version=version)
+    opened = open_dataset(dataset, picked, kind="delta", version=version)
     return replace(opened, origin=str(table.table_uri))
 
 
-def open_lance(
-    dataset: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None
-) -> Provider:
+def open_lance(dataset: Any, picked: Picked = ALL) -> Provider:
     """A provider of a `lance.LanceDataset` in the version that it is opened in."""
     version = f"{dataset.uri} version {dataset.version}"
-    opened = open_dataset(dataset, columns=columns, rename=rename, kind="lance", version=version)
+    opened = open_dataset(dataset, picked, kind="lance", version=version)
     return replace(opened, origin=str(dataset.uri))
 
 
@@ -218,19 +213,11 @@ def _num_bytes(piece: Piece, names: Sequence[str]) -> int | None:
     for leaf, (path, kind) in enumerate(leaf_types(fragment.physical_schema)):
         if path[0] in names:
             chunk = found.column(leaf)
-            width = _width(kind)
+            width = value_bytes_of(kind)
             size += (
                 chunk.num_values * width if width else chunk.total_uncompressed_size + 4 * chunk.num_values
             )
     return size
-
-
-def _width(kind: pa.DataType) -> int:
-    """Bytes of a value in memory; 0 where values differ in size."""
-    try:
-        return max(1, int(kind.bit_width) // 8)
-    except ValueError:
-        return 0
 
 
 def _file_bytes(fragment: Any) -> int | None:

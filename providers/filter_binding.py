@@ -31,9 +31,12 @@ from seqflow.expression.filter_syntax import (
     columns_of,
 )
 from seqflow.providers.arrow_values import comparable_schema, comparable_type
-from seqflow.providers.filter_columns import COMPARISONS, MIRRORED, Value, compared
-from seqflow.providers.filter_literals import (
+from seqflow.providers.filter_comparisons import (
+    COMPARISONS,
+    MIRRORED,
+    Value,
     advice,
+    compared,
     comparison_class,
     exact_limit,
     plain_literal,

@@ -20,7 +20,7 @@ from seqflow.providers.python_values import array_of
 from seqflow.providers.replayed import LazyFrames, Relations, open_replayed
 from seqflow.providers.stream import open_reader
 from seqflow.record import as_table
-from seqflow.record.selection import Rename
+from seqflow.record.selection import ALL, Picked
 
 _ROWS = 1000
 """Rows of Python values that become Arrow columns together. The first so many tell the schema."""
@@ -79,9 +79,8 @@ class Functions:
 
 def open_function(
     function: Callable[[], Any],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     batch_bytes: int | None = None,
     schema: pa.Schema | None = None,
 ) -> Provider:
@@ -89,8 +88,7 @@ def open_function(
     return open_replayed(
         Functions(function, schema),
         name_of(function),
-        columns=columns,
-        rename=rename,
+        picked,
         batch_bytes=batch_bytes,
     )
 
@@ -223,25 +221,18 @@ def _column(values: Sequence[Any], kind: pa.DataType | None, place: str, start: 
     return array
 
 
-def open_iterator(
-    source: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    schema: pa.Schema | None = None,
-) -> Provider:
+def open_iterator(source: Any, picked: Picked = ALL, *, schema: pa.Schema | None = None) -> Provider:
     """A provider of a scanner, a cursor with a result, or an iterator of batches, tables or dicts, read once."""
     origin = f"a {type(source).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         reader = reader_of(source, schema, origin)
-    return open_reader(reader, origin, columns=columns, rename=rename)
+    return open_reader(reader, origin, picked)
 
 
 def open_list(
     items: Sequence[Any],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     batch_bytes: int | None = None,
     schema: pa.Schema | None = None,
 ) -> Provider:
@@ -252,4 +243,4 @@ def open_list(
     else:
         batches = list(_iterated(iter(items), schema, "the list"))
         table = pa.Table.from_batches(batches, schema or as_table(items[0]).schema)
-    return open_table(table, columns=columns, rename=rename, batch_bytes=batch_bytes)
+    return open_table(table, picked, batch_bytes=batch_bytes)

@@ -1,19 +1,21 @@
-"""Datasets of Hugging Face: in memory or mapped, with the order and choice of rows that they have; and streams."""
+"""Datasets of Hugging Face: in memory or mapped, in the order and choice of rows they have; streams; saved ones."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
 from seqflow.providers.memory import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import open_replayed
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import reading
 
 _STREAM_ROWS = 1000
@@ -48,21 +50,13 @@ class HuggingFaceSource:
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        names = [chosen.source.names[position] for position in positions]
         start = block.index * self.block_rows + rows.start
         with reading(f"a Dataset, rows from {start} can't be read"):
-            table = self.dataset.select_columns(names)[start : start + len(rows)]
-        return chosen.apply(table, positions)
+            table = self.dataset.select_columns(chosen.of_source.names)[start : start + len(rows)]
+        return chosen.apply(table, chosen.present)
 
 
-def open_hugging_face(
-    dataset: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-) -> Provider:
+def open_hugging_face(dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
     """A provider of a `datasets.Dataset` in blocks of about `batch_bytes` (64 MiB); its format does not matter.
 
     ProviderOptionError where a function makes its rows as they are asked for.
@@ -74,7 +68,7 @@ def open_hugging_face(
             "open dataset.with_format(None) and give the function as prepare=, or apply it before: dataset.map(…)"
         )
     arrow = dataset.with_format("arrow", columns=form["columns"])
-    chosen = selection(arrow[:0].schema, columns, rename)
+    chosen = selection(arrow[:0].schema, *picked)
     data = dataset.data
     row_bytes = max(1, int(data.nbytes) // max(1, int(data.num_rows)))
     block_rows = max(1, (batch_bytes or BLOCK_BYTES) // row_bytes)
@@ -116,24 +110,54 @@ def _batches(dataset: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def open_iterable(
-    dataset: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-    schema: pa.Schema | None = None,
+    dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None, schema: pa.Schema | None = None
 ) -> Provider:
     """A provider of a `datasets.IterableDataset` as a stream that can be had again."""
     streams = IterableDatasets(dataset, schema)
-    return open_replayed(
-        streams, "an IterableDataset", columns=columns, rename=rename, batch_bytes=batch_bytes
-    )
+    return open_replayed(streams, "an IterableDataset", picked, batch_bytes=batch_bytes)
 
 
-def refuse_splits(splits: Any, **options: Any) -> NoReturn:
+def refuse_splits(splits: Any, picked: Picked, **options: Any) -> NoReturn:
     """ProviderError for a DatasetDict: it has several datasets, of which one is to be chosen."""
     names = ", ".join(map(repr, splits))
     raise ProviderError(
         f"a {type(splits).__name__} has a dataset for each of its splits, {names}\n"
         f"open one of them, source[{next(iter(splits), 'train')!r}], or mix them: sf.Mix"
     )
+
+
+_STATE = "state.json"
+
+
+def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
+    """The files, those of a saved dataset in its order, without caches beside them; files that were `named` stay."""
+    listed = {folder: _listed(folder) for folder in {os.path.dirname(path) for path in paths}}
+    own = set(named)
+    found: dict[str, None] = {}
+    for path in paths:
+        names = listed[os.path.dirname(path)]
+        if names is None or path in own:
+            found[path] = None
+        elif os.path.basename(path) in names:
+            beside = [os.path.join(os.path.dirname(path), name) for name in names]
+            found |= dict.fromkeys(one for one in beside if one in paths)
+    return list(found)
+
+
+def _listed(folder: str) -> list[str] | None:
+    """The names of the files of a saved dataset; None where the folder has none."""
+    try:
+        with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
+            state = json.load(file)
+            names = [str(one["filename"]) for one in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if state.get("_indices_data_files"):
+        raise ProviderError(
+            f"{folder} is a saved dataset with an indices mapping, which chooses its rows, expected none\n"
+            "save it once more with a newer version of datasets"
+        )
+    for name in names:
+        if not os.path.exists(os.path.join(folder, name)):
+            raise MissingSourceError(f"{folder} is a saved dataset without its file {name}")
+    return names

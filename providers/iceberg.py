@@ -15,7 +15,7 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import open_replayed
 from seqflow.providers.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class IcebergSource:
         Where the name of a column belonged to another one before, its id is compared, too.
         """
         files = [[task.file.file_path, *_deletes(task)] for task in self.tasks]
-        chosen = self._chosen(sorted(set(self.selection.to(schema).positions)))
+        chosen = self._chosen(self.selection.to(schema).present)
         return [str(self.scan.row_filter), *files, *_reused_names(self.scan.table_metadata, chosen)]
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
@@ -61,13 +61,12 @@ class IcebergSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        source = pa.schema([chosen.source.field(position) for position in positions])
         with foreign_errors(f"{block.origin} can't be read"):
-            table = _read(self.scan, self._chosen(positions), self.tasks[block.index]).cast(source)
+            table = _read(self.scan, self._chosen(chosen.present), self.tasks[block.index])
+            table = table.cast(chosen.of_source)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{block.origin} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, positions)
+        return chosen.apply(table, chosen.present)
 
     def _chosen(self, positions: Sequence[int]) -> Any:
         """The columns at some positions, as a schema of pyiceberg."""
@@ -87,21 +86,19 @@ class IcebergScans:
         return self.scan.select(*columns).to_arrow_batch_reader()
 
 
-def open_iceberg(
-    table: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None
-) -> Provider:
+def open_iceberg(table: Any, picked: Picked = ALL) -> Provider:
     """A provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
     origin = f"an Iceberg {type(table).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         scan = table.scan() if hasattr(table, "scan") else table
         if scan.limit is not None:
-            return open_replayed(IcebergScans(scan), origin, columns=columns, rename=rename)
+            return open_replayed(IcebergScans(scan), origin, picked)
         # before the snapshot is pinned: a scan of a snapshot has the schema that the table had then
         fields = scan.projection()
         if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
             scan = scan.update(snapshot_id=snapshot.snapshot_id)
         tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
-        chosen = selection(_schema(fields), columns, rename)
+        chosen = selection(_schema(fields), *picked)
     return Provider("iceberg", origin, chosen.schema, IcebergSource(scan, fields, tuple(tasks), chosen))
 
 

@@ -13,7 +13,7 @@ from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
-from seqflow.record.selection import Rename, Selection, Table
+from seqflow.record.selection import ALL, Picked, Selection, Table
 from seqflow.record.validation import opening, reading, validated
 
 _FILE_MAGIC = b"ARROW1"
@@ -88,7 +88,7 @@ class ArrowSource:
 
     def _present(self, path: str, schema: pa.Schema) -> list[int]:
         """The positions of the columns that are read, in order."""
-        return sorted(set(self.files[path].selection.to(schema).positions))
+        return self.files[path].selection.to(schema).present
 
 
 def _place(path: str, index: int) -> str:
@@ -96,18 +96,13 @@ def _place(path: str, index: int) -> str:
 
 
 def open_arrow(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    memory_map: bool = True,
-    untrusted: bool = False,
+    paths: Sequence[str], picked: Picked = ALL, *, memory_map: bool = True, untrusted: bool = False
 ) -> Provider:
     """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
     if untrusted:
         read_in_child(paths, _READ_BATCHES)
     opened = [_inspect(path, memory_map) for path in paths]
-    selections = common_selections(paths, [schema for schema, *_ in opened], columns, rename)
+    selections = common_selections(paths, [schema for schema, *_ in opened], picked)
     files = {
         path: ArrowFile(rows, selection, stream, mapped)
         for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.errors import ProviderOptionError
 from seqflow.providers.json_schemas import infer_schema
 from seqflow.providers.line_faults import Malformed
 from seqflow.providers.lines import open_lines
@@ -20,7 +19,7 @@ from seqflow.providers.typed_lines import Lines, check_types, not_utf8, parse_li
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import MAX_DEPTH, Rename
+from seqflow.record.selection import ALL, MAX_DEPTH, Picked
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -33,9 +32,8 @@ _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
 def open_json_lines(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     schema: SchemaLike | None = None,
     extra_fields: str = "error",
     batch_bytes: int | None = None,
@@ -45,15 +43,13 @@ def open_json_lines(
     Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
     is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
     """
-    if extra_fields not in ("error", "ignore"):
-        raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
     inferred = ""
     if schema is None:
         found, inferred = infer_schema(paths)
     else:
         found = declared_schema(schema)
         check_types(found, _is_readable, "JSON")
-    return open_lines(paths, JsonLines(found, extra_fields), columns, rename, batch_bytes, inferred=inferred)
+    return open_lines(paths, JsonLines(found, extra_fields), picked, batch_bytes, inferred=inferred)
 
 
 def _is_readable(kind: pa.DataType) -> bool:

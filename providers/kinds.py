@@ -7,31 +7,20 @@ from typing import NamedTuple
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.table_formats import check_table_formats
 
-SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".svm": "libsvm",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".npy": "numpy",
-    ".npz": "numpy",
-    ".orc": "orc",
-    ".idx": "megatron",
-    ".avro": "avro",
-    ".tar": "tar",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-    ".db": "sqlite",
+_SUFFIXES_OF = {
+    "parquet": ".parquet .pq",
+    "arrow": ".arrow .arrows .ipc .feather",
+    "libsvm": ".libsvm .svmlight .svm",
+    "jsonl": ".jsonl .ndjson",
+    "csv": ".csv .tsv .tab",
+    "numpy": ".npy .npz",
+    "orc": ".orc",
+    "megatron": ".idx",
+    "avro": ".avro",
+    "tar": ".tar",
+    "sqlite": ".sqlite .sqlite3 .db",
 }
+SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Suffixes of files with many rows each."""
 _OF_LINES = ("libsvm", "jsonl", "csv")
 """Kinds whose files may be compressed."""

@@ -17,7 +17,7 @@ from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.from_arrow.columns import BadLine
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import Picked, Selection, Table, selection
 
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
@@ -99,15 +99,10 @@ class LineSource:
 
 
 def open_lines(
-    paths: Sequence[str],
-    line_format: LineFormat,
-    columns: Sequence[str] | None,
-    rename: Rename | None,
-    batch_bytes: int | None,
-    inferred: str = "",
+    paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int | None, inferred: str = ""
 ) -> Provider:
     """A provider of the lines of files, in blocks of about `batch_bytes` (4 MiB)."""
-    chosen = selection(line_format.schema, columns, rename)
+    chosen = selection(line_format.schema, *picked)
     sizes = tuple(map(_size, paths))
     source = LineSource(tuple(paths), sizes, batch_bytes or BLOCK_BYTES, line_format, chosen)
     return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)

@@ -15,7 +15,7 @@ from seqflow.errors import MissingSourceError, ProviderError
 from seqflow.providers.provider import Provider
 from seqflow.providers.row_files import BLOCK_BYTES, open_row_files
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Table
+from seqflow.record.selection import ALL, Picked, Table
 
 COLUMN = "tokens"
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -69,19 +69,14 @@ class Index:
 
 
 def open_megatron(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    documents: bool = True,
-    batch_bytes: int | None = None,
+    paths: Sequence[str], picked: Picked = ALL, *, documents: bool = True, batch_bytes: int | None = None
 ) -> Provider:
     """A provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
 
     A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
     """
     open_file = partial(_open_file, documents=documents, batch_bytes=batch_bytes or BLOCK_BYTES)
-    return open_row_files("megatron", paths, open_file, columns=columns, rename=rename)
+    return open_row_files("megatron", paths, open_file, picked)
 
 
 def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:

@@ -1,7 +1,6 @@
 """Sources in memory: tables, frames and dicts of arrays."""
 
 import os
-from collections import abc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from seqflow.providers.python_values import array_of
 from seqflow.record import BadRow, Record, to_arrow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.record import Tensor, list_parents, parents_by_name
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import reading, validated
 from seqflow.sequence import Sequence
 
@@ -61,19 +60,14 @@ class MemorySource:
 
 
 def open_table(
-    table: Table,
-    *,
-    columns: abc.Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-    origin: str = "memory",
+    table: Table, picked: Picked = ALL, *, batch_bytes: int | None = None, origin: str = "memory"
 ) -> Provider:
     """A provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
     with reading(f"{origin} is no valid Arrow data"):
         table.validate()
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    chosen = selection(table.schema, columns, rename)
+    chosen = selection(table.schema, *picked)
     rows = max(1, (batch_bytes or BLOCK_BYTES) * table.num_rows // max(1, decoded_nbytes(table)))
     slices = [
         (chunk.slice(start, rows), chunk)

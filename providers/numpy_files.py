@@ -19,7 +19,7 @@ from seqflow.providers.memory import table_of
 from seqflow.providers.provider import Provider
 from seqflow.providers.row_files import open_row_files, row_ranges
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Table
+from seqflow.record.selection import ALL, Picked, Table
 
 COLUMN = "array"
 """The name of the column of a .npy file."""
@@ -84,25 +84,20 @@ class ArrayFile:
         return _table(found)
 
 
-def open_numpy(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-) -> Provider:
+def open_numpy(paths: Sequence[str], picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
     """A provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
 
     A .npy file has one column, `array`; one of a structured dtype has its fields. A .npz file has a column for each
     array, or each of those that `columns` names. Blocks have about `batch_bytes` (8 MiB); a .npz file with compressed
     arrays is one block.
     """
-    open_file = partial(_open_file, batch_bytes=batch_bytes, wanted=_wanted(columns, rename))
-    return open_row_files("numpy", paths, open_file, columns=columns, rename=rename)
+    open_file = partial(_open_file, batch_bytes=batch_bytes, wanted=_wanted(picked))
+    return open_row_files("numpy", paths, open_file, picked)
 
 
-def _wanted(columns: Sequence[str] | None, rename: Rename | None) -> set[str] | None:
+def _wanted(picked: Picked) -> set[str] | None:
     """The names in the files of the columns that are read; None for all."""
+    columns, rename = picked
     if columns is None or isinstance(columns, str) or not (rename is None or isinstance(rename, Mapping)):
         return None
     old = {new: name for name, new in (rename or {}).items()}

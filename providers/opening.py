@@ -5,14 +5,15 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.avro import open_avro
-from seqflow.providers.criteo import open_criteo
+from seqflow.providers.criteo import Categories, open_criteo
 from seqflow.providers.csv_lines import open_csv
+from seqflow.providers.hugging_face import in_saved_order
 from seqflow.providers.ipc import open_arrow
 from seqflow.providers.json_lines import open_json_lines
 from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
@@ -36,7 +37,6 @@ from seqflow.providers.row_filter import (
     columns_to_open,
     condition_of,
 )
-from seqflow.providers.saved_datasets import in_saved_order
 from seqflow.providers.sqlite import open_sqlite
 from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats
@@ -44,7 +44,7 @@ from seqflow.providers.tar import open_tar
 from seqflow.providers.text import open_text
 from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
-from seqflow.record.selection import Rename, select_schema
+from seqflow.record.selection import Picked, Rename, select_schema
 
 _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "parquet": (open_parquet, ("memory_map", "use_threads", "untrusted")),
@@ -62,7 +62,6 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "sqlite": (open_sqlite, ("table", "schema", "batch_bytes")),
 }
 _log = logging.getLogger("seqflow")
-_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header", "documents")
 
 
 class OpenOptions(TypedDict, total=False):
@@ -81,11 +80,11 @@ class OpenOptions(TypedDict, total=False):
     use_threads: bool | None
     untrusted: bool | None
     encoding: str | None
-    errors: str | None
+    errors: Literal["strict", "replace", "ignore"] | None
     one_based: bool | None
-    categories: str | None
+    categories: Categories | None
     schema: SchemaLike | None
-    extra_fields: str | None
+    extra_fields: Literal["error", "ignore"] | None
     delimiter: str | None
     list_delimiter: str | None
     header: bool | None
@@ -171,9 +170,11 @@ def open(
     disagree, and for names that collide as tensor names.
     """
     if where is None:
-        provider = _open(source, columns, kind, exclude, rename, options)
+        provider = _open(source, Picked(columns, rename), kind, exclude, options)
     else:
-        provider = _open_filtered(source, condition_of(where), columns, kind, exclude, rename, options)
+        provider = _open_filtered(
+            source, condition_of(where), Picked(columns, rename), kind, exclude, options
+        )
     if fill is None and valid is False:
         return provider
     check_fill(fill, provider.schema)
@@ -184,23 +185,23 @@ def open(
 def _open_filtered(
     source: Any,
     condition: Condition,
-    columns: Sequence[str] | None,
+    picked: Picked,
     kind: str | None,
     exclude: Sequence[str] | str,
-    rename: Rename | None,
     options: Mapping[str, Any],
 ) -> Provider:
     """A provider of the rows that fulfil a condition: opened with the columns of the condition, too."""
     if isinstance(source, Provider):
         raise ProviderOptionError("this is a provider already; pass where= where it is opened")
+    columns, rename = picked
     check_rename(rename)
     needed = columns_to_open(condition, columns, rename)
     try:
-        provider = _open(source, needed, kind, exclude, rename, options, condition)
+        provider = _open(source, Picked(needed, rename), kind, exclude, options, condition)
     except UnknownColumnError as error:
         if columns is None or needed is None or isinstance(columns, str):
             raise
-        _open(source, columns, kind, exclude, rename, options)  # an unknown one of these has its own error
+        _open(source, picked, kind, exclude, options)  # an unknown one of these has its own error
         raise UnknownColumnError(f"where: {error}") from None
     schema = provider.schema if columns is None else select_schema(provider.schema, columns)
     return replace(provider, schema=schema, where=bound_filter(condition, provider.schema, rename))
@@ -208,45 +209,47 @@ def _open_filtered(
 
 def _open(
     source: Any,
-    columns: Sequence[str] | None,
+    picked: Picked,
     kind: str | None,
     exclude: Sequence[str] | str,
-    rename: Rename | None,
     options: Mapping[str, Any],
     condition: Condition | None = None,
 ) -> Provider:
     """A provider of all rows; of those that fulfil the condition, files whose folders exclude it are left out."""
-    shared: dict[str, Any] = {"columns": columns, "rename": rename}
     if isinstance(source, Provider):
-        return _opened(source, columns, rename)
+        if any(one is not None for one in picked):
+            raise ProviderOptionError(
+                "this is a provider already; pass columns= and rename= where it is opened"
+            )
+        return source
     if kind is not None:
         check_kind(kind)
         if kind not in _FILES:
-            return _open_own_kind(source, kind, exclude, shared, options)
+            return _open_own_kind(source, kind, exclude, picked, options)
     if options.get("options") is not None:
         raise ProviderOptionError("options are passed to the function of a kind: kind='module:function'")
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
         is_whole = kind is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
-            table = open_folder(**shared, **_checked(options, (), "the folder of a table"))
+            table = open_folder(picked, **_checked(options, (), "the folder of a table"))
             return replace(table, search=Search.of(source, kind, exclude))
-        provider = _open_files(source, _chosen(source, kind, exclude), shared, options, condition)
+        provider = _open_files(source, _chosen(source, kind, exclude), picked, options, condition)
         return replace(provider, search=Search.of(source, kind, exclude))
     if isinstance(source, list | tuple) and not source:
         raise ProviderError("the list of sources is empty")
     origin = f"a {type(source).__name__}"
     if (opener := opener_of(source)) is not None:
-        return opener.open(source, **shared, **_checked(options, opener.options, origin))
+        return opener.open(source, picked, **_checked(options, opener.options, origin))
     if isinstance(source, Mapping):
         check_arrays(source)
-        return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
+        return open_table(table_of(source), picked, **_checked(options, ("batch_bytes",), "memory"))
     options = _checked(options, ("batch_bytes",), "memory")
-    return open_table(as_table(source), origin=origin, **shared, **options)
+    return open_table(as_table(source), picked, origin=origin, **options)
 
 
 def _open_own_kind(
-    source: Any, kind: str, exclude: Any, shared: Mapping[str, Any], options: Mapping[str, Any]
+    source: Any, kind: str, exclude: Any, picked: Picked, options: Mapping[str, Any]
 ) -> Provider:
     """A provider of what the function of a kind makes: of a source of its own, or of anything that `open` takes."""
     if exclude:
@@ -259,9 +262,9 @@ def _open_own_kind(
             f"{kind} returns a Provider\nreturn what it was opened of, or a source of your own"
         )
     if is_own(made):
-        provider = open_own(made, **shared, **_checked(rest, (), "a source of your own"), origin=kind)
+        provider = open_own(made, picked, **_checked(rest, (), "a source of your own"), origin=kind)
     else:
-        provider = _open(made, shared["columns"], None, (), shared["rename"], rest)
+        provider = _open(made, picked, None, (), rest)
     return replace(provider, opened_by=OpenedBy(kind, json.dumps(given, sort_keys=True)))
 
 
@@ -289,7 +292,7 @@ def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chos
 def _open_files(
     source: Any,
     chosen: Chosen,
-    shared: Mapping[str, Any],
+    picked: Picked,
     options: Mapping[str, Any],
     condition: Condition | None,
 ) -> Provider:
@@ -299,17 +302,11 @@ def _open_files(
     open_files = partial(opener, **checked)
     if partitions is not None:
         provider = open_partitioned(
-            open_files, partitions, **shared, types=recorded_types(source), condition=condition
+            open_files, partitions, picked, types=recorded_types(source), condition=condition
         )
     else:
-        provider = open_files(chosen.paths, **shared)
+        provider = open_files(chosen.paths, picked)
     return replace(provider, left_out=chosen.left_out)
-
-
-def _opened(provider: Provider, columns: Sequence[str] | None, rename: Rename | None) -> Provider:
-    if columns is not None or rename is not None:
-        raise ProviderOptionError("this is a provider already; pass columns= and rename= where it is opened")
-    return provider
 
 
 def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:
@@ -322,6 +319,4 @@ def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dic
             )
         if name == "batch_bytes" and value is not None and not 0 < value < 2**63:
             raise ProviderOptionError(f"batch_bytes is {value}, expected at least 1")
-        if name in _SWITCHES and not isinstance(value, bool | None):
-            raise ProviderOptionError(f"{name} is {value!r}, expected True or False")
     return {name: value for name, value in options.items() if value is not None}

@@ -14,7 +14,7 @@ from seqflow.errors import ProviderError
 from seqflow.providers.provider import Provider
 from seqflow.providers.row_files import open_row_files
 from seqflow.providers.untrusted import read_in_child
-from seqflow.record.selection import Rename, Table
+from seqflow.record.selection import ALL, Picked, Table
 
 _FOOTER, _COMPRESSION = 1, 2
 """Fields of the postscript of an ORC file."""
@@ -48,17 +48,11 @@ def read(path):
 """
 
 
-def open_orc(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    untrusted: bool = False,
-) -> Provider:
+def open_orc(paths: Sequence[str], picked: Picked = ALL, *, untrusted: bool = False) -> Provider:
     """A provider of ORC files, in blocks of their stripes; `untrusted` reads them in a child process first."""
     if untrusted:
         read_in_child(paths, _READ_STRIPES)
-    return open_row_files("orc", paths, _open_file, columns=columns, rename=rename)
+    return open_row_files("orc", paths, _open_file, picked)
 
 
 def _open_file(path: str) -> OrcFile:

@@ -16,7 +16,7 @@ from seqflow.providers.memory import table_of
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import with_columns
 from seqflow.record import BadRow, as_table
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
 
@@ -65,15 +65,14 @@ class CheckedSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        expected = pa.schema([self.selection.source.field(position) for position in positions])
+        expected = chosen.of_source
         place = f"{self.origin}, block {block.index} of {block.origin}"
         with foreign_errors(f"{place} can't be read"):
             rows = self.own.read(block, expected.names)
         table = with_columns(validated(_table_of(rows, place), place), expected, place)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, positions)
+        return chosen.apply(table, chosen.present)
 
 
 class VersionedCheckedSource(CheckedSource):
@@ -83,13 +82,7 @@ class VersionedCheckedSource(CheckedSource):
         return self.version
 
 
-def open_own(
-    own: Any,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    origin: str = "",
-) -> Provider:
+def open_own(own: Any, picked: Picked = ALL, *, origin: str = "") -> Provider:
     """A provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
     origin = origin or f"a {type(own).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
@@ -99,7 +92,7 @@ def open_own(
     if not isinstance(schema, pa.Schema):
         raise ProviderError(f"{origin}: schema is a {type(schema).__name__}, expected a pyarrow.Schema")
     _check_blocks(listed, origin)
-    chosen = selection(schema, columns, rename)
+    chosen = selection(schema, *picked)
     kind = CheckedSource if version is None else VersionedCheckedSource
     source = kind(own, listed, chosen, origin, paths, version)
     return Provider("own", origin, chosen.schema, source)

@@ -21,7 +21,7 @@ from seqflow.providers.untrusted import read_in_child
 from seqflow.providers.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import row_bytes
-from seqflow.record.selection import Rename, Selection, Table, leaf_types
+from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types
 from seqflow.record.validation import opening, reading
 
 _BUFFER = 1 << 18
@@ -293,9 +293,8 @@ class ParquetSource:
 
 def open_parquet(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     memory_map: bool = True,
     use_threads: bool = False,
     untrusted: bool = False,
@@ -311,7 +310,7 @@ def open_parquet(
         schemas.append(schemas[-1] if is_same else schema)  # a million equal ones are one object
         found.append((rows, metadata.num_columns))
         footers.keep(path, metadata)
-    selections = common_selections(paths, schemas, columns, rename)
+    selections = common_selections(paths, schemas, picked)
     files = {
         path: ParquetFile(rows, num_leaves, selection)
         for path, (rows, num_leaves), selection in zip(paths, found, selections, strict=True)

@@ -22,7 +22,7 @@ from seqflow.providers.source import DividedSource, SlicedSource, Source, of_fil
 from seqflow.providers.value_ranges import UNKNOWN, Path, RangedSource, Ranges, ValueRange, range_of_value
 from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
-from seqflow.record.selection import Rename, Table, check_names, rename_schema, select_schema
+from seqflow.record.selection import Picked, Table, check_names, rename_schema, select_schema
 
 Partitions = dict[str, dict[str, str | None]]
 """The values in the names of folders, by the path of a file and the column."""
@@ -181,8 +181,7 @@ def find_partitions(
 def open_partitioned(
     open_files: Callable[..., Provider],
     partitions: Partitions,
-    columns: Sequence[str] | None,
-    rename: Rename | None,
+    picked: Picked,
     types: Mapping[str, pa.DataType],
     condition: Condition | None = None,
 ) -> Provider:
@@ -193,6 +192,7 @@ def open_partitioned(
     A column that the files have is read from them. A file outside the folders of a column has null there. Where
     nobody has recorded a type, it is int64 if all values are written as integers, else text.
     """
+    columns, rename = picked
     paths = list(partitions)
     own = open_files(paths[:1]).schema
     names = [
@@ -201,7 +201,7 @@ def open_partitioned(
         if name not in own.names
     ]
     if not names or isinstance(columns, str):
-        return open_files(paths, columns=columns, rename=rename)
+        return open_files(paths, picked)
     new_names = {name: name for name in names}
     if isinstance(rename, Mapping):
         new_names |= {name: rename[name] for name in names if name in rename}
@@ -227,7 +227,7 @@ def open_partitioned(
     if columns is not None:
         select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
         inner = [one for one in columns if one.partition(".")[0] not in new_names.values()]
-    files = open_files(paths, columns=inner, rename=rename)
+    files = open_files(paths, Picked(inner, rename))
     schema = pa.schema([*files.schema, *fields])
     check_names(schema)
     kind = SlicedPartitionedSource if isinstance(files.source, SlicedSource) else PartitionedSource

@@ -17,7 +17,7 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, convert
 from seqflow.record.decoded_sizes import decoded_nbytes, row_bytes
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
 BLOCK_BYTES = 8 << 20
@@ -126,13 +126,11 @@ class ReplayedSource:
     def _tables(self, schema: pa.Schema) -> Any:
         """The rows of a new stream in tables of about `batch_bytes`; a generator, which closes the stream."""
         chosen = self.selection.to(schema)
-        positions = sorted(set(chosen.positions))
-        source = pa.schema([self.selection.source.field(position) for position in positions])
-        reader = self._open(source.names)
+        reader = self._open(chosen.of_source.names)
         dictionaries = SharedDictionaries()
         coded = any(has_dictionaries(field.type) for field in schema)
         try:
-            batches = (chosen.apply(one, positions) for one in self._batches(reader, source, positions))
+            batches = (chosen.apply(one, chosen.present) for one in self._batches(reader, chosen))
             for table in cut(batches, self.batch_bytes):
                 if (
                     coded
@@ -148,7 +146,7 @@ class ReplayedSource:
         with foreign_errors(f"{self.origin} gives no stream"):
             return self.streams.stream(names)
 
-    def _batches(self, reader: Any, source: pa.Schema, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: Any, chosen: Selection) -> Iterator[pa.RecordBatch]:
         index = 0
         while True:
             place = f"{self.origin}, batch {index}"
@@ -159,7 +157,7 @@ class ReplayedSource:
                 return
             # where all columns are there they are found by their places, since two that are renamed may share a name
             is_whole = validated(batch, place).schema.equals(self.selection.source)
-            yield batch.select(positions) if is_whole else with_columns(batch, source, place)
+            yield batch.select(chosen.present) if is_whole else with_columns(batch, chosen.of_source, place)
             index += 1
 
 
@@ -230,17 +228,12 @@ def digest_of_rows(table: pa.Table) -> str:
 
 
 def open_replayed(
-    streams: Streams,
-    origin: str,
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
+    streams: Streams, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
 ) -> Provider:
     """A provider of streams that can be had again, in blocks of about `batch_bytes` (8 MiB)."""
     with foreign_errors(f"{origin} can't be opened"):
         schema = streams.schema()
-    chosen = selection(schema, columns, rename)
+    chosen = selection(schema, *picked)
     source = ReplayedSource(streams, chosen, origin, batch_bytes or BLOCK_BYTES)
     return Provider("stream", origin, chosen.schema, source)
 
@@ -291,11 +284,11 @@ class Relations:
         return pa.RecordBatchReader.from_stream(self.relation.project(names))
 
 
-def open_lazy_frame(frame: Any, **options: Any) -> Provider:
+def open_lazy_frame(frame: Any, picked: Picked, **options: Any) -> Provider:
     """A provider of a `polars.LazyFrame`, which Polars computes in batches, anew in each pass."""
-    return open_replayed(LazyFrames(frame), "a LazyFrame", **options)
+    return open_replayed(LazyFrames(frame), "a LazyFrame", picked, **options)
 
 
-def open_relation(relation: Any, **options: Any) -> Provider:
+def open_relation(relation: Any, picked: Picked, **options: Any) -> Provider:
     """A provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
-    return open_replayed(Relations(relation), "a DuckDB relation", **options)
+    return open_replayed(Relations(relation), "a DuckDB relation", picked, **options)

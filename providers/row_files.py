@@ -14,7 +14,7 @@ from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.replayed import with_columns
 from seqflow.providers.schemas import common_selections
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, check_once
+from seqflow.record.selection import ALL, Picked, Selection, Table, check_once
 from seqflow.record.validation import validated
 
 BLOCK_BYTES = 8 << 20
@@ -60,15 +60,14 @@ class RowFileSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selections[block.origin].to(schema)
-        positions = sorted(set(chosen.positions))
-        expected = pa.schema([chosen.source.field(position) for position in positions])
+        expected = chosen.of_source
         place = f"{block.origin}, block {block.index}"
         with errors_at(f"{place} can't be read"):
             table = self.files[block.origin].read(block.origin, block.index, expected.names)
         table = with_columns(validated(table, place), expected, place)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, positions)
+        return chosen.apply(table, chosen.present)
 
 
 @contextmanager
@@ -83,19 +82,14 @@ def errors_at(place: str) -> Iterator[None]:
 
 
 def open_row_files(
-    kind: str,
-    paths: Sequence[str],
-    open_file: Callable[[str], RowFile],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
+    kind: str, paths: Sequence[str], open_file: Callable[[str], RowFile], picked: Picked = ALL
 ) -> Provider:
     """A provider of files of one kind, which must agree in their columns; ProviderError for one that is damaged."""
     opened: dict[str, RowFile] = {}
     for path in paths:
         with errors_at(f"{path} is no {kind} file, or damaged"):
             opened[path] = open_file(path)
-    selections = common_selections(paths, [file.schema for file in opened.values()], columns, rename)
+    selections = common_selections(paths, [file.schema for file in opened.values()], picked)
     for one in selections:  # which read columns by their names
         check_once(one.source, [one.source.names[position] for position in one.positions])
     source: Any = RowFileSource(opened, dict(zip(paths, selections, strict=True)))

@@ -7,7 +7,7 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.selection import (
-    Rename,
+    Picked,
     Selection,
     check_names,
     rename_schema,
@@ -16,23 +16,21 @@ from seqflow.record.selection import (
 )
 
 
-def common_selections(
-    paths: Sequence[str], schemas: Sequence[pa.Schema], columns: Sequence[str] | None, rename: Rename | None
-) -> list[Selection]:
+def common_selections(paths: Sequence[str], schemas: Sequence[pa.Schema], picked: Picked) -> list[Selection]:
     """The selection to read from each file, so that all give the schema of the first.
 
     Columns may be in another order, and columns that are not asked for may differ. What may be null in one file may
     be null in that schema. ProviderError, with both files, the column and its types, for any other difference.
     """
-    first = selection(schemas[0], columns, rename)
+    first = selection(schemas[0], *picked)
     common = first.schema
     found = [first]
     for path, schema in zip(paths[1:], schemas[1:], strict=True):
         if schema.equals(schemas[0]):
             found.append(first)
             continue
-        renamed = schema if rename is None else rename_schema(schema, rename)
-        common = _agreed(common, renamed, columns, paths[0], path)
+        renamed = schema if picked.rename is None else rename_schema(schema, picked.rename)
+        common = _agreed(common, renamed, picked.columns, paths[0], path)
         found.append(Selection(schema, renamed, common))
     parts = {id(one): one.to(common) for one in found}  # files of one schema share their selection
     return [parts[id(one)] for one in found]

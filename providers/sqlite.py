@@ -22,7 +22,7 @@ from seqflow.providers.replayed import open_replayed
 from seqflow.providers.row_files import BLOCK_BYTES, errors_at, open_row_files
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.exact_casts import exact_cast
-from seqflow.record.selection import Rename, Table
+from seqflow.record.selection import ALL, Picked, Table
 from seqflow.record.validation import reading
 
 _MAGIC = b"SQLite format 3\0"
@@ -88,9 +88,8 @@ class SqliteRows:
 
 def open_sqlite(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     table: str | None = None,
     schema: SchemaLike | None = None,
     batch_bytes: int | None = None,
@@ -107,8 +106,8 @@ def open_sqlite(
             found[path] = _open_file(path, table, declared, batch_bytes or BLOCK_BYTES)
     rows = found[paths[0]]
     if len(paths) == 1 and isinstance(rows, SqliteRows):
-        return open_replayed(rows, paths[0], columns=columns, rename=rename, batch_bytes=batch_bytes)
-    return open_row_files("sqlite", paths, partial(_of_table, found), columns=columns, rename=rename)
+        return open_replayed(rows, paths[0], picked, batch_bytes=batch_bytes)
+    return open_row_files("sqlite", paths, partial(_of_table, found), picked)
 
 
 def _of_table(found: dict[str, SqliteFile | SqliteRows], path: str) -> SqliteFile:

@@ -1,6 +1,6 @@
 """Streams of record batches that can be read once: readers, cursors, anything with __arrow_c_stream__."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
@@ -13,7 +13,7 @@ from seqflow.providers.foreign import foreign_errors
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated
 
 
@@ -79,7 +79,7 @@ _ONCE = (
 )
 
 
-def open_stream(obj: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None) -> Provider:
+def open_stream(obj: Any, picked: Picked = ALL) -> Provider:
     """A provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
     origin = f"a {type(obj).__name__}"
     if hasattr(obj, "__next__"):
@@ -88,7 +88,7 @@ def open_stream(obj: Any, *, columns: Sequence[str] | None = None, rename: Renam
         reader = pa.RecordBatchReader.from_stream(obj)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ProviderError(f"{origin} is no stream of record batches: {error}") from error
-    return open_reader(reader, origin, columns=columns, rename=rename)
+    return open_reader(reader, origin, picked)
 
 
 _opened: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -102,9 +102,7 @@ def _check_new(obj: Any, origin: str) -> None:
         _opened[id(obj)] = obj
 
 
-def open_reader(
-    reader: Any, origin: str, *, columns: Sequence[str] | None = None, rename: Rename | None = None
-) -> Provider:
+def open_reader(reader: Any, origin: str, picked: Picked = ALL) -> Provider:
     """A provider of the batches of a reader."""
-    chosen = selection(reader.schema, columns, rename)
+    chosen = selection(reader.schema, *picked)
     return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))

@@ -15,7 +15,7 @@ from seqflow.providers.provider import Provider
 from seqflow.providers.row_files import BLOCK_BYTES, errors_at, open_row_files
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Table
+from seqflow.record.selection import ALL, Picked, Table
 
 KEY = "__key__"
 _BLOCK = 512
@@ -81,13 +81,7 @@ def _members(content: mmap.mmap, starts: Tensor, sizes: Tensor) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
 
 
-def open_tar(
-    paths: Sequence[str],
-    *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
-    batch_bytes: int | None = None,
-) -> Provider:
+def open_tar(paths: Sequence[str], picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
     """A provider of tar archives: `a/1.jpg` and `a/1.cls` are one row, `__key__` "a/1", with columns `jpg` and `cls`.
 
     A row is consecutive members whose names are equal up to the first dot. Columns are those of all archives, binary,
@@ -99,9 +93,7 @@ def open_tar(
             opened[path] = _open_file(path, batch_bytes or BLOCK_BYTES)
     suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
     schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
-    return open_row_files(
-        "tar", paths, lambda path: replace(opened[path], schema=schema), columns=columns, rename=rename
-    )
+    return open_row_files("tar", paths, lambda path: replace(opened[path], schema=schema), picked)
 
 
 def _open_file(path: str, batch_bytes: int) -> TarFile:

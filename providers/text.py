@@ -15,7 +15,7 @@ from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 
 BLOCK_BYTES = 2 << 20
 
@@ -48,12 +48,10 @@ class TextSource:
         paths = self.paths_of(block)
         chosen = self.selection.to(schema)
         columns = []
-        for position in sorted(chosen.positions):
-            field = self.selection.source.field(position)
+        for position, field in zip(chosen.present, chosen.of_source, strict=True):
             read = _names if position == 0 else self._contents
             columns.append(read(paths, field, bad_rows))
-        fields = [self.selection.source.field(position) for position in sorted(chosen.positions)]
-        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=chosen.of_source))
 
     def _contents(self, paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
         reasons: dict[int, str] = {}
@@ -69,9 +67,8 @@ class TextSource:
 
 def open_text(
     paths: Sequence[str],
+    picked: Picked = ALL,
     *,
-    columns: Sequence[str] | None = None,
-    rename: Rename | None = None,
     encoding: str | None = None,
     errors: str = "strict",
     batch_bytes: int | None = None,
@@ -81,7 +78,8 @@ def open_text(
     Text is decoded with `errors` "strict" (a file that is not text is an error, or a bad row), "replace" or
     "ignore". A block holds files of about `batch_bytes` (2 MiB) together.
     """
-    _check_decoding(encoding, errors)
+    if encoding is not None:
+        _check_encoding(encoding)
     sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
     limits = _limits(sizes, batch_bytes or BLOCK_BYTES)
     largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
@@ -90,7 +88,7 @@ def open_text(
         content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
     else:
         content = pa.field("text", pa.large_string() if wide else pa.string())
-    chosen = selection(pa.schema([pa.field("path", pa.string()), content]), columns, rename)
+    chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *picked)
     source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, errors)
     return Provider("text", origin_of(paths), chosen.schema, source)
 
@@ -208,13 +206,10 @@ def _size(path: str, row: int, reasons: dict[int, str]) -> int:
         return 0
 
 
-def _check_decoding(encoding: str | None, errors: str) -> None:
-    if encoding is not None:
-        try:
-            b"a".decode(encoding, "ignore")
-        except UnicodeError:
-            pass  # it is an encoding, though not of this byte
-        except (LookupError, ValueError) as error:
-            raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None
-    if errors not in ("strict", "replace", "ignore"):
-        raise ProviderOptionError(f"errors is {errors!r}, but must be 'strict', 'replace' or 'ignore'")
+def _check_encoding(encoding: str) -> None:
+    try:
+        b"a".decode(encoding, "ignore")
+    except UnicodeError:
+        pass  # it is an encoding, though not of this byte
+    except (LookupError, ValueError) as error:
+        raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None

@@ -127,36 +127,21 @@ __all__ = [
     "to_arrow",
 ]
 
-_ON_FIRST_USE = {
-    "BadRows": "loader",
-    "Balance": "loader",
-    "Buckets": "loader",
-    "Dimension": "shape",
-    "Expression": "expression",
-    "Loader": "loader",
-    "Mix": "loader",
-    "Net": "net",
-    "Packed": "loader",
-    "Pad": "loader",
-    "PartialShape": "shape",
-    "Prefetch": "loader",
-    "Ranks": "loader",
-    "Rows": "loader",
-    "Schedule": "loader",
-    "Sequence": "sequence",
-    "Shuffle": "loader",
-    "TensorSlice": "tensor",
-    "TensorSpec": "tensor",
-    "TokenBudget": "loader",
-    "Vocabulary": "vocabulary",
+_ROOMS = {
     "arrow_function": "arrow_function",
-    "features": "map_features",
-    "from_arrow": "record",
-    "open": "providers",
-    "pool_features": "map_features",
-    "run": "executor",
-    "to_arrow": "record",
+    "executor": "run",
+    "expression": "Expression",
+    "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
+    "map_features": "features pool_features",
+    "net": "Net",
+    "providers": "open",
+    "record": "from_arrow to_arrow",
+    "sequence": "Sequence",
+    "shape": "Dimension PartialShape",
+    "tensor": "TensorSlice TensorSpec",
+    "vocabulary": "Vocabulary",
 }
+_ON_FIRST_USE = {name: room for room, names in _ROOMS.items() for name in names.split()}
 """Names whose modules are imported when they are first asked for, as are the ops and the providers: those who
 only call ops do not pay for Arrow."""
 

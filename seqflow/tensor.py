@@ -195,7 +195,7 @@ class TensorSlice:
         for axis, (start, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
             if not _is_place(start) or not (length is None or _is_place(length)):
                 raise ShapeError(
-                    f"slice: axis {axis} is {_shown(start)},{_shown(length)}, expected a start and length from 0 to "
+                    f"slice: axis {axis} is {shown(start)},{shown(length)}, expected a start and length from 0 to "
                     "2**63 - 1"
                 )
             if length is None and start != 0:
@@ -320,12 +320,6 @@ class TensorSlice:
 
 def _is_place(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(0 <= value < 2**63)
-
-
-def _shown(value: Any) -> str:
-    """A value as text; Python does not write integers of more than 4,300 digits."""
-    is_long = isinstance(value, int) and value.bit_length() > 64
-    return "a longer integer" if is_long else repr(value)[:40]
 
 
 def _no_slice(text: str, part: str, column: int) -> NoReturn:

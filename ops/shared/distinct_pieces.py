@@ -9,6 +9,8 @@ A piece ends only between two characters of ASCII, whose classes need no tables 
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -18,7 +20,20 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import starts_of
-from seqflow.ops.shared.tokenizer_errors import tokenizer_errors
+
+
+@contextmanager
+def tokenizer_errors(what: str) -> Iterator[None]:
+    """Raise what the package raises as an OpError: Exception itself, and panics of Rust, which are no Exception."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise OpError(f"tokenizer: {what}: {error}") from error
+
 
 MOST_ADDED_TOKENS = 64
 """Texts are searched for each of these."""

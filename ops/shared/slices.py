@@ -1,5 +1,7 @@
 """Slices of the rows of an array: where they start, which rows they hold, and moving them."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from seqflow import kernels
@@ -31,3 +33,39 @@ def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None =
     rows = output(out, shape, data.dtype)
     kernels.move_slices(data, starts, sizes, rows, offsets[:-1])
     return rows
+
+
+def surround(tokens: Array, sizes: Array, begin: int | None, end: int | None) -> tuple[Array, Array]:
+    """The sequences with a token before and one after each, and their new lengths; None adds none."""
+    if begin is None and end is None:
+        return tokens, sizes
+    longer = sizes + (begin is not None) + (end is not None)
+    ends = kernels.lengths_to_offsets(longer)
+    rows = np.empty(int(ends[-1]), tokens.dtype)
+    kernels.move_slices(tokens, starts_of(sizes), sizes, rows, ends[:-1] + (begin is not None))
+    if begin is not None:
+        rows[ends[:-1]] = begin
+    if end is not None:
+        rows[ends[1:] - 1] = end
+    return rows, longer
+
+
+PORTION = 1 << 16
+"""How many rows are worked on at a time; a longer sequence is worked on alone."""
+
+
+def portions(lengths: Array) -> Iterator[tuple[slice, slice]]:
+    """Slices of the sequences and of their rows, which together are all, in order; one at least.
+
+    >>> list(portions(np.array([2, 0, 1])))
+    [(slice(0, 3, None), slice(0, 3, None))]
+    """
+    offsets = kernels.lengths_to_offsets(lengths)
+    start = 0
+    while True:
+        stop = int(np.searchsorted(offsets, offsets[start] + PORTION, "right")) - 1
+        stop = min(max(stop, start + 1), len(lengths))
+        yield slice(start, stop), slice(int(offsets[start]), int(offsets[stop]))
+        if stop == len(lengths):
+            return
+        start = stop

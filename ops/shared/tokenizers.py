@@ -10,8 +10,7 @@ import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.distinct_pieces import encode_all, encode_pieces, has_pieces, ids_of
-from seqflow.ops.shared.tokenizer_errors import tokenizer_errors
+from seqflow.ops.shared.distinct_pieces import encode_all, encode_pieces, has_pieces, ids_of, tokenizer_errors
 
 _BYTES_AT_ONCE = 1 << 23
 """How much text is in Python strings and encodings at a time."""

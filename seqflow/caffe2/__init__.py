@@ -13,51 +13,29 @@ from typing import Any
 import numpy as np
 
 from seqflow.arguments import checked
-from seqflow.caffe2 import (
+from seqflow.caffe2 import (  # each adds its adapters
     dense,
     dense_sparse,
     elementwise,
     features,
     ids,
     lengths,
-    one_hot,
     padding,
     partitioning,
     quantized,
-    ranges,
     rearrange,
     recurrent,
-    segments,
     sparse,
-    vocabulary,
 )
-from seqflow.caffe2.adapter import Adapter, Operator, origins
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, Operator, origins
 from seqflow.errors import UnknownOpError, nearest
 
 __all__ = ["TABLE", "names", "run"]
 
-_ADAPTERS: dict[str, Adapter] = {
-    **lengths.ADAPTERS,
-    **segments.ADAPTERS,
-    **sparse.ADAPTERS,
-    **dense_sparse.ADAPTERS,
-    **ids.ADAPTERS,
-    **one_hot.ADAPTERS,
-    **partitioning.ADAPTERS,
-    **quantized.ADAPTERS,
-    **ranges.ADAPTERS,
-    **recurrent.ADAPTERS,
-    **features.ADAPTERS,
-    **vocabulary.ADAPTERS,
-    **padding.ADAPTERS,
-    **rearrange.ADAPTERS,
-    **dense.ADAPTERS,
-    **elementwise.ADAPTERS,
-}
 TABLE = {
     name: Operator(op, adapter.called(op), adapter.strings)
     for name, op in origins().items()
-    for adapter in [_ADAPTERS.get(name, Adapter())]
+    for adapter in [ADAPTERS.get(name, Adapter())]
 }
 """Every operator that is covered, by Caffe2's name."""
 

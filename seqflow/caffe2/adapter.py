@@ -13,7 +13,7 @@ from seqflow import registry
 from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
-from seqflow.signature import Attribute, Repeated, read_attributes
+from seqflow.signature import Attribute, read_attributes
 from seqflow.signature.bind_arrays import as_array
 
 
@@ -51,6 +51,8 @@ class Adapter(NamedTuple):
         return _renaming(op, self)
 
 
+ADAPTERS: dict[str, Adapter] = {}
+"""Of each operator that differs from its op, by Caffe2's name; every family adds its own."""
 GRADIENT_ONLY = Argument(None, bool, False)
 """An argument that speaks of the gradient only: it is taken, and changes nothing."""
 
@@ -58,7 +60,7 @@ GRADIENT_ONLY = Argument(None, bool, False)
 def _renaming(op: OpDef, adapter: Adapter) -> Callable[..., Any]:
     """A function that renames, reorders and casts as an adapter says."""
     names = adapter.inputs.split(", ") if adapter.inputs else _input_names(op)
-    by_turns = any(isinstance(item, Repeated) for item in op.signature.inputs)
+    by_turns = bool(op.signature.listed)
 
     def call(*arrays: Any, **given: Any) -> list[Array]:
         if by_turns and len(arrays) % len(names):

@@ -6,7 +6,16 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, from_front, int32, integers_of, seed_of, single_integer
+from seqflow.caffe2.adapter import (
+    ADAPTERS,
+    Adapter,
+    Argument,
+    from_front,
+    int32,
+    integers_of,
+    seed_of,
+    single_integer,
+)
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints, NonNegative, Positive, Sizes
@@ -224,7 +233,7 @@ _REDUCED = {
 }
 """Axes stay, with size 1, unless asked otherwise. Integers are summed in int64; the largest of no elements is 0."""
 
-ADAPTERS = {
+ADAPTERS |= {
     "FC": Adapter(fc),
     "FCTransposed": Adapter(fc_transposed),
     "BatchMatMul": Adapter(batch_matmul),

@@ -1,12 +1,45 @@
-"""Caffe2's conversions between sparse and dense tensors."""
+"""Caffe2's conversions between sparse, one-hot and dense tensors, and buckets."""
+
+from typing import Any
 
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, chosen, int32, num_rows
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, as_matrix, chosen, int32, num_rows, single_integer
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
+
+
+def bucketize(x: Array, *, boundaries: Any) -> Array:
+    """NaN goes to the first bucket. Boundaries are taken as float32."""
+    bounds = np.asarray(boundaries, np.float32)
+    flat = x.reshape(x.size)
+    return int32(ops.bucketize(flat, bounds, nan=0).reshape(x.shape))
+
+
+def one_hot(indices: Array, index_size: Array) -> Array:
+    width = single_integer("index_size", index_size)
+    if indices.ndim != 1:
+        raise ShapeError(f"indices has {indices.ndim} dimensions, expected 1")
+    return ops.one_hot(indices, width=width)
+
+
+def segment_one_hot(lengths: Array, indices: Array, index_size: Array) -> Array:
+    """An index beyond the width is an error (Caffe2 writes it into the next row)."""
+    return ops.segment_one_hot(indices, lengths, width=single_integer("index_size", index_size))
+
+
+def batch_one_hot(data: Array, lengths: Array, values: Array) -> Array:
+    """All axes but the first are columns; the result has the dtype of the data."""
+    return ops.batch_one_hot(as_matrix("data", data), values, lengths, dtype=data.dtype)
+
+
+def batch_bucket_one_hot(data: Array, lengths: Array, boundaries: Array) -> Array:
+    """All axes but the first are columns; each has a boundary at least."""
+    if lengths.dtype.kind in "iu" and not lengths.all():
+        raise OpError(f"lengths[{int(np.argmin(lengths != 0))}] is 0, expected 1 or more")
+    return ops.batch_bucket_one_hot(as_matrix("data", data), boundaries, lengths)
 
 
 def sparse_to_dense(indices: Array, values: Array, data_to_infer_dim: Array | None = None) -> Array:
@@ -81,10 +114,16 @@ def dense_vector_to_id_list(dense: Array) -> tuple[Array, Array]:
     return int32(lengths), int32(values)
 
 
-ADAPTERS = {
+ADAPTERS |= {
     "SparseToDense": Adapter(sparse_to_dense),
     "SparseToDenseMask": Adapter(sparse_to_dense_mask, strings=True),
     "BatchSparseToDense": Adapter(batch_sparse_to_dense),
     "BatchDenseToSparse": Adapter(inputs="lengths, indices, dense"),
     "DenseVectorToIdList": Adapter(dense_vector_to_id_list),
+    "Bucketize": Adapter(bucketize),
+    "BatchBucketize": Adapter(inputs="x, columns, boundaries, lengths", outputs="int32 buckets"),
+    "OneHot": Adapter(one_hot),
+    "SegmentOneHot": Adapter(segment_one_hot),
+    "BatchOneHot": Adapter(batch_one_hot),
+    "BatchBucketOneHot": Adapter(batch_bucket_one_hot),
 }

@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, origins
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, origins
 from seqflow.caffe2.dense import Order
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
@@ -106,7 +106,7 @@ _BROADCASTING = (
 )  # fmt: skip
 _OPS = origins()
 
-ADAPTERS = {
+ADAPTERS |= {
     **{name: Adapter(_broadcasting(_OPS[name].call)) for name in _BROADCASTING},
     "Div": Adapter(_broadcasting(_divide)),
     "Pow": Adapter(power),

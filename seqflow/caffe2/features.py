@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, int32
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, Argument, int32
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
@@ -46,7 +46,7 @@ def _as_integers(keys: list[Array]) -> list[Array]:
 _IDS = {"feature_ids": Argument("feature_ids", Ints)}
 _SCALARS, _LISTS = "int32 lengths, keys, values", "int32 counts, keys, int32 lengths, values"
 
-ADAPTERS = {
+ADAPTERS |= {
     "MergeDenseFeatureTensors": Adapter(outputs=_SCALARS, arguments=_IDS, strings=True),
     "MergeSingleScalarFeatureTensors": Adapter(outputs=_SCALARS, arguments=_IDS, strings=True),
     # A list that is absent has to be empty: Caffe2 shifts the later ones where it is not.

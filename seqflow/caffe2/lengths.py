@@ -1,10 +1,25 @@
-"""Caffe2's conversions between lengths, segment ids, ranges and offsets."""
+"""Caffe2's conversions between lengths, segment ids, ranges and offsets; segment reducers, also of gathered rows.
+
+LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
+"""
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, int32, num_rows, single_integer
+from seqflow.caffe2.adapter import (
+    ADAPTERS,
+    GRADIENT_ONLY,
+    Adapter,
+    Argument,
+    chosen,
+    int32,
+    num_rows,
+    single_integer,
+)
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
+
+_SEGMENTS = {"num_segments": Argument("num_segments", int, -1, chosen)}
+_WEIGHTS = {"grad_on_weights": GRADIENT_ONLY}
 
 
 def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> Array:
@@ -41,7 +56,7 @@ def _num_rows(data: Array | None) -> int | None:
     return None if data is None else num_rows("data", data)
 
 
-ADAPTERS = {
+ADAPTERS |= {
     "LengthsToOffsets": Adapter(lengths_to_offsets),
     "LengthsToRanges": Adapter(outputs="int32 ranges"),
     "LengthsToSegmentIds": Adapter(outputs="int32 ids"),
@@ -51,4 +66,13 @@ ADAPTERS = {
     "LengthsSplit": Adapter(lengths_split),
     "SegmentIdsToLengths": Adapter(segment_ids_to_lengths),
     "SegmentIdsToRanges": Adapter(segment_ids_to_ranges),
+    "LengthsWeightedSum": Adapter(arguments=_WEIGHTS),
+    "LengthsTopK": Adapter(outputs="values, int32 positions", arguments={"k": Argument("k", Positive)}),
+    "UnsortedSegmentSum": Adapter(arguments=_SEGMENTS),
+    "UnsortedSegmentMean": Adapter(arguments=_SEGMENTS),
+    "UnsortedSegmentWeightedSum": Adapter(arguments=_SEGMENTS | _WEIGHTS),
+    "SparseLengthsWeightedSum": Adapter(arguments=_WEIGHTS),
+    "SparseUnsortedSegmentSum": Adapter(arguments=_SEGMENTS),
+    "SparseUnsortedSegmentMean": Adapter(arguments=_SEGMENTS),
+    "SparseUnsortedSegmentWeightedSum": Adapter(arguments=_SEGMENTS | _WEIGHTS),
 }

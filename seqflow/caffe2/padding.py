@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, chosen, int32
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, chosen, int32
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
@@ -138,7 +138,7 @@ def sequence_mask(
     )
 
 
-ADAPTERS = {
+ADAPTERS |= {
     "PackSegments": Adapter(pack_segments, strings=True),
     "UnpackSegments": Adapter(unpack_segments, strings=True),
     "PackRNNSequence": Adapter(strings=True),

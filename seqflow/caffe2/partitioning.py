@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, from_front, int32
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, from_front, int32
 from seqflow.caffe2.dense import Order, chosen_axis
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
@@ -92,7 +92,7 @@ def split_by_lengths(
     return ops.split(data, parts=sizes.tolist(), axis=along)
 
 
-ADAPTERS = {
+ADAPTERS |= {
     "Partition": Adapter(partition),
     "LengthsPartition": Adapter(lengths_partition),
     "GatherByKey": Adapter(lambda keys, *shards: ops.gather_by_key(list(shards), keys)),

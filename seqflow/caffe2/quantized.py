@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, as_matrix, int32, num_rows
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, as_matrix, int32, num_rows
 from seqflow.errors import OpIndexError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.quantized_rows import Scale
@@ -83,11 +83,7 @@ def _apart(kind: str) -> Adapter:
         return out.reshape(len(lengths), *data.shape[1:])
 
     if kind.startswith("weighted"):
-        return Adapter(
-            lambda data, weights, indices, lengths, scale_bias: call(
-                data, weights, indices, lengths, scale_bias
-            )
-        )
+        return Adapter(call)
     return Adapter(lambda data, indices, lengths, scale_bias: call(data, None, indices, lengths, scale_bias))
 
 
@@ -107,7 +103,7 @@ def sparse_lookup(
 _KINDS = {"Sum": "sum", "Mean": "mean", "WeightedSum": "weighted_sum"}
 _FUSED = {kind: f"table, {'weights, ' * (kind == 'WeightedSum')}indices, lengths" for kind in _KINDS}
 
-ADAPTERS = {
+ADAPTERS |= {
     "FloatToFused8BitRowwiseQuantized": _quantize(8, "float32"),
     "HalfFloatToFused8BitRowwiseQuantized": _quantize(8, "float32"),
     "FloatToFused8BitRowwiseQuantizedHalfScaleBias": _quantize(8, "float16"),

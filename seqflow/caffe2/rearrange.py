@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, int32, num_rows, seed_of
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, Argument, int32, num_rows, seed_of
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
@@ -82,7 +82,7 @@ def ctc_greedy_decoder(
     return int32(counts), int32(labels)
 
 
-ADAPTERS = {
+ADAPTERS |= {
     "LengthsTile": Adapter(strings=True),
     "ReversePackedSegs": Adapter(strings=True),
     "BooleanMask": Adapter(strings=True),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, single_integer
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, single_integer
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 
@@ -91,4 +91,7 @@ def _kept(new: Array, old: Array, over: Array | None, drop: bool) -> Array:
     return np.where(over, np.zeros_like(old) if drop else old, new)
 
 
-ADAPTERS = {"LSTMUnit": Adapter(lstm_unit), "GRUUnit": Adapter(gru_unit)}
+ADAPTERS |= {
+    "LSTMUnit": Adapter(lstm_unit),
+    "GRUUnit": Adapter(gru_unit),
+}

@@ -30,7 +30,7 @@ from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
-from seqflow.signature import Repeated
+from seqflow.signature.bind_rows import frozen
 
 _MOST_PLANS = 512
 _LONGEST_VALUE = 64
@@ -54,7 +54,7 @@ class Lifted:
         self.lists = op.signature.listed
         self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
         self.detailed = op.shape is not None
-        self.many_outputs = any(isinstance(item, Repeated) for item in op.signature.outputs)
+        self.many_outputs = op.signature.gives_lists
         self.plans: dict[Any, CallPlan] = {}
         self.__name__ = self.__qualname__ = op.name
         self.__doc__ = op.doc
@@ -192,7 +192,7 @@ class Lifted:
         try:
             plan = self.plans.get(key)
         except TypeError:  # an attribute is a list or an array
-            key = _frozen(key)
+            key = frozen(key, _LONGEST_VALUE)  # large ones are to be written to, and say nothing of rows
             plan = self.plans.get(key)
         if plan is None:
             plan = make_plan(self.op, kinds(), attributes, details)
@@ -343,19 +343,6 @@ def _kind_of_value(value: Any) -> Any:
 def _classes(lods: Mapping[Slot, LoD]) -> dict[Slot, Slot]:
     """For each input with a LoD, the first input with the same LoD."""
     return {slot: next(one for one, other in lods.items() if other == lod) for slot, lod in lods.items()}
-
-
-def _frozen(value: Any) -> Any:
-    """A part of a key, although it has arrays in it; large ones are to be written to, and say nothing of rows."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes() if value.size <= _LONGEST_VALUE else None
-    if isinstance(value, (list, tuple)):
-        return tuple(map(_frozen, value))
-    try:
-        hash(value)
-    except TypeError:
-        return repr(value)
-    return value
 
 
 def _python_signature(lifted: Lifted) -> PythonSignature:

@@ -10,7 +10,7 @@ says whose rows an output has, that is read instead.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,10 +265,10 @@ def _with_outputs(
         except LodError as error:
             met = list(dict.fromkeys(details.classes.values()))
             if len(met) > 1:
-                return _replace(plan, differing=(met[0], met[1]))
-            return _replace(plan, failure=error)
+                return replace(plan, differing=(met[0], met[1]))
+            return replace(plan, failure=error)
         except SeqflowError as error:
-            return _replace(plan, failure=error)
+            return replace(plan, failure=error)
         rows, requested = [spec.rows for spec in inference.outputs], inference.requested
     stacks = _Stacks(rule, tensors, rows)
     unknown = any(not isinstance(space, (OuterLevels, Described)) for space in rows)
@@ -277,7 +277,7 @@ def _with_outputs(
         OutputRule(argument, stacks.of_rows(space), _reason(op, argument))
         for argument, space in zip(arguments, rows, strict=True)
     )
-    return _replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
+    return replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
 
 
 def _reason(op: OpDef, argument: Argument) -> str:
@@ -287,10 +287,6 @@ def _reason(op: OpDef, argument: Argument) -> str:
     return (
         f"{op.name} dropped them ({'it has a row for each sequence' if whole else 'its rows are other rows'})"
     )
-
-
-def _replace(plan: CallPlan, **changes: Any) -> CallPlan:
-    return CallPlan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
 
 
 class _Stacks:

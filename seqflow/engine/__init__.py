@@ -1,8 +1,7 @@
 """Engines: who runs the tasks of a job, processes of this machine or of a Ray cluster."""
 
-from seqflow.engine.engine import Engine, in_order
+from seqflow.engine.engine import Engine, EngineSettings, in_order
 from seqflow.engine.opening import open_engine
-from seqflow.engine.settings import EngineSettings
 from seqflow.engine.worker import Setup
 
 __all__ = ["Engine", "EngineSettings", "Setup", "in_order", "open_engine"]

@@ -1,4 +1,4 @@
-"""Engine: runs tasks in other processes; `in_order` has their results in order, whatever dies on the way."""
+"""Engine and its settings: runs tasks in other processes; `in_order` has their results in order, whatever dies."""
 
 from __future__ import annotations
 
@@ -7,9 +7,32 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 from time import monotonic
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from seqflow.errors import JobError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """Who runs the parts of a job: it changes nothing of its output."""
+
+    kind: Literal["local", "ray"] = "local"
+    workers: int | None = None
+    """Processes that run parts at once: of this machine, or tasks of Ray. None is no process but this one, with
+    threads; with Ray as many as its cluster has CPUs for."""
+    address: str | None = None
+    """Ray's cluster: "host:6379" or "ray://host:10001"; "auto" joins the one that runs here, "local" starts one. None
+    takes RAY_ADDRESS, and else starts one."""
+    cpus: int = 1
+    """CPUs of each worker; it has as many threads."""
+    memory: int | str | None = None
+    """Bytes that Ray keeps free for each worker; None asks for none."""
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether other processes run the parts."""
+        return self.kind == "ray" or self.workers is not None
+
 
 MOST_ATTEMPTS = 6
 """How often a task is started that its worker does not survive."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from seqflow.engine.engine import Engine
+from seqflow.engine.engine import Engine, EngineSettings
 from seqflow.engine.local import ProcessEngine
-from seqflow.engine.settings import EngineSettings
 from seqflow.engine.worker import Setup
 
 

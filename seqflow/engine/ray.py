@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from seqflow.byte_sizes import format_bytes, parse_bytes
-from seqflow.engine.engine import Ended
-from seqflow.engine.settings import EngineSettings
+from seqflow.engine.engine import Ended, EngineSettings
 from seqflow.engine.worker import Outcome, Setup, run_task
 from seqflow.errors import JobError
 

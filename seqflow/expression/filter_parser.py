@@ -6,6 +6,7 @@ Operators bind as in Python: `or`, `and`, `not`, comparisons, then those of expr
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NoReturn
@@ -90,20 +91,15 @@ class _Parser:
             refuse(self.text, token.start, f"the filter is nested in more than {MAX_DEPTH} levels")
 
     def either(self) -> Filter:
-        """Conditions joined by `or`."""
-        first = self.token
-        found = [self.all()]
-        while self.takes("or"):
-            found.append(self.all())
-        return found[0] if len(found) == 1 else Connection(first, False, tuple(found))
+        """Conditions joined by `or`, each of them joined by `and`."""
+        return self.joined("or", lambda: self.joined("and", self.negation))
 
-    def all(self) -> Filter:
-        """Conditions joined by `and`."""
+    def joined(self, word: str, part: Callable[[], Filter]) -> Filter:
         first = self.token
-        found = [self.negation()]
-        while self.takes("and"):
-            found.append(self.negation())
-        return found[0] if len(found) == 1 else Connection(first, True, tuple(found))
+        found = [part()]
+        while self.takes(word):
+            found.append(part())
+        return found[0] if len(found) == 1 else Connection(first, word == "and", tuple(found))
 
     def negation(self) -> Filter:
         if (token := self.takes("not")) is None:

@@ -17,35 +17,12 @@ cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<fa
 
 # ruff: noqa: F403
 
-from seqflow.kernels import (
-    bucketing,
-    chunks,
-    dealing,
-    distinct,
-    fields,
-    footers,
-    groups,
-    hashing,
-    lengths,
-    lines,
-    moves,
-    ordering,
-    packing,
-    padding,
-    pairs,
-    quantized,
-    recurrent,
-    reductions,
-    scans,
-    softmax,
-    spreading,
-    vocabulary,
-)
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.bucketing import *
 from seqflow.kernels.chunks import *
 from seqflow.kernels.dealing import *
 from seqflow.kernels.dispatch import (
+    KERNELS,
     info,
     isas,
     kept_memory,
@@ -90,25 +67,4 @@ __all__ = [
     "sum_dtype",
     "use",
 ]
-__all__ += bucketing.__all__
-__all__ += chunks.__all__
-__all__ += dealing.__all__
-__all__ += distinct.__all__
-__all__ += fields.__all__
-__all__ += footers.__all__
-__all__ += groups.__all__
-__all__ += hashing.__all__
-__all__ += lengths.__all__
-__all__ += lines.__all__
-__all__ += moves.__all__
-__all__ += ordering.__all__
-__all__ += packing.__all__
-__all__ += padding.__all__
-__all__ += pairs.__all__
-__all__ += quantized.__all__
-__all__ += recurrent.__all__
-__all__ += reductions.__all__
-__all__ += scans.__all__
-__all__ += softmax.__all__
-__all__ += spreading.__all__
-__all__ += vocabulary.__all__
+__all__ += KERNELS

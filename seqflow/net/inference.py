@@ -16,6 +16,7 @@ from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
 from seqflow.printable import printable
+from seqflow.registry.inference import Inference, infer
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, literal
@@ -26,7 +27,6 @@ from seqflow.tensor import TensorSpec
 if TYPE_CHECKING:
     from seqflow.net.net import Net
     from seqflow.net.step import Input, Step
-    from seqflow.registry.inference import Inference
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -205,9 +205,7 @@ class _Inference:
         values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
         try:
             for _ in range(2):
-                inferred = step.op.infer_checked(
-                    specs, step.attributes, values, names, results, self.equalities
-                )
+                inferred = infer(step.op, specs, step.attributes, values, names, results, self.equalities)
                 asked = inferred.requested - set(values)
                 folded = {name: each(step.inputs[name], self.fold_sizes) for name in asked}
                 more = {name: value for name, value in folded.items() if _is_known(value)}

@@ -26,7 +26,7 @@ from seqflow.net.syntax import (
 )
 from seqflow.registry import OpDef
 from seqflow.renamed import old_names, renamed_arguments
-from seqflow.signature import Attribute, Repeated
+from seqflow.signature import Attribute
 
 
 class Lowered(NamedTuple):
@@ -110,8 +110,8 @@ class _Lowering:
             self.sequence(statement)
             return Draft(statement, (statement.targets[0].name,), declares=True)
         op = _expression() if isinstance(value, Formula) else self.op(value)
-        lists = any(isinstance(item, Repeated) for item in op.signature.outputs)
-        attributes = self.attributes(value, op) if lists and isinstance(value, Call) else {}
+        gives_lists = op.signature.gives_lists
+        attributes = self.attributes(value, op) if gives_lists and isinstance(value, Call) else {}
         return Draft(statement, self.results(value, op, attributes, statement.targets))
 
     def sequence(self, statement: Statement) -> list[Reference]:
@@ -257,12 +257,7 @@ class _Lowering:
             if name in given:
                 self.fail(operand.location, f"{op.name}: {name} is given twice")
             given[name] = operand
-        lists = {
-            argument.name
-            for item in op.signature.inputs
-            if isinstance(item, Repeated)
-            for argument in item.arguments
-        }
+        lists = op.signature.listed
         for name, operand in given.items():
             if isinstance(operand, Listed) != (name in lists) and not isinstance(operand, Constant):
                 what = f"{op.name}: {name} is {self.written(operand)}"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,16 @@ from seqflow.record.record import Tensor
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
+
+
+class Picked(NamedTuple):
+    """What `open` is asked for: some of the columns, and new names."""
+
+    columns: Sequence[str] | None = None
+    rename: Rename | None = None
+
+
+ALL = Picked()
 
 _RESERVED = ("lengths", "values", "valid")
 
@@ -48,6 +58,16 @@ class Selection:
         return [places[name] for name in self.schema.names]
 
     @cached_property
+    def present(self) -> list[int]:
+        """The positions of the chosen columns, each once, in the order of the source."""
+        return sorted(set(self.positions))
+
+    @cached_property
+    def of_source(self) -> pa.Schema:
+        """These columns as the source has them."""
+        return pa.schema([self.source.field(position) for position in self.present])
+
+    @cached_property
     def leaves(self) -> list[int]:
         """The chosen leaf columns, numbered depth first over the source schema, as Parquet has them."""
         chosen = {path for path, _ in leaf_types(self.schema)}
@@ -61,7 +81,7 @@ class Selection:
     @cached_property
     def value_bytes(self) -> Tensor:
         """int64 [leaf columns of the source]: the bytes of a value in memory; 0 where values differ in size."""
-        return np.array([_value_bytes(kind) for _, kind in leaf_types(self.source)], np.int64)
+        return np.array([value_bytes_of(kind) for _, kind in leaf_types(self.source)], np.int64)
 
     def to(self, schema: pa.Schema) -> "Selection":
         """The selection of a part of the chosen columns and fields."""
@@ -299,7 +319,8 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple
         yield path, kind
 
 
-def _value_bytes(kind: pa.DataType) -> int:
+def value_bytes_of(kind: pa.DataType) -> int:
+    """Bytes of a value in memory; 0 where values differ in size."""
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:

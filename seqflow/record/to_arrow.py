@@ -28,10 +28,10 @@ from seqflow.sequence import Sequence
 
 
 @overload
-@checked(late=True)
 def to_arrow(record: Record) -> pa.RecordBatch: ...
 @overload
 def to_arrow(record: Sequence) -> pa.Array: ...
+@checked(late=True)
 def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     """Turn named tensors into columns again, and a Sequence into an array of lists; the inverse of from_arrow.
 

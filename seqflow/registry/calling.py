@@ -156,7 +156,7 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
         try:
             checked = [attribute.check(value) for attribute, value in zip(attributes, given, strict=True)]
             known = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
-            bound = bind(signature, _regroup(signature, values), known)
+            bound = bind(signature, signature.grouped(values), known)
             return (*_ungroup(signature, bound), *checked)
         except SeqflowError as error:  # a short traceback: how the check works is of no use to the caller
             raise name_op(name, signature, error).with_traceback(None) from None
@@ -164,17 +164,8 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
     return check
 
 
-def _regroup(signature: Signature, values: tuple[Any, ...]) -> list[Any]:
-    """Positional arguments as `bind` takes them: those of one repetition together."""
-    remaining = iter(values)
-    return [
-        [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
-        for item in signature.inputs
-    ]
-
-
 def _ungroup(signature: Signature, bound: tuple[Any, ...]) -> list[Any]:
-    """The inverse: a repetition becomes one list for each of its arguments."""
+    """The inverse of `Signature.grouped`: a repetition becomes one list for each of its arguments."""
     arguments: list[Any] = []
     for item, value in zip(signature.inputs, bound, strict=True):
         if isinstance(item, Repeated):

@@ -15,7 +15,7 @@ from seqflow.registry.lookup import register, unregister
 from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.attributes import check_annotated
-from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
+from seqflow.signature.language import Count, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 tensor_calls: list[Callable[[str], Callable[..., Any]]] = []
@@ -95,11 +95,7 @@ def op(
 def _define(function: Callable[..., Any], signature: Signature, **facts: Any) -> OpDef:
     name = function.__name__
     _check_parameters(name, function, signature)
-    arguments = (*signature.input_arguments, *signature.output_arguments)
-    sizes = {
-        part.name for one in arguments for dim in one.dims for part in parts(dim) if isinstance(part, Name)
-    }
-    check_annotated(function, sizes)
+    check_annotated(function, signature.size_names())
     attributes = read_attributes(function)
     _check_values(name, signature, attributes)
     _check_renamed(name, attributes)
@@ -152,15 +148,7 @@ def _check_gradients(definition: OpDef) -> None:
 
 def _check_values(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> None:
     """What definitions and bounds speak of is an input, a size or an attribute."""
-    arguments = (*signature.input_arguments, *signature.output_arguments)
-    known = {argument.name for argument in signature.input_arguments} | {one.name for one in attributes}
-    known |= {
-        part.name
-        for one in arguments
-        for dim in one.dims
-        for part in parts(dim)
-        if isinstance(part, (Name, AtLeast, Fresh))
-    }
+    known = {*signature.arguments, *(one.name for one in attributes), *signature.size_names()}
     for place, value in signature.values():
         for part in parts(value):
             spoken_of = (

@@ -199,27 +199,9 @@ class OpDef:
         if not self.input_names.issuperset(specs):
             self._refuse_unknown("input", specs, [one.name for one in self.signature.input_arguments])
         completed = self.complete(self.check_attributes(attributes or {}))
-        return self.infer_checked(specs, completed, values or {}, names, results, equalities, all_declared)
-
-    def infer_checked(
-        self,
-        specs: Specs,
-        attributes: Mapping[str, Any],
-        values: Mapping[str, Any],
-        names: Names | None,
-        results: Sequence[str] | None,
-        equalities: Equalities | None,
-        all_declared: bool = True,
-    ) -> Inference:
-        """`infer` for inputs that the op has, and for attributes that are checked and complete."""
         from seqflow.registry.inference import infer
 
-        try:
-            return infer(
-                self, specs, attributes, values, names, results, equalities, all_declared=all_declared
-            )
-        except SeqflowError as error:
-            raise name_op(self.name, self.signature, error) from error.__cause__
+        return infer(self, specs, completed, values or {}, names, results, equalities, all_declared)
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqflow.errors import OpTypeError
+from seqflow.errors import OpTypeError, SeqflowError
+from seqflow.registry.errors import name_op
 from seqflow.registry.moved_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
@@ -45,10 +46,24 @@ def infer(
     equalities: Equalities | None,
     all_declared: bool = True,
 ) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does."""
-    if equalities is None:
-        return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
-    return _infer(op, specs, attributes, values, names, results, equalities, _held(op, specs))
+    """The outputs' specs: as the signature says, and then as the op's shape function does.
+
+    The inputs are those that the op has, and the attributes checked and complete. Without `equalities` it is the
+    inference of one op alone, for which rows are declared, and said, by the names of tensors.
+    """
+    try:
+        holds = _held(op, specs)
+        if equalities is not None:
+            return _infer(op, specs, attributes, values, names, results, equalities, holds)
+        known = Equalities(all_declared)
+        rows_matter = holds.rows or holds.points
+        found = _infer(op, specs, attributes, values, names, results, known, holds, rows_matter)
+    except SeqflowError as error:
+        raise name_op(op.name, op.signature, error) from error.__cause__
+    for spec in found.outputs:
+        if spec.axes or spec.points is not None:
+            return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
+    return found
 
 
 def _infer(
@@ -118,27 +133,6 @@ def _with_shape_function(
     return Inference(
         outputs, said.guards + context.guards, requested, context.output_values, context.given_rows
     )
-
-
-def _alone(
-    op: OpDef,
-    specs: Specs,
-    attributes: Mapping[str, Any],
-    values: Mapping[str, Any],
-    names: Names | None,
-    results: Sequence[str] | None,
-    known: Equalities,
-) -> Inference:
-    """The inference of one op, for which rows are declared, and said, by the names of tensors."""
-    holds = _held(op, specs)
-    rows_matter = holds.rows or holds.points
-    found = _infer(op, specs, attributes, values, names, results, known, holds, rows_matter)
-    for spec in found.outputs:
-        if spec.axes or spec.points is not None:
-            break
-    else:
-        return found
-    return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
 
 
 class _Held(NamedTuple):

@@ -1,17 +1,64 @@
-"""The pages: of a source, and of a job."""
+"""The pages of a source and of a job, and the machine that made them."""
 
 from __future__ import annotations
 
+import os
+import platform
 from dataclasses import replace
+from pathlib import Path
 
-from seqflow import providers
+import numpy as np
+import pyarrow as pa
+
+from seqflow import kernels, providers
+from seqflow.byte_sizes import format_bytes
 from seqflow.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.loader import BadRows
 from seqflow.report.job import sections_of_job
-from seqflow.report.machine import machine
-from seqflow.report.page import page
+from seqflow.report.page import facts, page, section
 from seqflow.report.source import sections_of, survey_of
+from seqflow.version import __version__
+
+
+def machine() -> str:
+    """Processor, cores, memory, the kernels with their instruction set and threads, and versions."""
+    found = kernels.info()
+    isa = "" if found["isa"] is None else f", {found['isa']}"
+    return section("Machine and versions", facts([
+        ("processor", _processor()),
+        ("cores", f"{_usable_cores()} of {os.cpu_count()}"),
+        ("memory", _memory()),
+        ("system", platform.platform()),
+        ("kernels", f"{found['kernels']}{isa}"),
+        ("threads of kernels", str(found["threads"])),
+        ("seqflow", __version__),
+        ("python", platform.python_version()),
+        ("numpy", np.__version__),
+        ("pyarrow", pa.__version__),
+    ]))  # fmt: skip
+
+
+def _processor() -> str:
+    """Its name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> str:
+    try:
+        return format_bytes(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # as on Windows
+        return "not known"
 
 
 def report_of_path(

@@ -1,6 +1,7 @@
 """InferenceContext: the inputs of an op for its shape function, which sets the outputs there."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from typing import Any, Literal, overload
 
@@ -9,13 +10,12 @@ import numpy as np
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.shape.arithmetic import Comparison
-from seqflow.shape.broadcasting import repeat_size
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guard, Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
-from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
+from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes, repeat_size
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 from seqflow.shape.pointing import are_indices, are_positions, moved, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term
@@ -420,8 +420,16 @@ class InferenceContext:
         """The inputs, and what is known of their values, in one line."""
         return self._inputs.described(self._values)
 
-    def _unchanged_on_error(self) -> "_Unchanged":
-        return _Unchanged(self)
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Restore the context after an error."""
+        before = list(self._inputs.shapes), list(self.guards), list(self._outputs)
+        try:
+            with self.equalities.staged():
+                yield
+        except BaseException:
+            self._inputs.shapes, self.guards, self._outputs = before
+            raise
 
     # Values
 
@@ -836,21 +844,3 @@ class InferenceContext:
 def _along(parts: Mapping[Key, PartialShape], axis: int) -> list[Dimension]:
     """The sizes of an axis, counted from the end, in the shapes that have it."""
     return [shape[axis] for shape in parts.values() if len(shape) >= -axis]
-
-
-class _Unchanged:
-    """Restores a context after an error."""
-
-    __slots__ = ("before", "context", "staged")
-
-    def __init__(self, context: InferenceContext) -> None:
-        self.context = context
-        self.before = list(context._inputs.shapes), list(context.guards), list(context._outputs)
-        self.staged = context.equalities.staged()
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self.staged.__exit__(kind)
-        if kind is not None:
-            self.context._inputs.shapes, self.context.guards, self.context._outputs = self.before

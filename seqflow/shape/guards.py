@@ -1,6 +1,6 @@
 """Guards: equalities that were assumed, to be checked on data; the outputs of shape functions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +21,12 @@ class Guard(NamedTuple):
 
     def tensors(self) -> list[str]:
         """The tensors whose sizes have to be known before it can be checked."""
-        sides = (self.left, self.right)
-        atoms = [atom for side in sides for size in _dimensions(side) for atom in size.atoms()]
+        atoms = [atom for pair in self.pairs() for size in pair for atom in size.atoms()]
         return [atom.tensor for atom in atoms if atom.tensor is not None]
+
+    def pairs(self) -> Iterator[tuple[Dimension, Dimension]]:
+        """The sizes, left and right, one axis after another."""
+        return zip(*map(_dimensions, (self.left, self.right)), strict=True)
 
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"

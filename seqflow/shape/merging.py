@@ -1,4 +1,6 @@
-"""Merging shapes and sizes that must be equal: proved, refuted, or assumed and checked by a guard."""
+"""Merging shapes and sizes that must be equal: proved, refuted, or checked by a guard; broadcasting sizes."""
+
+from collections.abc import Callable
 
 from seqflow.errors import ShapeError
 from seqflow.shape.arithmetic import Comparison
@@ -62,3 +64,17 @@ def first_equal(result: PartialShape, *shapes: PartialShape) -> PartialShape:
 
 def _is(place: str | None, size: Dimension) -> str:
     return f"{place} is {size}" if place else str(size)
+
+
+Merge = Callable[[Dimension, Dimension], Dimension]
+"""Says what is known of two sizes that have to be the same."""
+
+
+def repeat_size(equalities: Equalities, merge: Merge, left: Dimension, right: Dimension) -> Dimension:
+    """The size of an axis without rows; where one of the two may be 1, it covers what comes out either way."""
+    a, b = equalities.resolve(left), equalities.resolve(right)
+    if a == 1 or b == 1:
+        return right if a == 1 else left
+    if a.compare(b) is Comparison.EQUAL:
+        return left
+    return a.broadcast_merge(b) if a.may_be(1) or b.may_be(1) else merge(left, right)

@@ -25,6 +25,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from seqflow.arguments import shown
 from seqflow.errors import OpError, OpTypeError, nearest
 from seqflow.signature.language import CONCRETE_DTYPES
 
@@ -140,7 +141,7 @@ class Attribute:
             if isinstance(value, str) and value in self.choices:
                 return value
             guess = nearest(value, self.choices) if isinstance(value, str) else ""
-            raise OpError(f"{self.name} is {_shown(value)}, expected {self.expected}{guess}")
+            raise OpError(f"{self.name} is {shown(value)}, expected {self.expected}{guess}")
         accepted: dict[str, tuple[type, ...]] = {
             "float": (float, int, np.floating, np.integer),
             "bool": (bool, np.bool_),
@@ -158,7 +159,7 @@ class Attribute:
             return convert(value) if convert else value
         except OverflowError:
             raise OpError(
-                f"{self.name} is {_shown(value)}, expected {self.expected} that a float holds"
+                f"{self.name} is {shown(value)}, expected {self.expected} that a float holds"
             ) from None
 
     def _integer(self, value: Any, place: str = "", expected: str = "") -> int:
@@ -169,7 +170,7 @@ class Attribute:
         if isinstance(value, (bool, np.bool_)):
             raise self._wrong_type(value, place, expected)
         if self.minimum is not None and number < self.minimum:
-            raise OpError(f"{self.name}{place} is {_shown(number)}, expected {expected or self.expected}")
+            raise OpError(f"{self.name}{place} is {shown(number)}, expected {expected or self.expected}")
         return number
 
     def _integers(self, value: Any) -> tuple[int, ...]:
@@ -214,18 +215,8 @@ class Attribute:
         return native
 
     def _wrong_type(self, value: Any, place: str = "", expected: str = "") -> OpTypeError:
-        found = f"{self.name}{place} is {_shown(value)} ({type(value).__name__})"
+        found = f"{self.name}{place} is {shown(value)} ({type(value).__name__})"
         return OpTypeError(f"{found}, expected {expected or self.expected}")
-
-
-def _shown(value: Any) -> str:
-    """The value in one line; an array as its dtype and shape."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape}"
-    try:
-        return repr(value)
-    except ValueError:  # Python writes no integers of more than 4,300 digits
-        return "a number of too many digits"
 
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:

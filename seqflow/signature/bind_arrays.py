@@ -106,10 +106,6 @@ def bind_results(outputs: Sequence[Argument | Repeated], results: Sequence[Any],
     _bind_all(outputs, bound, known)
 
 
-def _sizes_given(attributes: Mapping[str, Any]) -> Known:
-    return {name: value for name, value in attributes.items() if isinstance(value, int)}
-
-
 def _bind_all(items: Sequence[Argument | Repeated], bound: Sequence[Any], known: Known) -> None:
     for arguments in _scopes(items, bound):
         _bind_scope(arguments, known)

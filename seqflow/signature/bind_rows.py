@@ -8,7 +8,10 @@ axis 0 stands for new rows, of which the op may claim how they were made. All ot
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
@@ -171,7 +174,7 @@ class RowSpaces:
                     raise plain_meets(
                         InputAxis(label, axis, tensors[label]),
                         spec.shape.dimensions[axis],
-                        InputAxis(other, int(its_axis[:-1] or 0), tensors[other]),
+                        InputAxis(other, int(its_axis[:-1] or 0), tensors.get(other)),
                         held[0],
                         is_described=axis == 0 and isinstance(argument.dims[0], Sum),
                     )
@@ -312,10 +315,12 @@ class RowSpaces:
             self.equalities.unite(lengths, self.named[claim.name][0], self.op)
 
 
-def frozen(value: Any) -> Any:
-    """A value of an attribute in a form that can be compared and looked up."""
+def frozen(value: Any, longest: float = inf) -> Any:
+    """A value of an attribute in a form that can be compared and looked up; None for an array that is longer."""
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), value.shape, value.tobytes()) if value.size <= longest else None
     if isinstance(value, (list, tuple)):
-        return tuple(map(frozen, value))
+        return tuple(frozen(one, longest) for one in value)
     try:
         hash(value)
     except TypeError:

@@ -21,7 +21,7 @@ Outputs of these words are int64.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -396,6 +396,20 @@ class Signature:
         first = self.input_arguments[0] if self.inputs else None
         like_it = (name for name, of in self.alike if first is not None and of == first.name != name)
         object.__setattr__(self, "moved", (first.name, *like_it) if first is not None and first.moves else ())
+
+    def size_names(self) -> set[str]:
+        """The names that stand for sizes, alone or inside of others."""
+        dims = (dim for one in (*self.input_arguments, *self.output_arguments) for dim in one.dims)
+        inside = (part for dim in dims for part in parts(dim))
+        return {part.name for part in inside if isinstance(part, (Name, AtLeast, Fresh))}
+
+    def grouped(self, flat: Iterable[Any]) -> list[Any]:
+        """One value for each argument as one for each input: those of a repetition together, in a list."""
+        remaining = iter(flat)
+        return [
+            [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
+            for item in self.inputs
+        ]
 
     def values(self) -> Iterator[tuple[str, Value]]:
         """All definitions and bounds, and what they are of."""

@@ -43,13 +43,8 @@ def _orders(given: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 def _fits(signature: Signature, flat: Sequence[Any], bind: Bind) -> bool:
     """Whether the values bind, and indices are inside their tables."""
-    remaining = iter(flat)
-    values = [
-        [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
-        for item in signature.inputs
-    ]
     try:
-        bound = bind(values)
+        bound = bind(signature.grouped(flat))
     except (SeqflowError, ValueError, OverflowError):
         return False
     plain = [(a, array) for a, array in zip(signature.inputs, bound, strict=True) if isinstance(a, Argument)]

@@ -147,15 +147,8 @@ def _check_alike(signature: Signature) -> None:
 
 def _check_pointing(signature: Signature) -> None:
     """An `index(R)` needs an axis R: of an input, or of an output; or it is a size that an attribute gives."""
-    arguments = (*signature.input_arguments, *signature.output_arguments)
-    sizes = {
-        part.name
-        for argument in arguments
-        for dim in argument.dims
-        for part in parts(dim)
-        if isinstance(part, (Name, AtLeast, Fresh))
-    }
-    for argument in arguments:
+    sizes = signature.size_names()
+    for argument in (*signature.input_arguments, *signature.output_arguments):
         points = argument.dtype.points
         if argument.dtype.word != "position" and isinstance(points, Name) and points.name not in sizes:
             raise OpError(

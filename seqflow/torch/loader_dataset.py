@@ -1,7 +1,12 @@
-"""LoaderDataset: a loader's batches as PyTorch's IterableDataset. Imports PyTorch."""
+"""LoaderDataset: a loader's batches as PyTorch's IterableDataset. Imports PyTorch.
+
+Worker processes share the state of the epoch. Libraries that shard or stack a dataset are found among the callers,
+since they do not say so.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,9 +17,55 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from seqflow.errors import OpError
 from seqflow.one_at_a_time import one_at_a_time
 from seqflow.torch.collation import collate
-from seqflow.torch.passes import Passes
 from seqflow.torch.tensors import to_tensors
-from seqflow.torch.wrappers import is_sharded_again, refuse_dispatch, refuse_stacking
+
+_SET, _EPOCH, _BEGUN, _ENDED = range(4)
+_MOST_WORKERS = 1021
+"""Workers that may share the state: with the three cells before them 8 KiB, two pages of memory."""
+
+
+class Passes:
+    """The epoch that is set, and which workers have begun and finished it, in shared memory."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._cells = torch.zeros(_ENDED + _MOST_WORKERS, dtype=torch.int64).share_memory_()
+        self._cells[_ENDED:] = -1
+
+    @property
+    def times_set(self) -> int:
+        """How often the epoch was set."""
+        return int(self._cells[_SET])
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that was set last."""
+        return int(self._cells[_EPOCH])
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a worker has begun a pass since the epoch was set."""
+        return bool(self._cells[_BEGUN])
+
+    def set_epoch(self, epoch: int) -> None:
+        self._cells[_EPOCH], self._cells[_BEGUN] = epoch, 0
+        self._cells[_SET] += 1
+
+    def begin(self) -> None:
+        self._cells[_BEGUN] = 1
+
+    def end(self, worker: int) -> None:
+        """Remember that a worker has ended its pass over the epoch that is set."""
+        self._cells[_ENDED + worker] = self._cells[_SET]
+
+    def is_over(self, worker: int) -> bool:
+        """Whether this worker, or one before it in its place, has ended a pass over the epoch that is set."""
+        if worker >= _MOST_WORKERS:
+            raise OpError(
+                f"seqflow.torch.iterable: worker {worker}, expected at most {_MOST_WORKERS} workers"
+            )
+        return int(self._cells[_ENDED + worker]) == self.times_set
 
 
 class TensorBatch(dict[str, Any]):
@@ -135,3 +186,45 @@ def _worker() -> tuple[int, int]:
     """The number of this worker process, and how many there are."""
     info = get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
+
+
+def is_sharded_again(dataset: Any) -> bool:
+    """Whether Accelerate, or the Trainer of transformers, takes this process's part of what the dataset gives."""
+    return any(
+        type(caller).__name__ == "IterableDatasetShard" and caller.dataset is dataset for caller in _callers()
+    )
+
+
+def refuse_dispatch() -> None:
+    """OpError where Accelerate cuts the batches of one process by rows, for all processes."""
+    if any(type(caller).__name__ == "DataLoaderDispatcher" for caller in _callers()):
+        raise OpError(
+            "seqflow.torch.iterable: Accelerate dispatches batches, which cuts every tensor of a batch to as many "
+            "rows; values have other rows than their lengths\n"
+            "  Accelerator(dataloader_config=DataLoaderConfiguration(dispatch_batches=False)), or for a Trainer "
+            'TrainingArguments(accelerator_config={"dispatch_batches": False})'
+        )
+
+
+def refuse_stacking() -> None:
+    """OpError where a collator of transformers would stack whole batches as if they were rows."""
+    for caller in _callers():
+        collate = getattr(caller, "collate_fn", None) if getattr(caller, "auto_collation", False) else None
+        collate = getattr(collate, "data_collator", collate)  # the Trainer's, which removes columns first
+        kind = collate if hasattr(collate, "__module__") else type(collate)
+        if str(getattr(kind, "__module__", "")).startswith("transformers."):
+            name = getattr(collate, "__name__", type(collate).__name__)
+            raise OpError(
+                f"seqflow.torch.iterable: {name} stacks rows, but the dataset gives whole batches\n"
+                "  Trainer(…, data_collator=seqflow.torch.collate) with per_device_train_batch_size=1"
+            )
+
+
+def _callers() -> Iterator[Any]:
+    """The objects whose methods are being called, innermost first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if caller is not None:
+            yield caller
+        frame = frame.f_back  # type: ignore[assignment]

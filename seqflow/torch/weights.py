@@ -51,23 +51,12 @@ class BidirectionalRNNWeights(NamedTuple):
     bias_reverse: Array | None
 
 
-class LSTMWeights(NamedTuple):
+class LSTMWeights(RNNWeights):
     """Weights of `lstm`: one layer, one direction. bias is the sum of both of PyTorch's."""
 
-    w_ih: Array
-    w_hh: Array
-    bias: Array | None
 
-
-class BidirectionalLSTMWeights(NamedTuple):
+class BidirectionalLSTMWeights(BidirectionalRNNWeights):
     """Weights of `bidirectional_lstm`: one layer."""
-
-    w_ih: Array
-    w_hh: Array
-    w_ih_reverse: Array
-    w_hh_reverse: Array
-    bias: Array | None
-    bias_reverse: Array | None
 
 
 class GRUWeights(NamedTuple):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqflow import ops
-from seqflow.ops.shared import portions as portions_module
-from seqflow.ops.shared.portions import PORTION, portions
+from seqflow.ops.shared import slices as slices_module
+from seqflow.ops.shared.slices import PORTION, portions
 
 LENGTHS = np.random.default_rng(1).integers(0, 40, 40_000)
 DATA = np.random.default_rng(2).integers(0, 10**6, int(LENGTHS.sum()))
@@ -64,6 +64,6 @@ def test_results_do_not_depend_on_the_portions(lengths, portion, seed):
 
     whole = list(results())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(portions_module, "PORTION", portion)
+        patch.setattr(slices_module, "PORTION", portion)
         for ours, expected in zip(results(), whole, strict=True):
             np.testing.assert_array_equal(ours, expected)

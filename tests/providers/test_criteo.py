@@ -85,5 +85,5 @@ def test_a_malformed_line_says_where_and_why(path, line, column, reason):
 
 
 def test_an_unknown_way_to_read_categories_is_an_error(path):
-    with pytest.raises(ProviderError, match="categories is 'hex', but must be 'ids' or 'texts'"):
+    with pytest.raises(ProviderError, match="categories is 'hex', expected 'ids' or 'texts'"):
         read(path, FULL, categories="hex")

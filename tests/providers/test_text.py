@@ -117,7 +117,10 @@ def test_other_encodings_become_utf8(tmp_path, encoding):
     ("options", "message"),
     [
         ({"encoding": "klingon"}, "unknown encoding: klingon"),
-        ({"encoding": "utf-8", "errors": "explode"}, "must be 'strict', 'replace' or 'ignore'"),
+        (
+            {"encoding": "utf-8", "errors": "explode"},
+            "errors is 'explode', expected 'strict' or 'replace' or 'ignore'",
+        ),
     ],
 )
 def test_unknown_ways_of_decoding_are_errors(folder, options, message):

@@ -12,7 +12,7 @@ from seqflow.net.net import Net
 from seqflow.net.step import compute
 from seqflow.registry import NoDerivative, OpDef
 from seqflow.shape import Dimension, Guard
-from seqflow.signature import Argument, Attribute, Described, Repeated
+from seqflow.signature import Argument, Attribute, Described
 from seqflow.signature.language import (
     CONCRETE_DTYPES,
     LIKE,
@@ -47,9 +47,7 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
             except GradientError:
                 raise
             except SeqflowError as error:
-                raise GradientError(f"the derivative by {name} does not infer: {error}").in_op(
-                    op.name
-                ) from error
+                raise _wrong(op, name, f"does not infer: {error}") from error
             spec, expected = inference.specs[found], tensors[tensor]
             _check_like(op, name, spec.dtype, expected.dtype)
             sizes, wanted_sizes = spec.shape.dimensions or (), expected.shape.dimensions
@@ -80,9 +78,11 @@ def _is_one(size: Any, guards: Sequence[Any]) -> bool:
 
 def _check_like(op: OpDef, name: str, found: Any, expected: Any) -> None:
     if found != expected:
-        raise GradientError(f"the derivative by {name} is {found}, expected {expected} as {name}").in_op(
-            op.name
-        )
+        raise _wrong(op, name, f"is {found}, expected {expected} as {name}")
+
+
+def _wrong(op: OpDef, name: str, what: str) -> GradientError:
+    return GradientError(f"the derivative by {name} {what}").in_op(op.name)
 
 
 def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
@@ -154,15 +154,8 @@ def check_declared(op: OpDef) -> None:
 _CLOSED = (Literal, Name, AtLeast, Sum, Rest)
 """Sizes that inference has a symbol for."""
 _VALUES = {
-    "ints": (0,),
-    "parts": 2,
-    "float": 0.5,
-    "bool": True,
-    "str": "a",
-    "texts": ("a",),
-    "scalar": 1,
-    "fill": 0,
-}
+    "ints": (0,), "parts": 2, "float": 0.5, "bool": True, "str": "a", "texts": ("a",), "scalar": 1, "fill": 0,
+}  # fmt: skip
 """Values of attributes that have to be given."""
 
 
@@ -194,7 +187,7 @@ def _probe(op: OpDef, inputs: Specs, attributes: Mapping[str, Any], wanted: Sequ
             except GradientError:
                 raise
             except SeqflowError as error:
-                raise GradientError(f"the derivative by {name} fails: {error}").in_op(op.name) from error
+                raise _wrong(op, name, f"fails: {error}") from error
             _check_like(op, name, *(f"{one.dtype}{list(one.shape)}" for one in (found, arrays[tensor])))
     return True
 
@@ -232,8 +225,8 @@ def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
         elif array.dtype.kind == "f":
             array += np.arange(1, array.size + 1).reshape(shape)
         found[argument.name] = array
-    lists = {a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments}
-    return {one.name: [found[one.name]] * 2 if one.name in lists else found[one.name] for one in arguments}
+    listed = op.signature.listed
+    return {one.name: [found[one.name]] * 2 if one.name in listed else found[one.name] for one in arguments}
 
 
 def _dtype(argument: Argument) -> str:

@@ -18,10 +18,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from seqflow.torch.device import (  # each registers its ops
-    extending,
     gathers,
     lengths,
-    ordering,
     padding,
     planned,
     pooling,

@@ -1,5 +1,6 @@
 """Rows of a table at indices, reduced by the segment of each index."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,10 +9,10 @@ from torch import Tensor
 from seqflow.torch.device.checks import check_indices
 from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
 from seqflow.torch.device.lengths import counts_of
-from seqflow.torch.device.reductions import extreme_by, filled, mean_by, sum_by
-from seqflow.torch.device.registration import implements
-from seqflow.torch.device.segment_ids import LARGEST, LAST, counted, sorted_counts
-from seqflow.torch.device.structure import column, positions, segment_ids, take
+from seqflow.torch.device.reductions import extreme_by, means_of, sums_of, weighted
+from seqflow.torch.device.registration import IMPLEMENTED, implements
+from seqflow.torch.device.segment_ids import LARGEST, LAST
+from seqflow.torch.device.structure import positions, segment_ids, take
 
 
 def _looked_up(
@@ -32,41 +33,29 @@ def _looked_up(
 
 @implements("sparse_lengths_sum")
 def _sum(table: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any) -> Tensor:
-    dtype = sum_dtype(table)
-    value = scalar("empty", empty, dtype)
-    rows, ids, counts = _looked_up(table, indices, lengths, ignore_index)
-    return filled(sum_by(rows, ids, len(counts), dtype), counts, value)[:-1]
+    value = scalar("empty", empty, sum_dtype(table))
+    return sums_of(*_looked_up(table, indices, lengths, ignore_index), value)[:-1]
 
 
 @implements("sparse_lengths_mean")
 def _mean(table: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any) -> Tensor:
-    dtype = mean_dtype(table)
-    value = scalar("empty", empty, dtype)
-    rows, ids, counts = _looked_up(table, indices, lengths, ignore_index)
-    return filled(mean_by(rows, ids, counts, dtype), counts, value)[:-1]
+    value = scalar("empty", empty, mean_dtype(table))
+    return means_of(*_looked_up(table, indices, lengths, ignore_index), value)[:-1]
 
 
 @implements("sparse_lengths_max")
 def _max(table: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any) -> Tensor:
     value = scalar("empty", empty, table.dtype)
-    rows, ids, counts = _looked_up(table, indices, lengths, ignore_index)
-    return extreme_by(rows, ids, counts, "amax", value)[:-1]
-
-
-def _weigh(
-    table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, ignore_index: int | None, empty: Any
-) -> Tensor:
-    dtype = sum_dtype(table, weights)
-    value = scalar("empty", empty, dtype)
-    rows, ids, counts = _looked_up(table, indices, lengths, ignore_index)
-    return filled(sum_by(_times(rows, weights, dtype), ids, len(counts), dtype), counts, value)[:-1]
+    return extreme_by(*_looked_up(table, indices, lengths, ignore_index), "amax", value)[:-1]
 
 
 @implements("sparse_lengths_weighted_sum")
 def _weighted_sum(
     table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any
 ) -> Tensor:
-    return _weigh(table, weights, indices, lengths, ignore_index, empty)
+    value = scalar("empty", empty, sum_dtype(table, weights))
+    rows, ids, counts = _looked_up(table, indices, lengths, ignore_index)
+    return sums_of(weighted(rows, weights), ids, counts, value)[:-1]
 
 
 @implements("sparse_lengths_positional_weighted_sum")
@@ -74,64 +63,28 @@ def _positional_weighted_sum(
     table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any
 ) -> Tensor:
     places = positions(lengths, segment_ids(lengths, len(indices)))
-    return _weigh(table, take(weights, places), indices, lengths, ignore_index, empty)
-
-
-def _times(rows: Tensor, weights: Tensor, dtype: torch.dtype) -> Tensor:
-    return rows.to(dtype) * column(weights.to(dtype), rows.ndim)
+    own = take(weights, places)
+    return _weighted_sum(table, own, indices, lengths, ignore_index=ignore_index, empty=empty)
 
 
 # By ids
 
 
-def _rows_of(table: Tensor, indices: Tensor) -> Tensor:
-    check_indices(indices, len(table))
-    return take(table, indices)
+def _looked_up_first(name: str, dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
+    """The op of this name on the rows at indices; weights, of each of them, come before these."""
+    reduce: Callable[..., Tensor] = IMPLEMENTED[name].body
+
+    def pool(table: Tensor, *given: Tensor, **attributes: Any) -> Tensor:
+        *weights, indices, ids = given
+        if "empty" in attributes:  # its error comes before that of an index
+            scalar("empty", attributes["empty"], dtype_of(table, *weights))
+        check_indices(indices, len(table))
+        return reduce(take(table, indices), *weights, ids, **attributes)
+
+    return pool
 
 
-@implements("sparse_sorted_segment_sum", syncs=LAST)
-def _sorted_sum(table: Tensor, indices: Tensor, ids: Tensor) -> Tensor:
-    counts = sorted_counts(ids)
-    return sum_by(_rows_of(table, indices), ids, len(counts), sum_dtype(table))
-
-
-@implements("sparse_sorted_segment_mean", syncs=LAST)
-def _sorted_mean(table: Tensor, indices: Tensor, ids: Tensor) -> Tensor:
-    counts = sorted_counts(ids)
-    return mean_by(_rows_of(table, indices), ids, counts, mean_dtype(table))
-
-
-@implements("sparse_sorted_segment_weighted_sum", syncs=LAST)
-def _sorted_weighted_sum(table: Tensor, weights: Tensor, indices: Tensor, ids: Tensor) -> Tensor:
-    dtype, counts = sum_dtype(table, weights), sorted_counts(ids)
-    return sum_by(_times(_rows_of(table, indices), weights, dtype), ids, len(counts), dtype)
-
-
-@implements("sparse_unsorted_segment_sum", syncs=LARGEST)
-def _unsorted_sum(
-    table: Tensor, indices: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any
-) -> Tensor:
-    dtype = sum_dtype(table)
-    value, rows = scalar("empty", empty, dtype), _rows_of(table, indices)
-    counts = counted(ids, num_segments)
-    return filled(sum_by(rows, ids, len(counts), dtype), counts, value)
-
-
-@implements("sparse_unsorted_segment_mean", syncs=LARGEST)
-def _unsorted_mean(
-    table: Tensor, indices: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any
-) -> Tensor:
-    dtype = mean_dtype(table)
-    value, rows = scalar("empty", empty, dtype), _rows_of(table, indices)
-    counts = counted(ids, num_segments)
-    return filled(mean_by(rows, ids, counts, dtype), counts, value)
-
-
-@implements("sparse_unsorted_segment_weighted_sum", syncs=LARGEST)
-def _unsorted_weighted_sum(
-    table: Tensor, weights: Tensor, indices: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any
-) -> Tensor:
-    dtype = sum_dtype(table, weights)
-    value, rows = scalar("empty", empty, dtype), _times(_rows_of(table, indices), weights, dtype)
-    counts = counted(ids, num_segments)
-    return filled(sum_by(rows, ids, len(counts), dtype), counts, value)
+for _order, _syncs in (("sorted", LAST), ("unsorted", LARGEST)):
+    for _kind, _dtype_of in (("sum", sum_dtype), ("mean", mean_dtype), ("weighted_sum", sum_dtype)):
+        _name = f"{_order}_segment_{_kind}"
+        implements(f"sparse_{_name}", syncs=_syncs)(_looked_up_first(_name, _dtype_of))

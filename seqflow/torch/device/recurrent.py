@@ -1,5 +1,7 @@
 """Recurrent cells, by torch's own: cuDNN where there is one. The host waits for the lengths."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -114,10 +116,6 @@ _CELLS = {
 }
 
 
-def _gru_cell(linear_before_reset: bool) -> str:
-    return "gru" if linear_before_reset else "gru_reset_first"
-
-
 @implements("rnn", syncs=_SYNCS)
 def _rnn(
     x: Tensor,
@@ -146,7 +144,8 @@ def _gru(
     linear_before_reset: bool,
     reverse: bool,
 ) -> tuple[Tensor, ...]:
-    return _run(_gru_cell(linear_before_reset), x, lengths, (w_ih, w_hh), (bias_ih, bias_hh), (h0,), reverse)
+    cell = "gru" if linear_before_reset else "gru_reset_first"
+    return _run(cell, x, lengths, (w_ih, w_hh), (bias_ih, bias_hh), (h0,), reverse)
 
 
 @implements("lstm", syncs=_SYNCS)
@@ -182,74 +181,26 @@ def _swapped(weights: Tensor) -> Tensor:
 # From both ends
 
 
-def _both(
-    cell: str,
-    x: Tensor,
-    lengths: Tensor,
-    forward: tuple[Any, ...],
-    backward: tuple[Any, ...],
-    states: tuple[Tensor | None, ...],
-) -> tuple[Tensor, ...]:
-    """Both directions; the weights of each, then its biases. States are side by side along the last axis."""
-    halves = [(None, None) if one is None else one.chunk(2, 1) for one in states]
-    found = [
-        _run(cell, x, lengths, own[:2], own[2:], tuple(half[k] for half in halves), k == 1)
-        for k, own in enumerate((forward, backward))
-    ]
-    return tuple(torch.cat(pair, 1) for pair in zip(*found, strict=True))
+def _both(body: Callable[..., tuple[Tensor, ...]], num_biases: int) -> Callable[..., tuple[Tensor, ...]]:
+    """The op of two directions; its states and results are those of both, side by side along the last axis."""
+
+    def run(x: Tensor, lengths: Tensor, *given: Any, **attributes: Any) -> tuple[Tensor, ...]:
+        weights, biases, states = given[:4], given[4 : 4 + 2 * num_biases], given[4 + 2 * num_biases :]
+        halves = [(None, None) if one is None else one.chunk(2, 1) for one in states]
+        found = []
+        for k in (0, 1):
+            own = (
+                *weights[2 * k :][:2],
+                *biases[num_biases * k :][:num_biases],
+                *(half[k] for half in halves),
+            )
+            found.append(body(x, lengths, *own, reverse=k == 1, **attributes))
+        return tuple(torch.cat(pair, 1) for pair in zip(*found, strict=True))
+
+    return run
 
 
-@implements("bidirectional_rnn", syncs=_SYNCS)
-def _bidirectional_rnn(
-    x: Tensor,
-    lengths: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    w_ih_reverse: Tensor,
-    w_hh_reverse: Tensor,
-    bias: Tensor | None,
-    bias_reverse: Tensor | None,
-    h0: Tensor | None,
-    *,
-    nonlinearity: str,
-) -> tuple[Tensor, ...]:
-    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
-    return _both(f"rnn_{nonlinearity}", x, lengths, forward, backward, (h0,))
-
-
-@implements("bidirectional_gru", syncs=_SYNCS)
-def _bidirectional_gru(
-    x: Tensor,
-    lengths: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    w_ih_reverse: Tensor,
-    w_hh_reverse: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    bias_ih_reverse: Tensor | None,
-    bias_hh_reverse: Tensor | None,
-    h0: Tensor | None,
-    *,
-    linear_before_reset: bool,
-) -> tuple[Tensor, ...]:
-    forward = w_ih, w_hh, bias_ih, bias_hh
-    backward = w_ih_reverse, w_hh_reverse, bias_ih_reverse, bias_hh_reverse
-    return _both(_gru_cell(linear_before_reset), x, lengths, forward, backward, (h0,))
-
-
-@implements("bidirectional_lstm", syncs=_SYNCS)
-def _bidirectional_lstm(
-    x: Tensor,
-    lengths: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    w_ih_reverse: Tensor,
-    w_hh_reverse: Tensor,
-    bias: Tensor | None,
-    bias_reverse: Tensor | None,
-    h0: Tensor | None,
-    c0: Tensor | None,
-) -> tuple[Tensor, ...]:
-    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
-    return _both("lstm", x, lengths, forward, backward, (h0, c0))
+_plain_lstm = partial(_lstm, gate_order="ifgo", forget_bias=0.0)
+implements("bidirectional_rnn", syncs=_SYNCS)(_both(_rnn, 1))
+implements("bidirectional_gru", syncs=_SYNCS)(_both(_gru, 2))
+implements("bidirectional_lstm", syncs=_SYNCS)(_both(_plain_lstm, 1))

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
 from seqflow.torch.device.structure import arange, column, fill_like, with_rows
 
 
@@ -18,6 +19,26 @@ def sum_by(data: Tensor, ids: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     """The sums of the rows of each segment."""
     data = data.to(dtype)
     return data.new_zeros((count, *data.shape[1:])).index_add(0, ids, data)
+
+
+def sums_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
+    """The sums of the rows of each segment, in the dtype of a sum; `empty`, where given, if there are none."""
+    dtype = sum_dtype(data)
+    sums = sum_by(data, ids, len(counts), dtype)
+    return sums if empty is None else filled(sums, counts, scalar("empty", empty, dtype))
+
+
+def means_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
+    """The means of the rows of each segment, in the dtype of a mean; `empty`, where given, if there are none."""
+    dtype = mean_dtype(data)
+    means = mean_by(data, ids, counts, dtype)
+    return means if empty is None else filled(means, counts, scalar("empty", empty, dtype))
+
+
+def weighted(data: Tensor, weights: Tensor) -> Tensor:
+    """Each row times its weight, in the dtype of their sum."""
+    dtype = sum_dtype(data, weights)
+    return data.to(dtype) * column(weights.to(dtype), data.ndim)
 
 
 def mean_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:

@@ -11,12 +11,12 @@ from seqflow.torch.device.checks import check, check_indices, first_wrong, numbe
 from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
 from seqflow.torch.device.lengths import counts_of
 from seqflow.torch.device.reductions import (
-    filled,
     logsumexp_by,
-    mean_by,
+    means_of,
     prod_by,
     shared_extreme_by,
-    sum_by,
+    sums_of,
+    weighted,
 )
 from seqflow.torch.device.registration import implements
 from seqflow.torch.device.structure import column, positions, starts_of
@@ -44,23 +44,17 @@ def _gap(ids: Tensor, sound: Tensor) -> OpError:
 
 @implements("sorted_segment_sum", syncs=LAST)
 def _sorted_sum(data: Tensor, ids: Tensor) -> Tensor:
-    return sum_by(data, ids, len(sorted_counts(ids)), sum_dtype(data))
+    return sums_of(data, ids, sorted_counts(ids))
 
 
 @implements("sorted_segment_mean", syncs=LAST)
 def _sorted_mean(data: Tensor, ids: Tensor) -> Tensor:
-    return mean_by(data, ids, sorted_counts(ids), mean_dtype(data))
+    return means_of(data, ids, sorted_counts(ids))
 
 
 @implements("sorted_segment_weighted_sum", syncs=LAST)
 def _sorted_weighted_sum(data: Tensor, weights: Tensor, ids: Tensor) -> Tensor:
-    return sum_by(weighted(data, weights), ids, len(sorted_counts(ids)), sum_dtype(data, weights))
-
-
-def weighted(data: Tensor, weights: Tensor) -> Tensor:
-    """Each row times its weight."""
-    dtype = sum_dtype(data, weights)
-    return data.to(dtype) * column(weights.to(dtype), data.ndim)
+    return _weighted_sums(data, weights, ids, sorted_counts(ids))
 
 
 @implements("sorted_segment_max", syncs=LAST)
@@ -99,36 +93,31 @@ def counted(ids: Tensor, num_segments: int | None) -> Tensor:
     return counts_of(ids, num_segments)
 
 
-@implements("unsorted_segment_sum", syncs=LARGEST)
-def _unsorted_sum(data: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any) -> Tensor:
-    dtype = sum_dtype(data)
-    value, counts = scalar("empty", empty, dtype), counted(ids, num_segments)
-    return filled(sum_by(data, ids, len(counts), dtype), counts, value)
+def _unsorted(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
+    """A reduction with results of this dtype, by ids in any order."""
+
+    def reduced(*given: Tensor, num_segments: int | None, empty: Any) -> Tensor:
+        *rows, ids = given
+        value = scalar("empty", empty, dtype_of(*rows))  # its error comes before that of an id
+        return reduce(*rows, ids, counted(ids, num_segments), value)
+
+    return reduced
 
 
-@implements("unsorted_segment_mean", syncs=LARGEST)
-def _unsorted_mean(data: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any) -> Tensor:
-    dtype = mean_dtype(data)
-    value, counts = scalar("empty", empty, dtype), counted(ids, num_segments)
-    return filled(mean_by(data, ids, counts, dtype), counts, value)
+def _weighted_sums(data: Tensor, weights: Tensor, *segments: Any) -> Tensor:
+    return sums_of(weighted(data, weights), *segments)
 
 
-@implements("unsorted_segment_weighted_sum", syncs=LARGEST)
-def _unsorted_weighted_sum(
-    data: Tensor, weights: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any
-) -> Tensor:
-    dtype = sum_dtype(data, weights)
-    value, counts = scalar("empty", empty, dtype), counted(ids, num_segments)
-    return filled(sum_by(weighted(data, weights), ids, len(counts), dtype), counts, value)
+def _extreme(kind: str) -> Callable[..., Tensor]:
+    return lambda data, ids, counts, empty: shared_extreme_by(data, ids, counts, kind, empty)
 
 
-def _unsorted_extreme(kind: str) -> Callable[..., Tensor]:
-    def extreme(data: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any) -> Tensor:
-        value = scalar("empty", empty, data.dtype)
-        return shared_extreme_by(data, ids, counted(ids, num_segments), kind, value)
-
-    return extreme
+def _own_dtype(data: Tensor) -> torch.dtype:
+    return data.dtype
 
 
-implements("unsorted_segment_max", syncs=LARGEST)(_unsorted_extreme("amax"))
-implements("unsorted_segment_min", syncs=LARGEST)(_unsorted_extreme("amin"))
+implements("unsorted_segment_sum", syncs=LARGEST)(_unsorted(sums_of, sum_dtype))
+implements("unsorted_segment_mean", syncs=LARGEST)(_unsorted(means_of, mean_dtype))
+implements("unsorted_segment_weighted_sum", syncs=LARGEST)(_unsorted(_weighted_sums, sum_dtype))
+implements("unsorted_segment_max", syncs=LARGEST)(_unsorted(_extreme("amax"), _own_dtype))
+implements("unsorted_segment_min", syncs=LARGEST)(_unsorted(_extreme("amin"), _own_dtype))

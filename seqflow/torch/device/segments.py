@@ -6,32 +6,31 @@ import torch
 from torch import Tensor
 
 from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
-from seqflow.torch.device.ordering import argsort_rows
 from seqflow.torch.device.reductions import (
     extreme_by,
     filled,
     first_extreme,
     logsumexp_by,
     mean_by,
+    means_of,
     prod_by,
     sum_by,
+    sums_of,
+    weighted,
 )
 from seqflow.torch.device.registration import implements
 from seqflow.torch.device.structure import arange, column, fill_like, positions, segment_ids, starts_of, take
+from seqflow.torch.device.within import argsort_rows
 
 
 @implements("lengths_sum")
 def _lengths_sum(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    dtype = sum_dtype(data)
-    sums = sum_by(data, segment_ids(lengths, len(data)), len(lengths), dtype)
-    return filled(sums, lengths, scalar("empty", empty, dtype))
+    return sums_of(data, segment_ids(lengths, len(data)), lengths, empty)
 
 
 @implements("lengths_mean")
 def _lengths_mean(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    dtype = mean_dtype(data)
-    means = mean_by(data, segment_ids(lengths, len(data)), lengths, dtype)
-    return filled(means, lengths, scalar("empty", empty, dtype))
+    return means_of(data, segment_ids(lengths, len(data)), lengths, empty)
 
 
 @implements("lengths_sqrt_sum")
@@ -64,10 +63,7 @@ def _lengths_prod(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
 
 @implements("lengths_weighted_sum")
 def _lengths_weighted_sum(data: Tensor, weights: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    dtype = sum_dtype(data, weights)
-    products = data.to(dtype) * column(weights.to(dtype), data.ndim)
-    sums = sum_by(products, segment_ids(lengths, len(data)), len(lengths), dtype)
-    return filled(sums, lengths, scalar("empty", empty, dtype))
+    return sums_of(weighted(data, weights), segment_ids(lengths, len(data)), lengths, empty)
 
 
 @implements("lengths_var")

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from seqflow.registry import OpDef
-from seqflow.shape import Dimension, PartialShape
+from seqflow.registry.inference import infer
+from seqflow.shape import PartialShape
 from seqflow.shape.guards import Guard
 from seqflow.signature import Repeated
 from seqflow.tensor import TensorSpec
@@ -77,11 +78,11 @@ class _Call:
             name: [spec(one) for one in value] if isinstance(value, list) else spec(value)
             for name, value in self.inputs.items()
         }
-        return self.op.infer_checked(specs, self.attributes, {}, None, None, None)
+        return infer(self.op, specs, self.attributes, {}, None, None, None)
 
     def _assume(self, guard: Guard, evaluation: Evaluation) -> None:
         """What inference took to be equal: the sum of lengths is from now on the rows it met."""
-        for left, right in zip(*map(_dimensions, (guard.left, guard.right)), strict=True):
+        for left, right in guard.pairs():
             for one, other in ((left, right), (right, left)):
                 missing = evaluation.missing_alone(one)
                 if missing is not None and (size := evaluation.known(other)) is not None:
@@ -120,10 +121,6 @@ def _flat(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
             {f"{name}[{i}]": one for i, one in enumerate(value)} if isinstance(value, list) else {name: value}
         )
     return found
-
-
-def _dimensions(side: Dimension | PartialShape) -> list[Dimension]:
-    return [side] if isinstance(side, Dimension) else list(side.dimensions or ())
 
 
 def _new_size(min: int = 0, max: int | None = None) -> Size:

@@ -13,7 +13,7 @@ from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, neare
 from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
 from seqflow.registry.python_signature import python_signature
-from seqflow.signature import Attribute, Repeated
+from seqflow.signature import Attribute
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
 from seqflow.torch.ops.eager import Run, eager_call, is_plain, is_transformed, transformed_call
@@ -173,7 +173,7 @@ def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.
     """The device of all tensors; OpTypeError for an input that is no tensor, OpError for several devices."""
     devices: dict[torch.device, str] = {}
     arguments = {one.name: one for one in op.signature.input_arguments}
-    lists = {a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments}
+    lists = op.signature.listed
     for name, value in zip(names, inputs, strict=True):
         for one in value if name in lists and isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, Tensor):
