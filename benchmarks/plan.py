@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 from seqflow.loader.schedule.streams import Stream
 
 import seqflow as sf
+from seqflow.loader.order.windows import Slices, Windows
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.schedule.windows import Slices, Windows
 from seqflow.providers.block_columns import BlockColumns
 
 BLOCKS, GROUPS = 4, 26

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import seqflow as sf
 from fuzz.files import damaged
 from fuzz.hunting import hunt
-from seqflow.loader.schedule.index import CHECKSUM, checksum
+from seqflow.loader.order.index import CHECKSUM, checksum
 
 ROWS = 60
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from seqflow.job import Job
     from seqflow.loader import Loader
-    from seqflow.loader.schedule.index import Measured
+    from seqflow.loader.order.index import Measured
 
 _ANY_PLAN = 1 << 62
 """Tokens of a batch that holds whatever there is: lengths do not depend on the plan, but on its column."""

@@ -17,7 +17,7 @@ from seqflow.job.mixed import identity_of_mix
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Mix
-from seqflow.loader.schedule.identity import FORMAT
+from seqflow.loader.order.identity import FORMAT
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 

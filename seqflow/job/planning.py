@@ -11,10 +11,10 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.step_totals import empty_batch
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
+from seqflow.loader.order.windows import Windows
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.dealing import window_costs
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
-from seqflow.loader.schedule.windows import Windows
 from seqflow.record import to_arrow
 
 

@@ -17,10 +17,10 @@ from seqflow.job.opening import import_job_modules, open_loader
 from seqflow.job.part_tasks import absolute, sendable_source
 from seqflow.job.prepared_keys import keys_of_record, prepared_loader
 from seqflow.loader import Loader
+from seqflow.loader.order.index import Measured
+from seqflow.loader.order.recipe import Listing, Stamps
+from seqflow.loader.order.windows import BlockSlice
 from seqflow.loader.run.windows import WindowMaker
-from seqflow.loader.schedule.index import Measured
-from seqflow.loader.schedule.recipe import Listing, Stamps
-from seqflow.loader.schedule.windows import BlockSlice
 from seqflow.output.attempt_folders import new_name
 from seqflow.progress import Stage, stage
 from seqflow.providers import Provider

@@ -10,7 +10,7 @@ import numpy as np
 from seqflow.errors import JobError
 from seqflow.expression import Expression
 from seqflow.loader import Loader, Mix
-from seqflow.loader.run.loaded_batch import PREFIX, LoadedBatch
+from seqflow.loader.run.making import PREFIX, LoadedBatch
 from seqflow.loader.run.pipeline import empty_rows
 from seqflow.record import Record
 

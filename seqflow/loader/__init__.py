@@ -1,8 +1,11 @@
 """Loaders: batches from a provider, planned on lengths, in an order that a seed decides."""
 
 from seqflow.arguments import check_public
+from seqflow.loader.epoch.ranks import Ranks
+from seqflow.loader.epoch.weights import Schedule
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
+from seqflow.loader.order.recipe import Shuffle
 from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.pad import Pad
@@ -12,9 +15,6 @@ from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
 from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Prefetch
-from seqflow.loader.schedule.ranks import Ranks
-from seqflow.loader.schedule.recipe import Shuffle
-from seqflow.loader.schedule.weights import Schedule
 
 __all__ = [
     "BadRows",

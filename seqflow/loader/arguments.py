@@ -9,13 +9,13 @@ from typing import Any
 
 from seqflow import providers
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
+from seqflow.loader.epoch.ranks import Ranks, Tail
+from seqflow.loader.order.index import index_beside
+from seqflow.loader.order.recipe import Shuffle, Transform
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.workers import Prefetch
-from seqflow.loader.schedule.index import index_beside
-from seqflow.loader.schedule.ranks import Ranks, Tail
-from seqflow.loader.schedule.recipe import Shuffle, Transform
 from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider

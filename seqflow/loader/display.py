@@ -7,9 +7,9 @@ from typing import Protocol
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import SeqflowError
+from seqflow.loader.epoch.state import Place
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.schedule.state import Place
 
 _UNKNOWN = "not known before reading"
 

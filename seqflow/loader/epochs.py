@@ -9,15 +9,15 @@ from typing import Any
 
 from seqflow.arguments import checked
 from seqflow.errors import OpError
+from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.state import Place, Progress
+from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.identity import FORMAT
-from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.state import Place, Progress
 from seqflow.one_at_a_time import one_at_a_time
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of

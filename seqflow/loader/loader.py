@@ -27,7 +27,11 @@ from seqflow.loader.arguments import (
     version_of,
 )
 from seqflow.loader.display import known_of
+from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.epoch.ranks import Deal, Ranks
 from seqflow.loader.epochs import EpochBatches
+from seqflow.loader.order.index import LengthsIndex
+from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
 from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.row_plans import batch_plan
@@ -37,10 +41,6 @@ from seqflow.loader.run.rejects import BadRowHandler, BadRows, texts_of_required
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Prefetch, byte_count
-from seqflow.loader.schedule.index import LengthsIndex
-from seqflow.loader.schedule.ranks import Deal, Ranks
-from seqflow.loader.schedule.recipe import Recipe, Shuffle, Transform
-from seqflow.loader.schedule.skips import spans_of
 from seqflow.net import Net
 from seqflow.record import Record
 from seqflow.tensor import TensorSpec

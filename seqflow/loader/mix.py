@@ -12,15 +12,15 @@ import numpy as np
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError
 from seqflow.loader.arguments import PREFETCH, check_totals, prefetch_of, steps_of_rank
+from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.epoch.weights import Schedule, Weight, check_together
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
+from seqflow.loader.order.recipe import check_seed
 from seqflow.loader.plans.row_plans import Rows, batch_plan
 from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
-from seqflow.loader.schedule.recipe import check_seed
-from seqflow.loader.schedule.skips import spans_of
-from seqflow.loader.schedule.weights import Schedule, Weight, check_together
 from seqflow.providers import Provider
 from seqflow.providers.paths import is_path
 

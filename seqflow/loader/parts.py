@@ -8,8 +8,13 @@ from copy import copy
 from dataclasses import replace
 from itertools import count
 
+from seqflow.loader.epoch.deal import Skips
+from seqflow.loader.epoch.parts import Parts, PlannedPart, origins_of
+from seqflow.loader.epoch.state import Position
 from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
+from seqflow.loader.order.index import Measured
+from seqflow.loader.order.windows import Layout
 from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
@@ -17,11 +22,6 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.turns import EpochPlan
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.index import Measured
-from seqflow.loader.schedule.layout import Layout
-from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
-from seqflow.loader.schedule.skips import Skips
-from seqflow.loader.schedule.state import Position
 from seqflow.providers import Provider
 from seqflow.record import Record
 

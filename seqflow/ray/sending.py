@@ -18,9 +18,9 @@ from seqflow.job import Job
 from seqflow.job.opening import import_job_modules, open_loader
 from seqflow.job.part_tasks import PartTask, absolute
 from seqflow.loader import BadRows, Loader, Stats
+from seqflow.loader.order.recipe import Stamps
 from seqflow.loader.parts import loader_for_workers, make_part
 from seqflow.loader.run.rejects import BadRowHandler
-from seqflow.loader.schedule.recipe import Stamps
 from seqflow.net import Net
 from seqflow.output.attempt_folders import new_name
 from seqflow.providers.own_kinds import module_of

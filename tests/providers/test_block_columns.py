@@ -10,8 +10,8 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import ProviderError
+from seqflow.loader.order.windows import Slices, Windows, cut_windows, slices_of
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.schedule.windows import Slices, Windows, cut_windows, slices_of
 from seqflow.providers import footer_cache
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.provider import Block

@@ -14,8 +14,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
 from seqflow.loader.epoch.steps import Numbering
-from seqflow.loader.schedule.assignment import assigned, settled
-from seqflow.loader.schedule.weights import LARGEST, Schedule, Weight, shares_of
+from seqflow.loader.epoch.weights import LARGEST, Schedule, Weight, assigned, settled, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 
 _PASSES = 1 << 20

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from seqflow.kernels.arrays import Array
+from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.table import Missing, Table
-from seqflow.loader.schedule.ranks import Ranks
 
 
 class PoolRows(NamedTuple):

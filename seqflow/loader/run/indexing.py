@@ -11,19 +11,20 @@ from typing import Any
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.run.windows import WindowMaker
-from seqflow.loader.run.workers import Task, Workers
-from seqflow.loader.schedule.index import (
+from seqflow.loader.order.index import (
+    FileBlocks,
     LengthsIndex,
     Measured,
     SliceKey,
     check_is_index,
     read_index,
+    reusable_lengths,
     write_index,
 )
-from seqflow.loader.schedule.older_index import FileBlocks, reusable_lengths
-from seqflow.loader.schedule.recipe import Listing, Recipe
-from seqflow.loader.schedule.windows import BlockSlice
+from seqflow.loader.order.recipe import Listing, Recipe
+from seqflow.loader.order.windows import BlockSlice
+from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.workers import Task, Workers
 from seqflow.net import Net
 from seqflow.progress import Stage, stage
 

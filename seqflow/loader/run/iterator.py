@@ -8,12 +8,12 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
+from seqflow.loader.epoch.deal import Skips
+from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.state import Progress, check_start
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.turns import TurnsOfRank
 from seqflow.loader.run.workers import Task, Workers
-from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.skips import Skips
-from seqflow.loader.schedule.state import Progress, check_start
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -12,7 +13,6 @@ import numpy as np
 from seqflow.errors import SeqflowError
 from seqflow.loader.epoch.table import Row
 from seqflow.loader.plans.plan import BatchSize, WindowBatches
-from seqflow.loader.run.loaded_batch import LoadedBatch
 from seqflow.loader.run.prepare import blames_rows, by_halves, describe_rows, first_failing
 from seqflow.loader.run.rejects import refused_row
 from seqflow.loader.run.stats import Stats
@@ -21,6 +21,7 @@ from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
+from seqflow.record.record import Tensor
 
 set_field = object.__setattr__
 """Sets a field of a batch that was just made, which nobody else has."""
@@ -256,3 +257,35 @@ def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
         return f"at {describe_rows(ranges, numbers[row : row + 1])}"
     place = f"in a batch of {describe_rows(ranges, numbers)}"
     return f"{place}: no row of it is the cause alone" if searched else place
+
+
+PREFIX = "step."
+"""Prefix of the names of totals in a batch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LoadedBatch(Record):
+    """A batch of a mix, or of a loader that counts totals: `batch["step.trained"]` is one of them, a 0-d array."""
+
+    sources: tuple[str, ...] = ()
+    """The names of the sources in a mix that its rows come from."""
+    step: int = 0
+    """The number of its step in the epoch."""
+    totals: Mapping[str, int | float] = field(default_factory=dict)
+    """What all batches of the step hold together, on all ranks, by name."""
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self.tensors and name.removeprefix(PREFIX) in self.totals and name.startswith(PREFIX):
+            return np.asarray(self.totals[name.removeprefix(PREFIX)])
+        return Record.__getitem__(self, name)
+
+    def of_step(self, step: int | None, totals: Mapping[str, int | float]) -> LoadedBatch:
+        """The batch with the number and the totals of its step. Warn of a total of 0."""
+        assert step is not None
+        for name, total in totals.items():
+            if not total:
+                warnings.warn(
+                    f"totals: {name} of step {step} is 0: no batch of it has any, do not divide by it",
+                    stacklevel=4,
+                )
+        return replace(self, step=step, totals=totals)

@@ -16,16 +16,31 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
+from seqflow.loader.epoch.deal import NO_SKIPS, Skips, SkipSpan
+from seqflow.loader.epoch.parts import Parts
+from seqflow.loader.epoch.ranks import ALL_BATCHES, Deal
+from seqflow.loader.epoch.state import (
+    AT_BEGINNING,
+    Position,
+    check_changes,
+    check_loader_form,
+    check_same_source,
+    check_streams,
+)
 from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
 from seqflow.loader.epoch.table import Missing, RowStream, Stream, Table
+from seqflow.loader.order.changes import Change, added_files, changed_windows, changes_of, renamed
+from seqflow.loader.order.identity import LoaderIdentity
+from seqflow.loader.order.index import FileBlocks, LengthsIndex, Measured, files_with_blocks
+from seqflow.loader.order.recipe import Listing, Recipe
+from seqflow.loader.order.windows import Layout, Window, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.making import Turn, finished_batch
-from seqflow.loader.run.opened import WindowsAgain
-from seqflow.loader.run.planned import PlannedRows
+from seqflow.loader.run.opened import PlannedRows, WindowsAgain
 from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply
 from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
 from seqflow.loader.run.source_run import SourceRun
@@ -34,24 +49,6 @@ from seqflow.loader.run.tracing import Trace, trace_turn, with_files
 from seqflow.loader.run.turns import EpochPlan, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
-from seqflow.loader.schedule.changes import Change, added_files, changed_windows, changes_of, renamed
-from seqflow.loader.schedule.identity import LoaderIdentity
-from seqflow.loader.schedule.index import LengthsIndex, Measured
-from seqflow.loader.schedule.layout import Layout
-from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
-from seqflow.loader.schedule.parts import Parts
-from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
-from seqflow.loader.schedule.recipe import Listing, Recipe
-from seqflow.loader.schedule.skips import NO_SKIPS, Skips, SkipSpan
-from seqflow.loader.schedule.state import (
-    AT_BEGINNING,
-    Position,
-    check_changes,
-    check_loader_form,
-    check_same_source,
-    check_streams,
-)
-from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension

@@ -13,7 +13,7 @@ from seqflow import executor, kernels
 from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpResultError, OpTypeError, ShapeError
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.schedule.recipe import Transform
+from seqflow.loader.order.recipe import Transform
 from seqflow.net import Net
 from seqflow.providers import Block
 from seqflow.record import Record

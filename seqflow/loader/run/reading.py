@@ -8,10 +8,9 @@ from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
 
+from seqflow.loader.order.windows import BlockSlice, Layout, Window, WindowAddress
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.layout import Layout, WindowAddress
-from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.progress import Stage, stage
 
 NumberedSlice = tuple[int, BlockSlice]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from seqflow.loader.epoch.deal import upcoming
+from seqflow.loader.epoch.deal import Skips, upcoming
+from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import Stream, Table
 from seqflow.loader.run.ledger import Ledger, add_columns, move
 from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
@@ -16,9 +18,6 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.turns import EpochPlan, RowTurns, TurnsOfRank
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.skips import Skips
-from seqflow.loader.schedule.state import Checkpoint, Position, Progress
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
 

@@ -7,22 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from seqflow.errors import OpError
-from seqflow.loader.epoch.deal import Dealt, dealt
+from seqflow.loader.epoch.deal import NO_SKIPS, Dealt, Skips, dealt
+from seqflow.loader.epoch.parts import Parts
+from seqflow.loader.epoch.ranks import ALL_BATCHES, Deal
+from seqflow.loader.epoch.state import Position
 from seqflow.loader.epoch.steps import Steps
 from seqflow.loader.epoch.table import Missing, Row, Table
+from seqflow.loader.order.windows import Layout
 from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.making import Turn
-from seqflow.loader.run.opened import Windows, WindowsAgain
-from seqflow.loader.run.planned import PlannedRows
+from seqflow.loader.run.opened import PlannedRows, Windows, WindowsAgain
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut, StepPlanner
 from seqflow.loader.run.windows import WindowMaker
-from seqflow.loader.schedule.layout import Layout
-from seqflow.loader.schedule.parts import Parts
-from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
-from seqflow.loader.schedule.skips import NO_SKIPS, Skips
-from seqflow.loader.schedule.state import Position
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import executor
+from seqflow.loader.order.index import LengthsIndex, Measured
+from seqflow.loader.order.recipe import NET, PREPARE, Listing, Recipe, Stamps
+from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.ledger import Ledger, move
@@ -26,9 +29,6 @@ from seqflow.loader.run.prepare import (
     places_in,
 )
 from seqflow.loader.run.rejects import Rejected, Required, good_rows, refused_row
-from seqflow.loader.schedule.index import LengthsIndex, Measured
-from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe, Stamps
-from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.progress import Stage, stage

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.json_form import has_form, is_count, numbered
-from seqflow.loader.schedule.identity import FORMAT
-from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.skips import Skips
+from seqflow.loader.epoch.deal import Skips
+from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.order.identity import FORMAT
 
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
@@ -183,13 +183,6 @@ AT_BEGINNING = ("batch", "window")
 """Settings that may change between two epochs, and not inside one."""
 _SIZES = "\n  it may change where an epoch begins: finish this one with what it was, or begin it again: set_epoch(…)"
 _ACCEPT = '\n  load_state_dict(state, changes="accept") goes on with what is new'
-
-
-def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
-    """OpError, its message beginning with `what`, where settings, nets or files of the data differ."""
-    found = [one.text for one in differences(then, now)]
-    if found:
-        raise OpError(f"{what}{listed(found)}{advice}")
 
 
 def _shown(value: Any) -> str:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqflow as sf
+from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.permutation import key_of, permutation
-from seqflow.loader.schedule.identity import FORMAT
 
 ROWS = 240
 PLANS = {

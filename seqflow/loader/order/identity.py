@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.errors import OpError
 from seqflow.identity.content import digest_of_text
+from seqflow.identity.differences import differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
 from seqflow.identity.transforms import transform_identity
-from seqflow.loader.schedule.recipe import Listing, Recipe
+from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
@@ -140,6 +142,13 @@ class LoaderIdentity:
         if len(files) <= _LISTED_FILES:
             return found | {"files": files}
         return found | {"files": len(files), "digest": digest_of_text(repr(files))}
+
+
+def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
+    """OpError, its message beginning with `what`, where settings, nets or files of the data differ."""
+    found = [one.text for one in differences(then, now)]
+    if found:
+        raise OpError(f"{what}{listed(found)}{advice}")
 
 
 def _opened_by(source: Provider) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from seqflow.errors import OpError
-from seqflow.loader.schedule.layout import Layout
-from seqflow.loader.schedule.recipe import Stamps
-from seqflow.loader.schedule.windows import Window, Windows
+from seqflow.loader.order.recipe import Stamps
+from seqflow.loader.order.windows import Layout, Window, Windows
 
 
 class Parts:

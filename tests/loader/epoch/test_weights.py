@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import OpTypeError
-from seqflow.loader.schedule.assignment import assigned
-from seqflow.loader.schedule.weights import check_together, shares_of
+from seqflow.loader.epoch.weights import assigned, check_together, shares_of
 
 LENGTH = 400
 WEIGHTS = st.sampled_from([0.0, 0.0, 0.01, 0.1, 0.5, 1.0, 3.0])

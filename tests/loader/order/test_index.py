@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.loader.schedule.index import CHECKSUM, checksum
+from seqflow.loader.order.index import CHECKSUM, checksum
 
 PLANS = {
     "tokens": sf.TokenBudget(40),

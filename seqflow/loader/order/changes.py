@@ -16,9 +16,9 @@ import numpy as np
 from seqflow.errors import OpError
 from seqflow.json_form import has_form, is_count
 from seqflow.kernels.arrays import Array
+from seqflow.loader.order.recipe import BLOCKS, Recipe
+from seqflow.loader.order.windows import Slices, Windows, deal_windows
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.schedule.recipe import BLOCKS, Recipe
-from seqflow.loader.schedule.windows import Slices, Windows, deal_windows
 
 _FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
 _FILE = (str, object, object, object)

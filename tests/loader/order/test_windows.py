@@ -9,7 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.job import Job, run
-from seqflow.loader.schedule.windows import cut_windows, slices_of
+from seqflow.loader.order.windows import cut_windows, slices_of
 from seqflow.providers import Block
 
 ROWS = 24

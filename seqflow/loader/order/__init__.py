@@ -1,0 +1,1 @@
+"""The order of rows: blocks, windows and streams, what they depend on, and the index of their lengths."""
