@@ -17,6 +17,7 @@ from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace
+from seqflow.loader.run.turns import Consumer
 from seqflow.loader.run.workers import Workers
 from seqflow.one_at_a_time import one_at_a_time
 from seqflow.record import Record
@@ -125,13 +126,19 @@ class EpochBatches:
             yield from iteration
 
     @contextmanager
-    def iteration(self, handlers: Sequence[BadRowHandler], stats: Stats, **options: Any) -> Iterator[Any]:
-        """An iteration of the pipeline; left without an error, its epoch is at its end."""
+    def iteration(
+        self, handlers: Sequence[BadRowHandler], stats: Stats, *, counts_on: bool = False, **options: Any
+    ) -> Iterator[Any]:
+        """An iteration of the pipeline; left without an error, its epoch is at its end.
+
+        With `counts_on` windows before its place were counted by the run before.
+        """
         start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
         self._start, self._stats = None, stats
         workers, iteration = Workers(self.pipeline.threads), None
         try:
-            iteration = self.pipeline.iterate(start, workers, handlers, stats, **options)  # type: ignore[arg-type]
+            consumer = Consumer(workers, handlers, stats, counts_on=counts_on)
+            iteration = self.pipeline.iterate(start, consumer, **options)  # type: ignore[arg-type]
             self._progress = iteration.progress
             yield iteration
             iteration.check_start()

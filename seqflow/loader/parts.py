@@ -19,7 +19,7 @@ from seqflow.loader.run.iterator import Iteration
 from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.turns import EpochPlan
+from seqflow.loader.run.turns import Chosen, Consumer, EpochPlan
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.providers import Provider
@@ -149,21 +149,14 @@ def make_part(
     recipe = loader.recipe if source is None else replace(loader.recipe, source=source)
     maker = WindowMaker(recipe, part.stamps, measured=measured)
     try:
-        run = _run(loader, part, maker, workers, handler, stats)
-        assert run.epoch.parts is not None
-        yield next(_parts_of(Iteration(run, workers, stats), run.epoch.parts, 0))
+        run = _run(loader, part, maker, Consumer(workers, [handler], stats))
+        assert run.epoch.chosen.parts is not None
+        yield next(_parts_of(Iteration(run, workers, stats), run.epoch.chosen.parts, 0))
     finally:
         workers.close()
 
 
-def _run(
-    loader: Loader,
-    part: PlannedPart,
-    maker: WindowMaker,
-    workers: Workers,
-    handler: BadRowHandler,
-    stats: Stats,
-) -> SourceRun:
+def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consumer) -> SourceRun:
     recipe = maker.recipe
     loader.pipeline.identity.look_at_functions()
     windows = [*part.windows, *part.following]
@@ -179,7 +172,6 @@ def _run(
     table, layout = Table([stream]), Layout([windows])
     skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
     steps, totals = loader.pipeline.steps(), loader.pipeline.totals
-    plan = EpochPlan(
-        start, table, layout, lambda: table, skips=skips, steps=steps, totals=totals, parts=parts
-    )
-    return SourceRun(plan, maker, workers, handler, stats)
+    chosen = Chosen(skips=skips, parts=parts)
+    plan = EpochPlan(start, table, layout, lambda: table, chosen, steps, totals)
+    return SourceRun(plan, maker, consumer)

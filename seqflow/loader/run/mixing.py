@@ -40,7 +40,7 @@ from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn, with_files
-from seqflow.loader.run.turns import TurnsOfRank, turn_at, turn_by_number
+from seqflow.loader.run.turns import Chosen, Consumer, TurnsOfRank, turn_at, turn_by_number
 from seqflow.loader.run.workers import Workers
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory
@@ -126,19 +126,13 @@ class MixPipeline:
             for number, member in enumerate(self.members)
         ]
 
-    def iterate(
-        self,
-        start: MixPosition,
-        workers: Workers,
-        handlers: Sequence[BadRowHandler],
-        stats: Stats,
-        counts_on: bool = False,
-    ) -> Iteration:
-        """The batches from a place on. Where it `counts_on`, all that is counted belongs to those handed out."""
-        run = MixRun(self, start, workers, handlers, stats, counts_on=counts_on)
+    def iterate(self, start: MixPosition, consumer: Consumer) -> Iteration:
+        """The batches of this rank from a place on."""
+        # windows that this rank opens for the batches of others count, too
+        run = MixRun(self, start, replace(consumer, at_once=not consumer.counts_on))
         if not start.ended:
             run.table.check_end()
-        return Iteration(run, workers, stats)
+        return Iteration(run, consumer.workers, consumer.stats)
 
     def trace(
         self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
@@ -165,7 +159,8 @@ class MixPipeline:
     def _only(self, workers: Workers, epoch: int, *, traced: bool = False) -> MixRun:
         """What makes some batches by their numbers. Their bad rows are not written again."""
         handlers = [BadRowHandler() for _ in self.members]
-        return MixRun(self, self.beginning(epoch), workers, handlers, Stats(), traced=traced)
+        consumer = Consumer(workers, handlers, Stats(), at_once=True, traced=traced)
+        return MixRun(self, self.beginning(epoch), consumer)
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
@@ -321,20 +316,9 @@ class StepOfMix(NamedTuple):
 class MixRun:
     """One epoch of a mix: the runs of its members, pass after pass, and what makes batches of theirs."""
 
-    def __init__(
-        self,
-        mix: MixPipeline,
-        start: MixPosition,
-        workers: Workers,
-        handlers: Sequence[BadRowHandler],
-        stats: Stats,
-        *,
-        traced: bool = False,
-        counts_on: bool = False,
-    ) -> None:
+    def __init__(self, mix: MixPipeline, start: MixPosition, consumer: Consumer) -> None:
         self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
-        self._workers, self._handlers, self._traced, self._stats = workers, handlers, traced, stats
-        self._counts_on = counts_on
+        self._consumer, self._stats = consumer, consumer.stats
         self._of_members = [Stats() for _ in mix.members]
         """For each member the counts of all passes."""
         self.without: Counter[str] = Counter()
@@ -367,16 +351,11 @@ class MixRun:
         """Begin a pass of a member; its table."""
         done = sum(self.table.members[member].counts[:number])
         place = self.start.of_member(member, number, done, self.picks)
-        run = self.mix.members[member].run(
-            place,
-            self._workers,
-            self._handlers[member],
-            self._of_members[member],
-            numbering=self.picks.numbering(member, done),
-            traced=self._traced,
-            at_once=not self._counts_on,
-            counts_on=self._counts_on,
+        consumer = replace(
+            self._consumer, handlers=[self._consumer.handlers[member]], stats=self._of_members[member]
         )
+        chosen = Chosen(numbering=self.picks.numbering(member, done))
+        run = self.mix.members[member].run(place, consumer, chosen)
         self._runs[member, number] = run
         return run.table
 
@@ -440,7 +419,7 @@ class MixRun:
     def first(self) -> MixRun:
         """What makes the first rows of the epoch again. Neither places nor counts know of it."""
         if self._first is None:
-            self._first = self.mix._only(self._workers, self.start.epoch)
+            self._first = self.mix._only(self._consumer.workers, self.start.epoch)
         return self._first
 
     def make(self, turns: list[MixTurn]) -> list[MadeMix]:
@@ -546,7 +525,7 @@ class MixRun:
         self._sum_counts()
         for (member, _), run in self._runs.items():
             if run.table.total == 0:  # a source without batches ends the mix
-                self._handlers[member].check(self._of_members[member])
+                self._consumer.handlers[member].check(self._of_members[member])
 
     def _last_of_round(self, turn: MixTurn) -> int:
         """The last row of the round of all ranks that a batch is in."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import NO_SKIPS, Skips, SkipSpan
+from seqflow.loader.epoch.deal import Skips, SkipSpan
 from seqflow.loader.epoch.parts import Parts
 from seqflow.loader.epoch.ranks import ALL_BATCHES, Deal
 from seqflow.loader.epoch.state import (
@@ -46,7 +46,7 @@ from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, trace_turn, with_files
-from seqflow.loader.run.turns import EpochPlan, turn_by_number
+from seqflow.loader.run.turns import EVERY_BATCH, Chosen, Consumer, EpochPlan, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.net import Net
@@ -63,37 +63,38 @@ class Single(NamedTuple):
     turn: Turn
 
 
+@dataclass(eq=False, repr=False)
 class Pipeline:
     """Makes the batches of any epoch of a recipe, from any place on, for the ranks of a deal."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        deal: Deal,
-        index: Path | None,
-        bad_rows: BadRows,
-        version: str | None,
-        prefetch: Prefetch,
-        skip: Sequence[SkipSpan] = (),
-        totals: Totals | None = None,
-        steps_of: int = 1,
-    ) -> None:
-        self.recipe, self.deal, self.bad_rows = recipe, deal, bad_rows
-        self.skip = skip
-        """Spans of batches that are left out, each with its epoch."""
-        self.totals, self.steps_of = totals, steps_of
-        """What all batches of a step hold, and how many a rank has in it, where the plan has no balance."""
-        self.threads, self._reuse = prefetch.threads, prefetch.reuse
-        self.changes: tuple[Change, ...] = ()
-        """What was another behind some batches of the epoch that a loaded state is of."""
-        self.listing = Listing(recipe)
-        self.identity = LoaderIdentity(recipe, self.listing, version)
-        self._kept = KeptWindow()
-        self._index = None
-        if index is not None:
+    recipe: Recipe
+    deal: Deal
+    index: Path | None
+    bad_rows: BadRows
+    version: str | None
+    """The version of Python functions, where users give one."""
+    prefetch: Prefetch
+    skip: Sequence[SkipSpan] = ()
+    """Spans of batches that are left out, each with its epoch."""
+    totals: Totals | None = None
+    """What all batches of a step hold."""
+    steps_of: int = 1
+    """The batches of a rank in a step, where the plan has no balance."""
+    changes: tuple[Change, ...] = field(default=(), init=False)
+    """Files that were added after some batches of the epoch that a loaded state is of."""
+
+    def __post_init__(self) -> None:
+        self.listing = Listing(self.recipe)
+        self.identity = LoaderIdentity(self.recipe, self.listing, self.version)
+        self._kept, self._index = KeptWindow(), None
+        if self.index is not None:
             self._index = Indexing(
-                index, recipe, self.listing, self.threads, self._index_key, self._files_with_blocks
+                self.index, self.recipe, self.listing, self.threads, self._index_key, self._files_with_blocks
             )
+
+    @property
+    def threads(self) -> int:
+        return self.prefetch.threads
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from; not what it has read."""
@@ -109,7 +110,7 @@ class Pipeline:
         """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
         return Pipeline(
-            recipe, ALL_BATCHES, None, BadRows("skip"), self.identity.version, Prefetch(threads=0), self.skip
+            recipe, ALL_BATCHES, None, BadRows("skip"), self.version, Prefetch(threads=0), self.skip
         )
 
     # Iterating
@@ -122,79 +123,37 @@ class Pipeline:
         """What takes the bad rows of an iteration."""
         return [BadRowHandler(self.bad_rows.marked(*self.deal.marks), self.recipe.source.files)]
 
-    def iterate(
-        self,
-        start: Position,
-        workers: Workers,
-        handlers: Sequence[BadRowHandler],
-        stats: Stats,
-        parts: Parts | None = None,
-    ) -> Iteration:
-        """The batches of this rank from a place on.
+    def iterate(self, start: Position, consumer: Consumer, parts: Parts | None = None) -> Iteration:
+        """The batches of this rank from a place on, or of one part after another."""
+        chosen = Chosen(self.deal, Skips(self.skip, start.epoch), parts)
+        return Iteration(self.run(start, consumer, chosen), consumer.workers, consumer.stats)
 
-        The windows of the only stream may be cut into parts, of which one after another is asked for.
-        """
-        skips = Skips(self.skip, start.epoch)
-        run = self.run(
-            start, workers, handlers[0], stats, deal=self.deal, skips=skips, parts=parts, at_once=False
-        )
-        return Iteration(run, workers, stats)
-
-    def run(
-        self,
-        start: Position,
-        workers: Workers,
-        handler: BadRowHandler,
-        stats: Stats,
-        *,
-        deal: Deal = ALL_BATCHES,
-        skips: Skips = NO_SKIPS,
-        parts: Parts | None = None,
-        numbering: Numbering = OWN_NUMBERS,
-        traced: bool = False,
-        at_once: bool = True,
-        counts_on: bool = False,
-    ) -> SourceRun:
-        """One pass over the source from a place on.
-
-        `numbering` says which steps the batches belong to, where they are those of a mix. `traced` windows number
-        their rows. Windows count `at_once` when they are opened, or with the first batch that is handed out of them.
-        Where the run `counts_on`, those of batches before its place were counted by the run before.
-        """
+    def run(self, start: Position, consumer: Consumer, chosen: Chosen = EVERY_BATCH) -> SourceRun:
+        """One pass over the source from a place on."""
         self.identity.look_at_functions()
         self._check_steps(start)
         if self.recipe.require and not self._has_function:
             Required(self.recipe.require).bad_rows(empty_rows(self.recipe))
         layout, table = self.table(start.epoch)
         self._check_counts(table)
-        if parts is not None:
-            parts.of(layout)
+        if chosen.parts is not None:
+            chosen.parts.of(layout)
         table, closed_before = _resumed(table, layout, start), 0
-        if counts_on and start.batch:
+        if consumer.counts_on and start.batch:
             stream = table.streams[0]
             closed_before = stream.next_window(stream.window_of(start.batch - 1))
-        epoch = EpochPlan(
-            start,
-            table,
-            layout,
-            lambda: self.table(start.epoch)[1],
-            deal,
-            skips,
-            self.steps(numbering),
-            self.totals,
-            parts,
-            closed_before,
-        )
-        is_measured = self._index is not None and not table.counted and not at_once
+        first, steps = lambda: self.table(start.epoch)[1], self.steps(chosen.numbering)
+        epoch = EpochPlan(start, table, layout, first, chosen, steps, self.totals, closed_before)
+        index, traced = self._index, consumer.traced
         maker = WindowMaker(
             self.recipe,
             self.listing,
             self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
-            self._index.measured() if is_measured and self._index is not None else None,
+            None if index is None or table.counted or consumer.at_once else index.measured(),
             traced,
-            None if self._index is None else self._index.lengths,
+            None if index is None else index.lengths,
         )
-        return SourceRun(epoch, maker, workers, handler, stats, reuse=self._reuse, at_once=at_once)
+        return SourceRun(epoch, maker, consumer, reuse=self.prefetch.reuse)
 
     @property
     def _has_function(self) -> bool:
@@ -238,10 +197,9 @@ class Pipeline:
 
         Bad rows are not written again.
         """
-        handler = BadRowHandler()
         with closing(Workers(0)) as workers:
-            run = self.run(self.beginning(epoch), workers, handler, Stats(), traced=traced)
-            with closing(run):
+            consumer = Consumer(workers, [BadRowHandler()], Stats(), at_once=True, traced=traced)
+            with closing(self.run(self.beginning(epoch), consumer)) as run:
                 yield Single(run, turn_by_number(run.turns, what, number, epoch))
 
     def trace(

@@ -13,46 +13,35 @@ from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
 from seqflow.loader.run.opened import WindowsInUse
 from seqflow.loader.run.prepare import places_in
 from seqflow.loader.run.reading import WindowReader
-from seqflow.loader.run.rejects import BadRowHandler
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.turns import EpochPlan, RowTurns, TurnsOfRank
+from seqflow.loader.run.turns import Consumer, EpochPlan, RowTurns, TurnsOfRank
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
-from seqflow.loader.run.workers import Workers
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
 
 
 class SourceRun:
-    """One pass over one source.
-
-    Windows count with the first batch that is handed out of them; `at_once` when they are opened, for iterations that
-    may end anywhere.
-    """
+    """One pass over one source."""
 
     def __init__(
-        self,
-        epoch: EpochPlan,
-        maker: WindowMaker,
-        workers: Workers,
-        handler: BadRowHandler,
-        stats: Stats,
-        *,
-        reuse: bool = False,
-        at_once: bool = False,
+        self, epoch: EpochPlan, maker: WindowMaker, consumer: Consumer, *, reuse: bool = False
     ) -> None:
-        self.epoch, self._handler, self._stats, self._at_once = epoch, handler, stats, at_once
+        self.epoch, self.consumer = epoch, consumer
+        self._stats = consumer.stats
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Where batches are counted while they are read, the window of the last batch handed out."""
-        first = epoch.deal.first(epoch.first_index)
+        chosen, stats = epoch.chosen, self._stats
+        first = chosen.deal.first(epoch.first_index)
         # parts cut pools: those of a later part are not known yet
-        reach = None if epoch.steps is None or epoch.parts is not None else self._reach
-        ahead = upcoming(epoch.table, first, epoch.deal, epoch.skips, reach)
-        self.reader = WindowReader(maker, epoch.start.epoch, workers, epoch.layout, ahead)
-        self._windows = WindowsInUse(self.reader, epoch.table.streams, stats, self._add, at_once=at_once)
+        reach = None if epoch.steps is None or chosen.parts is not None else self._reach
+        ahead = upcoming(epoch.table, first, chosen.deal, chosen.skips, reach)
+        self.reader = WindowReader(maker, epoch.start.epoch, consumer.workers, epoch.layout, ahead)
+        self._windows = WindowsInUse(
+            self.reader, epoch.table.streams, stats, self._add, at_once=consumer.at_once
+        )
         self.turns = RowTurns(epoch, maker, self._windows, epoch.table, stats)
         self._windows.first_needed = self.turns.first_needed
         self._windows.closed_before = epoch.closed_before
-        self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=epoch.parts is None)
+        self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=chosen.parts is None)
         self.progress, self._part = Progress(epoch.start), 0
         self._refused: dict[int, Ledger] = {}
         """The ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
@@ -69,7 +58,7 @@ class SourceRun:
 
     def begin_part(self, number: int) -> None:
         """Give the batches of one part of the only stream from now on."""
-        parts, (stream,) = self.epoch.parts, self.table.streams
+        parts, (stream,) = self.epoch.chosen.parts, self.table.streams
         assert parts is not None
         self._part = number
         stream.cut(parts.start(number), parts.stop(number))
@@ -81,11 +70,11 @@ class SourceRun:
 
     @property
     def deal(self) -> Deal:
-        return self.epoch.deal
+        return self.epoch.chosen.deal
 
     @property
     def skips(self) -> Skips:
-        return self.epoch.skips
+        return self.epoch.chosen.skips
 
     def fill(self) -> None:
         self.reader.fill()
@@ -144,7 +133,7 @@ class SourceRun:
         if made.refused:
             self._refuse(turn.windows, made.refused)
         if self._refused:
-            self._close_refused(() if is_last or self._at_once else turn.numbers)
+            self._close_refused(() if is_last or self.consumer.at_once else turn.numbers)
         if not stream.counted:
             self._note_window(stream, row.window if turn.at_end else first)
         return is_last
@@ -154,7 +143,7 @@ class SourceRun:
         add_columns(self._stats, ledger)
         self._stats.bad_rows += ledger.bad_rows
         for rejected in ledger.rejected:
-            self._handler.add(rejected)
+            self.consumer.handlers[0].add(rejected)
 
     def _refuse(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
         """Note rows that `net` refuses, counted over windows in turn. One that is cut into pieces counts once."""
@@ -174,7 +163,7 @@ class SourceRun:
             bad = [ledger.refused.pop(row) for row in sorted(ledger.refused)]
             for rejected in self.reader.maker.rejected(bad, ledger.ranges):
                 move(self._stats, rejected.count, "rows", "bad_rows")
-                self._handler.add(rejected)
+                self.consumer.handlers[0].add(rejected)
 
     def _note_window(self, stream: Stream, position: int) -> None:
         """Note the first window that is still needed, whose batches are not counted before they are read."""
@@ -190,7 +179,7 @@ class SourceRun:
 
     def count_rest(self, of_rank: TurnsOfRank | None) -> None:
         """Count what no batch was made of, of all windows, or of those of the part that ends."""
-        streams, deal = self.table.streams, self.epoch.deal
+        streams, deal = self.table.streams, self.epoch.chosen.deal
         if of_rank is not None:
             dropped = of_rank.dropped()
             move(self._stats, of_rank.rows_passed, "rows_left", "skipped")
@@ -207,7 +196,7 @@ class SourceRun:
 
     def _note_end_of_part(self) -> bool:
         """Note the last window of a part, which may have no batch; whether the part has reached its size."""
-        parts = self.epoch.parts
+        parts = self.epoch.chosen.parts
         stop = None if parts is None else parts.stop(self._part)
         if stop is None:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,16 +11,49 @@ from seqflow.loader.epoch.deal import NO_SKIPS, Dealt, Skips, dealt
 from seqflow.loader.epoch.parts import Parts
 from seqflow.loader.epoch.ranks import ALL_BATCHES, Deal
 from seqflow.loader.epoch.state import Position
-from seqflow.loader.epoch.steps import Steps
+from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
 from seqflow.loader.epoch.table import Missing, Row, Table
 from seqflow.loader.order.windows import Layout
 from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.making import Turn
 from seqflow.loader.run.opened import PlannedRows, Windows, WindowsAgain
+from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut, StepPlanner
 from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.workers import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Who takes the batches of a run, and how they are counted."""
+
+    workers: Workers
+    handlers: Sequence[BadRowHandler]
+    """Take the bad rows: one for each source."""
+    stats: Stats
+    at_once: bool = False
+    """Whether windows count when they are opened; else with the first batch that is handed out of them."""
+    counts_on: bool = False
+    """Whether windows of batches before the place of the run were counted by the run before."""
+    traced: bool = False
+    """Whether windows number their rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which batches of an epoch a run makes."""
+
+    deal: Deal = ALL_BATCHES
+    skips: Skips = NO_SKIPS
+    parts: Parts | None = None
+    """Cut the windows of the only stream, of which one part after another is asked for."""
+    numbering: Numbering = OWN_NUMBERS
+    """The steps that batches belong to, where they are those of a mix."""
+
+
+EVERY_BATCH = Chosen()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +65,16 @@ class EpochPlan:
     layout: Layout
     from_first_window: Callable[[], Table]
     """Makes the table of the epoch again, where this one begins later."""
-    deal: Deal = ALL_BATCHES
-    skips: Skips = NO_SKIPS
+    chosen: Chosen = EVERY_BATCH
     steps: Steps | None = None
     totals: Totals | None = None
-    parts: Parts | None = None
     closed_before: int = 0
     """Windows before this position of the only stream were counted by the run that this one goes on with."""
 
     @property
     def first_index(self) -> int:
         """The number of kept rows before the first round."""
-        return self.skips.kept_before(self.start.batch)
+        return self.chosen.skips.kept_before(self.start.batch)
 
 
 class Turns(Protocol):
@@ -90,7 +121,11 @@ class RowTurns:
         self.rows = PlannedRows(table, windows)
         self.steps = None
         if epoch.steps is not None:
-            handed = None if epoch.totals is None else HandedOut(epoch.totals, epoch.skips, epoch.first_index)
+            handed = (
+                None
+                if epoch.totals is None
+                else HandedOut(epoch.totals, epoch.chosen.skips, epoch.first_index)
+            )
             self.steps = StepPlanner(epoch.steps, maker.recipe, epoch.start.epoch, stats, self.rows, handed)
         self._first: RowTurns | None = None
 
