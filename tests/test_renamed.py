@@ -128,7 +128,8 @@ def test_a_state_written_with_old_names_is_that_of_the_same_loader():
         plan,
         {"prepare": prepare},
     ):
-        now = sf.Loader(table, **options).state_dict()["settings"]
+        loader = sf.Loader(table, **options)
+        now = loader.state_dict()["settings"] | {"batch": repr(loader.batch)}
         text = json.dumps(now)
         then = json.loads(text.replace("fills=", "values=").replace("fill=", "value="))
         assert then != now

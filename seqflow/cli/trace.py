@@ -62,7 +62,13 @@ def trace(
         return
     if batch is None:
         raise JobError("trace: of a job expected --batch, the number of the batch")
-    loader = open_batches(Job.read(path, overrides_of(set_, input)))
+    of = Job.read(path, overrides_of(set_, input))
+    if of.batch.balance is not None:
+        raise JobError(
+            "trace: the job has a balance, which deals rows again in each part, expected one without\n"
+            "  trace a Loader of the same settings: loader.trace(number)"
+        )
+    loader = open_batches(of)
     with progress_line(show=not json):
         traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
     if json:

@@ -36,17 +36,18 @@ def line_of(text: str, name: str) -> int | None:
 
 def _places(text: str) -> Iterator[tuple[int, str]]:
     """The line and the dotted name of each table header and each assignment; repeated tables have a number, too."""
-    table, repeated = "", Counter[str]()
+    tables, repeated = [""], Counter[str]()
     for number, line in enumerate(_blanked(text).split("\n"), 1):
         if header := _HEADER.match(line):
             table = _dotted(header[2])
+            tables = [table]
             if header["repeated"]:
                 repeated[table] += 1
-                table += f".{repeated[table] - 1}"
-            yield number, table
+                tables.append(f"{table}.{repeated[table] - 1}")
+            yield from ((number, name) for name in tables)
         elif assignment := _ASSIGNMENT.match(line):
             name = _dotted(assignment[1])
-            yield number, f"{table}.{name}" if table else name
+            yield from ((number, f"{table}.{name}" if table else name) for table in tables)
 
 
 def _blanked(text: str) -> str:

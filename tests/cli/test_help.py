@@ -83,6 +83,8 @@ def test_the_examples_of_a_command_run_one_after_another(folder, command):
     assert len(examples(command)) > 1
     if command == "init":
         (folder / "job.toml").unlink()
+    if command == "trace":
+        assert seqflow("run", "job.toml", folder=folder).returncode == 0
     for example in examples(command):
         _, *arguments = shlex.split(example)
         assert arguments[0] == command
