@@ -129,7 +129,7 @@ class JobRun:
         size = PartSize(output.layout.sizes, output.layout.threads)
         start = place_of(self._state, self._part)
         with mixed_batches(mix, self._handler, mixed) as batches:
-            for batch in batches:
+            for batch in with_totals(batches):
                 size.add(batch)
                 output.write(batch)
                 del batch  # its memory is the output's now

@@ -52,6 +52,7 @@ def open_batches(job: Job) -> Loader | Mix:
         stop=job.mix.stop,
         column=job.mix.column or None,
         **_loader_options(job),
+        **_totals(job),
     )
 
 
@@ -65,7 +66,11 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
     options: dict[str, Any] = {"source": source, "columns": job.source.columns}
     if source is None:
         options = {**_open_options(job.source), "index": job.order.index}
-    return Loader(**options, **_loader_options(job), totals=job.totals or None, steps_of=job.steps_of)
+    return Loader(**options, **_loader_options(job), **_totals(job))
+
+
+def _totals(job: Job) -> dict[str, Any]:
+    return {"totals": job.totals or None, "steps_of": job.steps_of}
 
 
 def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:

@@ -243,8 +243,6 @@ def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
 
 def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
     """JobError for what a mix does not take."""
-    if "totals" in tables:
-        job_file.fail("totals", "totals are those of the steps of one source, and [mix] has several")
     if "index" in _table(tables, "order", job_file):
         job_file.fail("order.index", "index has the lengths of one source, and [mix] has several")
     engine = _section(EngineSettings, "engine", tables, job_file)

@@ -78,7 +78,7 @@ def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan:
     part = span.start.get("part")
     if isinstance(loader, Mix):
         with mixed_batches(loader, bad_rows, stats) as mixed:
-            yield from _until(mixed, loader, span.stop)
+            yield from _until(with_totals(mixed), loader, span.stop)
     elif part is not None:
         with closing(make_parts(loader, plan, part, bad_rows, stats)) as parts:
             yield from with_totals(next(parts))

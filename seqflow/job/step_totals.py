@@ -17,7 +17,7 @@ from seqflow.record import Record
 _MOST = np.iinfo(np.int64).max
 
 
-def total_columns(loader: Loader) -> dict[str, np.dtype[Any]]:
+def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
     """Return name and dtype of the column of each total: int64, or float64 where its expression is a float.
 
     The errors are those of `Loader` for expressions that the prepared rows do not fit.
@@ -25,7 +25,7 @@ def total_columns(loader: Loader) -> dict[str, np.dtype[Any]]:
     totals = loader.pipeline.totals
     if totals is None:
         return {}
-    rows = empty_rows(loader.recipe)
+    rows = empty_rows((loader.loaders[0] if isinstance(loader, Mix) else loader).recipe)
     totals.check(rows)
     found = {}
     for name, text in totals.texts.items():
@@ -38,8 +38,8 @@ def total_columns(loader: Loader) -> dict[str, np.dtype[Any]]:
 def empty_batch(loader: Loader | Mix) -> Record | None:
     """Return a batch without rows, with the columns that are written; None where a net needs rows."""
     batch = loader.pipeline.empty_batch()
-    if batch is None or isinstance(loader, Mix):
-        return batch
+    if batch is None:
+        return None
     return _with_columns(batch, {name: np.empty(0, dtype) for name, dtype in total_columns(loader).items()})
 
 
@@ -49,7 +49,11 @@ def with_totals(batches: Iterable[Record]) -> Iterator[Record]:
     JobError for a total beyond int64, and where the batch has a column of that name.
     """
     for batch in batches:
-        yield batch if not isinstance(batch, LoadedBatch) else _with_columns(batch, _columns(batch))
+        yield (
+            batch
+            if not (isinstance(batch, LoadedBatch) and batch.totals)
+            else _with_columns(batch, _columns(batch))
+        )
         del batch  # its memory is the output's now
 
 

@@ -236,7 +236,6 @@ def test_the_command_runs_checks_and_traces_a_mix(folder: Path) -> None:
         ("[batch]", '[source]\npaths = "0.parquet"\n[batch]', r"line 10: there are \[source\] and \[mix\]"),
         ("[batch]", "[order]\nindex = 'x.arrow'\n[batch]", "line 11: index has the lengths of one source"),
         ("[batch]", "[engine]\nworkers = 2\n[batch]", "a mix is made by one process"),
-        ("[batch]", "[totals]\nx = 'id'\n[batch]", "totals are those of the steps of one source"),
     ],
 )  # fmt: skip
 def test_a_wrong_mix_is_named_with_its_line(folder: Path, old: str, new: str, text: str) -> None:
@@ -244,6 +243,19 @@ def test_a_wrong_mix_is_named_with_its_line(folder: Path, old: str, new: str, te
     (folder / "job.toml").write_text(JOB.replace(old, new, 1).replace("FOLDER", str(folder)))
     with pytest.raises(JobError, match=text):
         Job.read(folder / "job.toml")
+
+
+def test_totals_are_those_of_the_steps_of_the_mix(folder: Path) -> None:
+    mix = sf.Mix(
+        {f"n{at}": folder / f"{at}.parquet" for at in (0, 1)},
+        weights={"n0": 2, "n1": 1}, batch=10, window=700, shuffle=sf.Shuffle(3), bad_rows="skip",
+        totals={"elements": "tokens.lengths"}, steps_of=3,
+    )  # fmt: skip
+    expected = [int(batch["step.elements"]) for batch in mix for _ in range(batch.num_rows)]
+    made = job(folder, {"sources": sources(2, 1)}, totals={"elements": "tokens.lengths"}, steps_of=3)
+    report = run(made)
+    assert len(report.files) > 1
+    assert table_of(report)["step.elements"].to_pylist() == expected
 
 
 def test_a_mix_without_sources_is_an_error(folder: Path) -> None:
