@@ -76,6 +76,8 @@ def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
     elif is_any(kind, LISTS):
         if any(issubclass(one, np.ma.MaskedArray) for one in set(map(type, values))):
             raise ValueError("a masked array among lists: fill it first, with filled(…)")
+        if types.is_integer(kind.value_type) and _has_halves(values):
+            raise ValueError("Arrow would cut a float16 among integers")
         if types.is_nested(kind.value_type) or _merges(kind.value_type):
             _check_alike(list(chain.from_iterable(one for one in values if one is not None)), kind.value_type)
     elif len(kinds := set(map(type, values)) - {type(None)}) > 1 or kinds - _PLAIN:
@@ -85,6 +87,14 @@ def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
             raise ValueError(
                 "Arrow would give values of several kinds one type, or leave out zones or nanoseconds"
             )
+
+
+def _has_halves(rows: Sequence[Any]) -> bool:
+    """Whether lists of what Arrow takes for integers have a float16: it infers no type from one."""
+    lists = [one for one in rows if isinstance(one, list | tuple)]
+    if any(one.dtype == np.float16 for one in rows if isinstance(one, np.ndarray)):
+        return True
+    return np.float16 in set(map(type, chain.from_iterable(lists)))
 
 
 def _merges(kind: pa.DataType) -> bool:

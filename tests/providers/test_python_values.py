@@ -129,3 +129,19 @@ def test_pairs_are_maps_where_the_schema_says_so():
 def test_masked_arrays_among_lists_are_refused():
     with pytest.raises(ProviderError, match=r"column 'x', row 0: .* filled"):
         sf.open([{"x": np.ma.masked_array([1, 2], [False, True])}])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1, 2], [np.float16(1.5)]],
+        [[1, 2], np.array([1.5], np.float16)],
+        [[[1, 2]], [[3, np.float16(1.5)]]],
+        [([1],), ([np.float16(1.5)],)],
+    ],
+)
+def test_a_half_among_integers_is_an_error_since_arrow_would_cut_it(rows):
+    with pytest.raises(
+        sf.ProviderError, match=r"row 1: found .*1\.5.*Arrow would cut a float16 among integers"
+    ):
+        sf.open({"a": rows})
