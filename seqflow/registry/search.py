@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import NamedTuple
 
 from seqflow.registry.definition import OpDef
@@ -56,7 +57,7 @@ _NEAREST = 3
 """So many names are said to be near where nothing is found."""
 
 
-def _hit(op: OpDef, query: str, words: list[str]) -> Hit:
+def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
     own = dict.fromkeys(_words(op.name), _NAME)
     summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY) | own
     best, known_as = _score(words, summary), ""
@@ -75,24 +76,25 @@ def _hit(op: OpDef, query: str, words: list[str]) -> Hit:
     return Hit(op.name, best, known_as)
 
 
-def _score(words: list[str], places: dict[str, float]) -> float:
+def _score(words: Sequence[str], places: dict[str, float]) -> float:
     found = [places.get(word, 0.0) for word in words]
     return sum(found) * sum(one > 0 for one in found) / len(found) if found else 0.0
 
 
-def _words(text: str) -> list[str]:
+@lru_cache(maxsize=1 << 14)  # a search looks at the same names of all ops
+def _words(text: str) -> tuple[str, ...]:
     """Lower-case words without the s of a plural; names in camel case are several."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
     words = [word for word in re.split(r"[^a-z0-9]+", apart.lower()) if word]
-    return [
+    return tuple(
         word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
         for word in words
-    ]
+    )
 
 
-def _telling(words: list[str]) -> list[str]:
+def _telling(words: Sequence[str]) -> Sequence[str]:
     """Words but those that only say in which library a call is, or join others, where others are left."""
-    return [word for word in words if word not in _LIBRARIES | _JOINING] or words
+    return [word for word in words if word not in _LIBRARIES and word not in _JOINING] or words
 
 
 _LIBRARIES = frozenset(
