@@ -108,9 +108,8 @@ def test_the_output_is_that_of_a_mix(folder: Path, name: str, plan: str) -> None
 @pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["numbers", "all", "schedules"])
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("stop_after", [5, 13, 21])
-@pytest.mark.parametrize("threads", [0, 2])
-@pytest.mark.parametrize("output", ["o/out", "o/out.parquet"])
+@pytest.mark.parametrize("stop_after", [5, 21])
+@pytest.mark.parametrize(("threads", "output"), [(0, "o/out"), (2, "o/out.parquet")])
 def test_a_run_that_failed_goes_on(
     folder: Path, name: str, plan: str, stop_after: int, threads: int, output: str
 ) -> None:
@@ -140,7 +139,7 @@ def test_a_run_that_failed_goes_on(
     for count in ("rows", "tokens", "batches", "dropped", "skipped", "bad_rows", "rows_read"):
         assert getattr(report, count) == getattr(whole, count), count
     if output == "o/out":
-        for file in report.files:
+        for file in (report.files[1], report.files[-1]):
             file.unlink()
             assert run(of(output), resume=True).damaged == (file,)
         assert files(folder / "o") == files(folder / "w")
