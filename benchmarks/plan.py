@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from seqflow.loader.schedule.streams import Stream
 
 import seqflow as sf
+from seqflow.loader.epoch.table import Stream
 from seqflow.loader.order.windows import Slices, Windows
 from seqflow.loader.plans.permutation import permutation
 from seqflow.providers.block_columns import BlockColumns

@@ -81,7 +81,7 @@ def test_no_way_to_a_private_name_is_overlooked(text, names):
 
 def collected(markers):
     """The tests of a folder that has many cases and hypothesis tests, as pytest selects them."""
-    folder = TESTS / "loader" / "schedule"
+    folder = TESTS / "loader" / "order"
     command = [sys.executable, "-m", "pytest", "--collect-only", "-m", markers, str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=TESTS.parent)
     return {line for line in done.stdout.splitlines() if "::" in line}

@@ -413,7 +413,9 @@ class MixRun:
         of_spans = [totals.of(span, self.without, of_rows=False) for span in spans]
         handed = HandedOut(totals, self.skips, self.skips.kept_before(self.start.batch))
         numbers, ones = np.array([row.number for row in rows]), np.ones(len(rows), np.int64)
-        kept = handed.are(numbers, mix.deal.ranks, is_last=self.table.has((step + 1) * size) is False)
+        while isinstance(kept := handed.are(numbers, mix.deal.ranks, self.table), Missing):
+            if not self.plan(kept, wait=wait):
+                return None
         return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
 
     def first(self) -> MixRun:

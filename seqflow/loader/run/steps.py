@@ -12,7 +12,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import Skips
+from seqflow.loader.epoch.deal import AnyTable, Skips
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.steps import PoolRows, Steps
 from seqflow.loader.epoch.table import Missing, Row, Stream
@@ -136,12 +136,17 @@ class StepPlanner:
                 return None
             found.append(planned)
             place += planned.num_batches
+        kept = None
+        if self._handed is not None:
+            while isinstance(kept := self._handed.are(at.numbers, self._steps.ranks, table), Missing):
+                if not self.rows.plan(kept, wait=wait):
+                    return None
         pool = Pool(at, found)
-        is_last = stream.has(at.stop) is False or table.total == at.stop
-        self._deal(pool, at, row.stream, is_last=is_last)
+        self._deal(pool, at, row.stream, kept)
         return pool
 
-    def _deal(self, pool: Pool, at: PoolRows, stream: int, *, is_last: bool) -> None:
+    def _deal(self, pool: Pool, at: PoolRows, stream: int, kept: Array | None) -> None:
+        """Deal a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
         spans = _joined_spans([one.span for one in pool.found])
         pool.steps = steps.of(at.numbers)
@@ -157,10 +162,9 @@ class StepPlanner:
             pool.dealt = dealt.batches
         else:
             pool.items = dealt.items
-        if self._handed is not None:
+        if self._handed is not None and kept is not None:
             without = self._stats.without if is_new else Counter[str]()
             of_spans = [self._handed.totals.of(one, without, of_rows=self._deals_rows) for one in spans]
-            kept = self._handed.are(at.numbers, steps.ranks, is_last=is_last)
             pool.totals = self._handed.sums(of_spans, pool.steps, dealt.slots.counts, dealt.items, kept)
 
     def _warn(self, costs: Array, counts: Array) -> None:
@@ -195,14 +199,23 @@ class HandedOut:
     first_index: int
     """How many kept rows of the table come before the first round."""
 
-    def are(self, numbers: Array, ranks: Ranks, *, is_last: bool) -> Array:
-        """bool: which batches are: none that is skipped, and at the end of the epoch those of whole rounds."""
-        kept = ~np.isin(numbers, list(self.skips.between(int(numbers[0]), int(numbers[-1]) + 1)))
-        if is_last and ranks.tail == "drop":
-            index = np.array([self.skips.kept_before(number) for number in numbers.tolist()])
-            total = self.skips.kept_before(int(numbers[-1]) + 1)
-            whole = (total - self.first_index) // ranks.world_size * ranks.world_size
-            kept &= index < self.first_index + whole
+    def are(self, numbers: Array, ranks: Ranks, table: AnyTable) -> Array | Missing:
+        """bool: which batches are: none that is skipped, and with tail="drop" those of whole rounds.
+
+        Where a window has to be planned first to know that, that window is the answer. Numbers rise.
+        """
+        skips, size = self.skips, ranks.world_size
+        kept: Array = ~np.isin(numbers, list(skips.between(int(numbers[0]), int(numbers[-1]) + 1)))
+        last = skips.kept_before(int(numbers[-1]) + 1) - 1 - self.first_index
+        if ranks.tail != "drop" or last < 0:
+            return kept
+        # a round need not end with a step: batches that are skipped move rounds against steps
+        begin = self.first_index + last // size * size
+        whole = table.has(skips.number(begin + size - 1))
+        if isinstance(whole, Missing):
+            return whole
+        if not whole:
+            kept &= np.array([skips.kept_before(number) < begin for number in numbers.tolist()])
         return kept
 
     def sums(
