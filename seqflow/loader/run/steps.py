@@ -136,11 +136,9 @@ class StepPlanner:
                 return None
             found.append(planned)
             place += planned.num_batches
-        kept = None
-        if self._handed is not None:
-            while isinstance(kept := self._handed.are(at.numbers, self._steps.ranks, table), Missing):
-                if not self.rows.plan(kept, wait=wait):
-                    return None
+        kept = None if self._handed is None else self._handed.are(at.numbers, self._steps.ranks, table)
+        if isinstance(kept, Missing):
+            return self._dealt(row, wait=wait) if self.rows.plan(kept, wait=wait) else None
         pool = Pool(at, found)
         self._deal(pool, at, row.stream, kept)
         return pool
