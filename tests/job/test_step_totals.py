@@ -174,7 +174,7 @@ def test_skips_and_totals_are_part_of_the_identity_of_a_job(folder: Path, change
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("plan_of", [{"n": 8}, {"kind": "tokens", "max_tokens": 30}])
-@pytest.mark.parametrize("stop_after", [3, 9, 12])
+@pytest.mark.parametrize("stop_after", [5, 9, 12])
 def test_a_run_that_failed_goes_on_with_skips_and_totals(
     folder: Path, plan_of: Tables, stop_after: int
 ) -> None:
