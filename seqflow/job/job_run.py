@@ -133,7 +133,7 @@ class JobRun:
                 size.add(batch)
                 output.write(batch)
                 del batch  # its memory is the output's now
-                set_counts(stats, before, mixed)
+                set_counts(stats, before, mix.stats())
                 if progress is not None:
                     progress(stats, None)
                 if size.is_full():

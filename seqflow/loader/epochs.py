@@ -12,6 +12,7 @@ from seqflow.errors import OpError
 from seqflow.loader.epoch.ranks import Deal
 from seqflow.loader.epoch.state import Place, Progress
 from seqflow.loader.order.identity import FORMAT
+from seqflow.loader.run.iterator import Run
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.rejects import BadRowHandler
@@ -34,6 +35,8 @@ class EpochBatches:
         self.epoch = 0
         """The epoch of the next iteration; one that is exhausted advances it."""
         self._stats = Stats()
+        self._run: Run | None = None
+        """That of the iteration that is going on."""
         self._start: Place | None = None
         """Where the next iteration begins; None: at the first batch of `epoch`."""
         self._progress: Progress | None = None
@@ -41,10 +44,10 @@ class EpochBatches:
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        return {name: value for name, value in vars(self).items() if name != "_stats"}
+        return {name: value for name, value in vars(self).items() if name not in ("_stats", "_run")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _stats=Stats())
+        vars(self).update(state, _stats=Stats(), _run=None)
 
     @property
     def deal(self) -> Deal:
@@ -139,7 +142,7 @@ class EpochBatches:
         try:
             consumer = Consumer(workers, handlers, stats, counts_on=counts_on)
             iteration = self.pipeline.iterate(start, consumer, **options)  # type: ignore[arg-type]
-            self._progress = iteration.progress
+            self._progress, self._run = iteration.progress, iteration.run
             yield iteration
             iteration.check_start()
             if self._progress is iteration.progress:  # no other place was set meanwhile
@@ -148,7 +151,10 @@ class EpochBatches:
         finally:
             workers.close()
             if iteration is not None:  # not left to the garbage collector: a cursor may be open
+                iteration.run.sum_counts()
                 iteration.close()
+                if self._run is iteration.run:
+                    self._run = None
 
     def batch_at(self, number: int, epoch: int = 0) -> Record:
         """Batch `number` of an epoch, counted over all ranks as `batch.number` is, also where it is skipped.
@@ -204,6 +210,8 @@ class EpochBatches:
 
     def stats(self) -> Stats:
         """Counts of the last iteration so far, and where its time went."""
+        if self._run is not None:
+            self._run.sum_counts()
         return self._stats
 
     def state_dict(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -34,8 +34,8 @@ class Chunk(NamedTuple):
     """The number of its batch in the source."""
     before: list[int]
     """For each source its batches before the first of these."""
-    places: list[Array]
-    """int64: for each source its batches, as numbers in the mix."""
+    places: list[list[int]]
+    """For each source its batches, as numbers in the mix."""
 
 
 class Order(Protocol):
@@ -143,7 +143,7 @@ class Picks:
         if self._quotas is not None:
             return batch
         chunk = self._chunk(batch // _CHUNK)
-        return chunk.before[member] + int(np.searchsorted(chunk.places[member], batch))
+        return chunk.before[member] + bisect_left(chunk.places[member], batch)
 
     def row(self, member: int, number: int) -> int | None:
         """The batch of the mix that has batch `number` of a member; None where none ever has."""
@@ -158,7 +158,7 @@ class Picks:
         while chunk.before[member] + len(chunk.places[member]) <= number:
             at += 1
             chunk = self._chunk(at)
-        return int(chunk.places[member][number - chunk.before[member]])
+        return chunk.places[member][number - chunk.before[member]]
 
     def check_end(self, counts: Sequence[int | None]) -> None:
         """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
@@ -207,5 +207,5 @@ class Picks:
         places = [np.flatnonzero(members == member) for member in range(len(before))]
         for member, of in enumerate(places):
             numbers[of] = before[member] + np.arange(len(of))
-        places = [of + at * _CHUNK for of in places]
-        return Chunk(members.tolist(), numbers.tolist(), before.tolist(), places)
+        of_mix = [(of + at * _CHUNK).tolist() for of in places]
+        return Chunk(members.tolist(), numbers.tolist(), before.tolist(), of_mix)

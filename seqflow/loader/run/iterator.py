@@ -54,6 +54,9 @@ class Run(Protocol):
     def end(self, turns: TurnsOfRank) -> None:
         """Count what is in no batch."""
 
+    def sum_counts(self) -> None:
+        """Bring the counts up to date."""
+
     def close(self) -> None:
         """Let go of what is in memory."""
 

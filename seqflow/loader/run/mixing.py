@@ -510,7 +510,6 @@ class MixRun:
         if turn.fill == "repeat":
             stats.repeated += turn.size.begun
         self._release(turn)
-        self._sum_counts()
         stats.batches += 1
         last = self._last_of_round(turn)
         total = self.table.total
@@ -524,7 +523,6 @@ class MixRun:
     def end(self, turns: TurnsOfRank) -> None:
         for member, passes in enumerate(self.table.members):
             self._count_rest(member, len(passes.counts) + 1)
-        self._sum_counts()
         for (member, _), run in self._runs.items():
             if run.table.total == 0:  # a source without batches ends the mix
                 self._consumer.handlers[member].check(self._of_members[member])
@@ -535,7 +533,7 @@ class MixRun:
             self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
         )
 
-    def _sum_counts(self) -> None:
+    def sum_counts(self) -> None:
         """The counts of the mix are those of its members together."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))

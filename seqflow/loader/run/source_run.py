@@ -79,6 +79,9 @@ class SourceRun:
     def fill(self) -> None:
         self.reader.fill()
 
+    def sum_counts(self) -> None:
+        """Its counts are always up to date."""
+
     def make(self, turns: list[Turn]) -> list[Made]:
         return self.maker.make(turns)
 
