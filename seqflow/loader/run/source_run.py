@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from seqflow.loader.epoch.deal import Skips, upcoming
-from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import Stream, Table
 from seqflow.loader.run.ledger import Ledger, add_columns, move
@@ -26,6 +25,7 @@ class SourceRun:
         self, epoch: EpochPlan, maker: WindowMaker, consumer: Consumer, *, reuse: bool = False
     ) -> None:
         self.epoch, self.consumer = epoch, consumer
+        self.start, self.deal, self.skips = epoch.start, epoch.chosen.deal, epoch.chosen.skips
         self._stats = consumer.stats
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Where batches are counted while they are read, the window of the last batch handed out."""
@@ -63,18 +63,6 @@ class SourceRun:
         self._part = number
         stream.cut(parts.start(number), parts.stop(number))
         self.turns.look_up(Table([stream]))
-
-    @property
-    def start(self) -> Position:
-        return self.epoch.start
-
-    @property
-    def deal(self) -> Deal:
-        return self.epoch.chosen.deal
-
-    @property
-    def skips(self) -> Skips:
-        return self.epoch.chosen.skips
 
     def fill(self) -> None:
         self.reader.fill()
