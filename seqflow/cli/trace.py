@@ -43,10 +43,16 @@ def trace(
 
     from seqflow.errors import JobError
     from seqflow.job import Job
-    from seqflow.job.opening import open_batches
-    from seqflow.job.row_traces import trace_row
+    from seqflow.job.row_traces import open_traceable, trace_row
 
-    if path.suffix != ".toml":
+    if path.suffix == ".toml":
+        if batch is None:
+            raise JobError("trace: of a job expected --batch, the number of the batch")
+        loader = open_traceable(Job.read(path, overrides_of(set_, input)))
+        with progress_line(show=not json):
+            traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
+        traced: dict[str, object] = {"batch": batch, "epoch": epoch}
+    else:
         if row is None or batch is not None or element is not None or show or column is not None:
             raise JobError(
                 "trace: of a file of an output expected --row, and none of --batch, --element, --column, --show"
@@ -54,27 +60,11 @@ def trace(
         given = None if job is None else Job.read(job, overrides_of(set_, input))
         with progress_line(show=not json):
             traces = trace_row(path, row, given)
-        if json:
-            print_json({"file": str(path), "row": row, "sources": [asdict(one) for one in traces]})
-            return
-        for one in traces:
-            say(str(one))
-        return
-    if batch is None:
-        raise JobError("trace: of a job expected --batch, the number of the batch")
-    of = Job.read(path, overrides_of(set_, input))
-    if of.batch.balance is not None:
-        raise JobError(
-            "trace: the job has a balance, which deals rows again in each part, expected one without\n"
-            "  trace a Loader of the same settings: loader.trace(number)"
-        )
-    loader = open_batches(of)
-    with progress_line(show=not json):
-        traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
+        traced = {"file": str(path), "row": row}
     if json:
-        print_json({"batch": batch, "epoch": epoch, "sources": [asdict(one) for one in traces]})
+        print_json({**traced, "sources": [asdict(one) for one in traces]})
         return
     for one in traces:
         say(str(one))
-    if show:
+    if show and batch is not None:
         say(repr(loader.batch_at(batch, epoch)))

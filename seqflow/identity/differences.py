@@ -80,7 +80,7 @@ def _shuffle(seed: Any) -> str:
 
 
 def _with_new_names(name: str, before: Any) -> Any:
-    """What a record says of padding or a net, where it may have old names of arguments."""
+    """Return the entry of a record for padding or a net with the new names of arguments."""
     if name == "pad" and _is_texts(before):
         return {column: with_new_names(text) for column, text in before.items()}
     if name in _TRANSFORMS and has_form(before, _NET):

@@ -64,7 +64,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
 
 
 def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
-    """What decides the batches: settings and data of the source, or of each source of a mix."""
+    """Return the settings and data that decide the batches: of the source, or of each source of a mix."""
     if isinstance(loader, Loader):
         section = asdict(job.source).items()
         settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}

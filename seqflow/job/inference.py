@@ -36,7 +36,7 @@ class JobSpecs:
     totals: Mapping[str, np.dtype[Any]] = field(default_factory=dict)
     """Columns with the totals of steps, and their dtypes."""
     name: str = ""
-    """That of the source, in a mix."""
+    """Name of the source in a mix."""
 
     def __str__(self) -> str:
         parts = [(f"source {self.name}".rstrip(), _listed(self.source))]

@@ -44,6 +44,16 @@ def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
     return dict(json.loads(json.dumps(found, default=str)))
 
 
+def open_traceable(job: Job) -> Loader | Mix:
+    """Open the batches of a job to trace them; JobError for a balance, whose steps depend on where parts end."""
+    if job.batch.balance is not None:
+        raise JobError(
+            "trace: the job has a balance, which deals rows again in each part, expected one without\n"
+            "  trace a Loader of the same settings: loader.trace(number)"
+        )
+    return open_batches(job)
+
+
 def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
     """Return where a row of an output file comes from: file, block and row, or those of the pieces of a packed row.
 
@@ -67,11 +77,7 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
             f"trace: the rows of {str(path)!r} do not follow each other as the batches do: its job sorts, "
             "partitions, or writes with several threads\n  trace a batch of the job: seqflow trace JOB --batch N"
         )
-    if job.batch.balance is not None:
-        raise JobError(
-            "trace: the job has a balance, which deals rows anew in each part, expected one without"
-        )
-    loader = open_batches(job)
+    loader = open_traceable(job)
     found = [one.text for one in differences(manifest["job"], describe(job, loader))]
     if found or manifest.get("changes"):
         text = listed(found) if found else "its nets, in the middle of the run"

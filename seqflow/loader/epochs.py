@@ -36,7 +36,7 @@ class EpochBatches:
         """The epoch of the next iteration; one that is exhausted advances it."""
         self._stats = Stats()
         self._run: Run | None = None
-        """That of the iteration that is going on."""
+        """Run of the current iteration."""
         self._start: Place | None = None
         """Where the next iteration begins; None: at the first batch of `epoch`."""
         self._progress: Progress | None = None

@@ -316,6 +316,20 @@ def test_a_mix_that_goes_on_inside_a_step_has_the_same_totals(plan, at):
     assert shown(resumed) == whole[at:]
 
 
+def test_a_mix_goes_on_with_other_ranks_only_where_a_step_ends():
+    first = mix_of("rows")
+    batches = iter(first)
+    for at in range(1, 9):
+        next(batches)
+        resumed = mix_of("rows", rank=0, world_size=2)
+        resumed.load_state_dict(first.state_dict())
+        if at == 8:
+            assert next(iter(resumed)).step == 1
+            continue
+        with pytest.raises(sf.OpError, match=f"batch {at} is inside a step of 8 batches"):
+            next(iter(resumed))
+
+
 def test_totals_of_a_mix_that_cannot_be_counted_are_errors():
     own = {"a": sf.Loader(TABLE, batch=4, totals=["id"]), "b": TABLE}
     with pytest.raises(sf.OpError, match="source 0 has totals of its own\n  give totals= to the Mix"):

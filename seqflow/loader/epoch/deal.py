@@ -195,7 +195,7 @@ class Skips:
         )
 
     def after(self, batch: int) -> Skips:
-        """Those of the batches from one on, which becomes number 0."""
+        """Return the skips from a batch on, which becomes number 0."""
         return Skips(
             [(max(0, start - batch), stop - batch, 0) for start, stop in self.spans if stop > batch], 0
         )

@@ -127,6 +127,15 @@ def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
         )
 
 
+def check_step(start: Place, world_size: int, size: int) -> None:
+    """OpError where other ranks would go on inside a step of `size` batches, whose totals are counted."""
+    if start.ranks != world_size and start.batch % size:
+        raise OpError(
+            f"load_state_dict: batch {start.batch} is inside a step of {size} batches, whose totals would "
+            f"count what {start.ranks} ranks have had\n  choose steps_of so that a step ends there"
+        )
+
+
 def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
     """OpError where a state is of another format, or has not the form of a state of this one."""
     found = state.get("format", FORMAT) if isinstance(state, Mapping) else FORMAT

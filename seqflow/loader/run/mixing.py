@@ -22,6 +22,7 @@ from seqflow.loader.epoch.state import (
     check_changes,
     check_form,
     check_settings,
+    check_step,
     check_streams,
 )
 from seqflow.loader.epoch.table import Missing, Table
@@ -128,6 +129,9 @@ class MixPipeline:
 
     def iterate(self, start: MixPosition, consumer: Consumer) -> Iteration:
         """The batches of this rank from a place on."""
+        size = self.step_size()
+        if size is not None:
+            check_step(start, self.deal.world_size, size)
         # windows that this rank opens for the batches of others count, too
         run = MixRun(self, start, replace(consumer, at_once=not consumer.counts_on))
         if not start.ended:
@@ -466,7 +470,7 @@ class MixRun:
     def _members_before(self, row: int) -> list[dict[str, Any]]:
         """For each member its passes that have ended before a row, and the window of the one that goes on, as JSON.
 
-        Runs of earlier passes are let go of.
+        The windows of passes that have ended are counted.
         """
         found = []
         for member, saved in enumerate(self.start.members):
@@ -489,9 +493,8 @@ class MixRun:
     def _release(self, turn: MixTurn) -> None:
         """Let go of the passes before those of a batch that was handed out."""
         for member, number, _ in turn.parts:
-            self._count_rest(member, number)
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
-                del self._runs[key]
+                self._runs.pop(key).count_rest(None)
 
     def fill(self) -> None:
         for run in list(self._runs.values()):

@@ -25,6 +25,7 @@ from seqflow.loader.epoch.state import (
     check_changes,
     check_loader_form,
     check_same_source,
+    check_step,
     check_streams,
 )
 from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
@@ -131,9 +132,10 @@ class Pipeline:
     def run(self, start: Position, consumer: Consumer, chosen: Chosen = EVERY_BATCH) -> SourceRun:
         """One pass over the source from a place on."""
         self.identity.look_at_functions()
-        self._check_steps(start)
-        if self.recipe.require and not self._has_function:
-            Required(self.recipe.require).bad_rows(empty_rows(self.recipe))
+        self._check_rows()
+        steps = self.steps(chosen.numbering)
+        if steps is not None and self.totals is not None:
+            check_step(start, self.deal.world_size, steps.size)
         layout, table = self.table(start.epoch)
         self._check_counts(table)
         if chosen.parts is not None:
@@ -142,8 +144,16 @@ class Pipeline:
         if consumer.counts_on and start.batch:
             stream = table.streams[0]
             closed_before = stream.next_window(stream.window_of(start.batch - 1))
-        first, steps = lambda: self.table(start.epoch)[1], self.steps(chosen.numbering)
-        epoch = EpochPlan(start, table, layout, first, chosen, steps, self.totals, closed_before)
+        epoch = EpochPlan(
+            start,
+            table,
+            layout,
+            lambda: self.table(start.epoch)[1],
+            chosen,
+            steps,
+            self.totals,
+            closed_before,
+        )
         index, traced = self._index, consumer.traced
         maker = WindowMaker(
             self.recipe,
@@ -160,22 +170,18 @@ class Pipeline:
         """Whether a Python function prepares rows, so that nobody knows what they are before they are read."""
         return self.recipe.prepare is not None and not isinstance(self.recipe.prepare, Net)
 
-    def _check_steps(self, start: Position) -> None:
-        """Errors for costs and totals of what records have not, where that is known before reading."""
-        recipe, steps = self.recipe, self.steps()
-        if steps is None:
+    def _check_rows(self) -> None:
+        """Raise for costs, totals and conditions of columns that prepared rows lack, before anything is read."""
+        recipe, balance = self.recipe, self.recipe.batch.balance
+        if self._has_function or not (balance or self.totals or recipe.require):
             return
-        if not self._has_function:
-            rows = empty_rows(recipe)
-            if recipe.batch.balance is not None:
-                recipe.batch.balance.check(rows)
-            if self.totals is not None:
-                self.check_totals(self.totals)
-        if self.totals is not None and start.ranks != self.deal.world_size and start.batch % steps.size:
-            raise OpError(
-                f"load_state_dict: batch {start.batch} is inside a step of {steps.size} batches, whose totals would "
-                f"count what {start.ranks} ranks have had\n  choose steps_of so that a step ends there"
-            )
+        rows = empty_rows(recipe)
+        if balance is not None:
+            balance.check(rows)
+        if self.totals is not None:
+            self.totals.check(rows, recipe.pad)
+        if recipe.require:
+            Required(recipe.require).bad_rows(rows)
 
     def check_totals(self, totals: Totals) -> None:
         """BatchPlanError for totals of what prepared rows have not, where that is known before reading."""

@@ -192,12 +192,6 @@ class TurnsOfRank:
                 self.rows_passed = 0
         return turn
 
-    @property
-    def next_row(self) -> int:
-        """The row of the table at which a run goes on after all rounds so far."""
-        index = self._index - self._deal.first(0)
-        return self._skips.number(index - 1) + 1 if index and self._skips else index
-
     def dropped(self) -> Any | None:
         """The turn that the rank would have in the last round, which is incomplete and dropped; else None."""
         deal, table = self._deal, self._turns.table
