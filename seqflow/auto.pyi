@@ -1,4 +1,4 @@
-"""The ops for Sequences, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+"""The ops for Sequences, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
 
 import builtins
 import collections.abc

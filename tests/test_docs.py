@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from marks import slow
 
-from seqflow import docs, llms
+from tools import docs, llms
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -71,16 +71,16 @@ def test_each_place_that_contributing_names_exists():
 
 def test_the_pages_of_the_ops_are_current():
     found = {path: path.read_text(encoding="utf-8") for path in docs.FOLDER.glob("*.md")}
-    assert found == docs.pages(), "run `python -m seqflow.docs`"
+    assert found == docs.pages(), "run `python -m tools.docs`"
 
 
 def test_the_pictures_of_the_ops_are_current():
     found = {path: path.read_text(encoding="utf-8") for path in docs.PICTURES.glob("*")}
-    assert found == docs.pictures(), "run `python -m seqflow.docs`"
+    assert found == docs.pictures(), "run `python -m tools.docs`"
 
 
 def test_language_models_find_every_page():
-    assert llms.INDEX.read_text(encoding="utf-8") == llms.index(), "run `python -m seqflow.docs`"
+    assert llms.INDEX.read_text(encoding="utf-8") == llms.index(), "run `python -m tools.docs`"
     everything = llms.full()
     missing = [
         page

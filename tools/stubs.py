@@ -1,4 +1,4 @@
-"""Generates type stubs from the registry: `python -m seqflow.stubs`.
+"""Generates type stubs from the registry: `python -m tools.stubs`.
 
 They are `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.pyi`.
 """
@@ -14,7 +14,7 @@ from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import Rest, Sum
 
 _HEAD = '''\
-"""{about}, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+"""{about}, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
 
 import builtins
 import collections.abc
@@ -28,7 +28,7 @@ Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
 '''
 _TORCH_HEAD = '''\
-"""The ops on tensors, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+"""The ops on tensors, as type checkers see them. Written by `python -m tools.stubs`; do not edit."""
 
 import builtins
 import collections.abc

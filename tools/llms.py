@@ -1,4 +1,4 @@
-"""The pages as a language model reads them: `docs/llms.txt` lists them, and `python seqflow/llms.py FILE` writes all.
+"""The pages as a language model reads them: `docs/llms.txt` lists them, and `python tools/llms.py FILE` writes all.
 
 The form is that of llmstxt.org: a title, what it is in a quote, then links with what each page is about.
 """

@@ -12,7 +12,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.signature import Argument
 from seqflow.signature.language import AtLeast, Dim, Fresh, Name, Rest, Sum
-from seqflow.traced import NOWHERE, Call, Moved, Trace, trace
+from tools.row_owners import NOWHERE, Call, Moved, Trace, trace
 
 
 class Picture(NamedTuple):

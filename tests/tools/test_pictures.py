@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from seqflow import docs, registry
+from seqflow import registry
 from seqflow.drawing.svg import DARK, LIGHT
-from seqflow.op_pictures import draw
 from seqflow.registry.gradients import MovedRows
+from tools import docs
+from tools.pictures import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 LETTER = 7.83

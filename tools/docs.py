@@ -1,4 +1,4 @@
-"""Generates `docs/ops/`, the reference of all ops, its pictures, and `docs/llms.txt`: `python -m seqflow.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, its pictures, and `docs/llms.txt`: `python -m tools.docs`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -6,14 +6,15 @@ from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
-from seqflow import llms, registry
+from seqflow import registry
 from seqflow.expression.functions import Function, table
-from seqflow.op_pictures import Picture, draw
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
-from seqflow.wanted import WANTED
+from tools import llms
+from tools.ops_by_task import OPS_BY_TASK
+from tools.pictures import Picture, draw
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
 PICTURES = FOLDER.parent / "pictures" / "ops"
@@ -51,13 +52,13 @@ def _families() -> dict[str, list[OpDef]]:
     return {name: list(members) for name, members in groupby(sorted(shipped, key=_family), key=_family)}
 
 
-_WRITTEN = "<!-- Written by `python -m seqflow.docs`; do not edit. -->"
+_WRITTEN = "<!-- Written by `python -m tools.docs`; do not edit. -->"
 
 
 def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
     family_of = {op.name: family for family, members in families.items() for op in members}
     tables = []
-    for given, wanted in WANTED.items():
+    for given, wanted in OPS_BY_TASK.items():
         rows = [
             (want, ", ".join(f"[`{name}`]({family_of[name]}.md#{name})" for name in names.split()))
             for want, names in wanted.items()
@@ -74,7 +75,7 @@ def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
 _HEAD = """\
 # The ops
 
-<!-- Written by `python -m seqflow.docs`; do not edit. -->
+<!-- Written by `python -m tools.docs`; do not edit. -->
 
 Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
 [signature](../signatures.md) says what goes in and what comes out. Inputs are positional, attributes go by name.
