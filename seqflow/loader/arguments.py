@@ -13,6 +13,7 @@ from seqflow.loader.epoch.ranks import Ranks, Tail
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Shuffle, Transform
 from seqflow.loader.plans.plan import BatchPlan
+from seqflow.loader.plans.selection import at_least_one
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.rejects import BadRows
 from seqflow.loader.run.workers import Prefetch
@@ -106,7 +107,8 @@ def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
         raise OpError(
             "Loader: steps_of is given beside a balance, which has its own\n  write Balance(steps_of=…)"
         )
-    return positive("steps_of", steps_of)
+    at_least_one("Loader", steps_of=steps_of)
+    return steps_of
 
 
 def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Ranks, plan: BatchPlan) -> None:
@@ -161,13 +163,6 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
             "  choose another folder or suffix, or leave it out with exclude"
         )
     return path
-
-
-def positive(option: str, value: Any) -> int:
-    """The value itself, an integer of 1 or more."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise OpError(f"Loader: {option} is {value!r}, expected an integer, 1 or more")
-    return value
 
 
 def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:

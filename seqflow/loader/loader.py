@@ -18,7 +18,6 @@ from seqflow.loader.arguments import (
     check_totals,
     index_file,
     open_source,
-    positive,
     prefetch_of,
     ranks_of,
     shuffle_of,
@@ -35,6 +34,7 @@ from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
 from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.row_plans import batch_plan
+from seqflow.loader.plans.selection import at_least_one
 from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
 from seqflow.loader.run.rejects import BadRowHandler, BadRows, texts_of_required
@@ -127,10 +127,8 @@ class Loader(EpochBatches):
         self.batch = batch_plan(batch)
         self.shuffle = shuffle_of(shuffle)
         self.window = byte_count("Loader: window", window)
-        self.streams = positive("streams", streams)
-        self.steps_per_epoch = (
-            None if steps_per_epoch is None else positive("steps_per_epoch", steps_per_epoch)
-        )
+        at_least_one("Loader", streams=streams, steps_per_epoch=steps_per_epoch)
+        self.streams, self.steps_per_epoch = streams, steps_per_epoch
         self.index = index_file(index, self.source)
         self.bad_rows = bad_rows_of(bad_rows, self.source)
         self.prefetch = prefetch_of(prefetch, options)

@@ -98,7 +98,8 @@ def upcoming(
         yield from ((0, at) for at in count(only.base + len(only.firsts) - 1))
         return
     seen = [-1] * len(table.streams)
-    kept = skips.kept_before(table.total or 0)
+    # a total that was given may be larger than what there is, without a bound: `find` refuses the first row missing
+    kept = skips.kept_before(min(table.total or 0, table.turns.total or 0))
     stride = min(deal.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
     for low in range(index + deal.rank, kept, stride * _AT_ONCE):
         indices = np.arange(low, min(kept, low + stride * _AT_ONCE), stride)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqflow as sf
+from seqflow.errors import BatchPlanError
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.permutation import key_of, permutation
 
@@ -327,6 +328,7 @@ def test_a_state_of_places_that_are_not_there_is_refused(folder, change, message
             {"steps_per_epoch": 1000},
             "stream 0 of 1 ends after 1 batches, but an epoch of 1000 batches needs more",
         ),
+        ({"steps_per_epoch": 2**63}, f"steps_per_epoch is {2**63}, expected an integer, 1 or more, of 64 bits"),
         ({"world_size": 1000, "rank": 3}, "fewer batches than world_size = 1000"),
         ({"threads": -1}, "threads is -1"),
     ],
@@ -334,6 +336,15 @@ def test_a_state_of_places_that_are_not_there_is_refused(folder, change, message
 def test_settings_that_make_no_sense_are_refused(folder, options, message):
     with pytest.raises(sf.OpError, match=message):
         list(sf.Loader(folder, **options))
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"rank": 1, "world_size": 2}, {"skip": [(0, 2)]}])
+def test_an_epoch_of_any_number_of_steps_ends_where_the_batches_do(folder, options, threads):
+    batches = iter(sf.Loader(folder, batch=16, steps_per_epoch=2**62, threads=threads, **options))
+    with pytest.raises(BatchPlanError, match=r"stream 0 of 1 ends after \d+ batches"):
+        for _ in batches:
+            pass
 
 
 def test_rank_and_world_size_come_from_the_environment(folder, monkeypatch):
