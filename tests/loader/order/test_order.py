@@ -328,7 +328,10 @@ def test_a_state_of_places_that_are_not_there_is_refused(folder, change, message
             {"steps_per_epoch": 1000},
             "stream 0 of 1 ends after 1 batches, but an epoch of 1000 batches needs more",
         ),
-        ({"steps_per_epoch": 2**63}, f"steps_per_epoch is {2**63}, expected an integer, 1 or more, of 64 bits"),
+        (
+            {"steps_per_epoch": 2**63},
+            f"steps_per_epoch is {2**63}, expected an integer, 1 or more, of 64 bits",
+        ),
         ({"world_size": 1000, "rank": 3}, "fewer batches than world_size = 1000"),
         ({"threads": -1}, "threads is -1"),
     ],
