@@ -188,7 +188,7 @@ def test_twenty_workers_and_five_drivers_are_killed(folder: Path, engine: list[s
 def test_a_driver_that_is_killed_while_it_gives_names_goes_on(folder: Path, engine: list[str]) -> None:
     """At some moments of the commits, and of the end."""
     expected = whole(folder)
-    moments = (3, 100, 230, 240, 300, 390) if "ray" not in engine else (100, 240, 390)
+    moments = (3, 100, 230, 240, 300, 390) if THOROUGH else (100, 240, 390)
     for moment in moments:
         process = start(folder, *engine, "--overwrite", KILL_AT=str(moment))
         process.communicate()
