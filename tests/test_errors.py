@@ -22,4 +22,4 @@ def test_each_class_has_kinds():
 
 
 def test_the_page_is_current():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `python tests/error_kinds.py`"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python tests/shared/error_kinds.py`"

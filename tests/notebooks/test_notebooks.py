@@ -26,7 +26,7 @@ def test_a_notebook_says_what_it_said(path):
     for before, after in zip(stored.cells, found.cells, strict=True):
         if before.cell_type == "code" and VARIES not in before.metadata.get("tags", ()):
             assert texts(after) == texts(before), (
-                f"{before.source}\nstore it: python tests/notebook_runs.py {path}"
+                f"{before.source}\nstore it: python tests/shared/notebook_runs.py {path}"
             )
     assert pictures(found) == pictures(stored) > 0
 

@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from strategies.arrow_columns import columns
 
 import seqflow as sf
 from seqflow.record import find_bad_rows, from_arrow, to_arrow
-from tests.strategies.arrow_columns import columns
 
 SETTINGS = settings(max_examples=100, deadline=None)
 

@@ -14,5 +14,5 @@ HERE = Path(__file__).parent
 @pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 def test_ops_in_jax():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "jax_ops.py")]
-    found = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True)
+    found = subprocess.run(command, cwd=HERE.parents[1], capture_output=True, text=True)
     assert found.returncode == 0, found.stdout[-5000:]

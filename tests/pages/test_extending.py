@@ -168,7 +168,7 @@ def test_a_query_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert batch["id"].tolist() == [1, 2]
 
 
-PATCH = Path(__file__).parents[1] / ".ci" / "add_kernel.patch"
+PATCH = Path(__file__).parents[2] / ".ci" / "add_kernel.patch"
 
 
 @pytest.mark.skipif(not PATCH.exists(), reason="a source distribution has no .ci")

@@ -15,7 +15,7 @@ from seqflow.job import Job, run
 from seqflow.output.progress_file import parse_progress
 from seqflow.renamed import old_names
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 SECTIONS = re.findall(
     r"^## (\S+)(?: \((\d{4}-\d\d-\d\d)\))?\n(.*?)(?=^## |\Z)", CHANGES, re.MULTILINE | re.DOTALL

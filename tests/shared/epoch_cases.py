@@ -1,4 +1,4 @@
-"""Epochs drawn at random, and what a run of each gives, as JSON: `python tests/epoch_cases.py` records them again.
+"""Epochs drawn at random, and what a run of each gives, as JSON: `python tests/shared/epoch_cases.py` records them again.
 
 Batches are recorded by their numbers and a checksum of their rows, for every rank and worker; so are states, ends of
 windows, lengths, counts, totals, traces, and what a run gives that goes on from a state with other ranks.
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import seqflow as sf
 
-GOLDEN = Path(__file__).parent / "loader" / "epoch" / "golden.json"
+GOLDEN = Path(__file__).parents[1] / "loader" / "epoch" / "golden.json"
 PLANS = {
     "rows": lambda balance: sf.Rows(4, balance=balance),
     "rows, short dropped": lambda balance: sf.Rows(4, drop_last=True, balance=balance),

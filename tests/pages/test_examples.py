@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ARGUMENTS = {"make_conversations": ["conversations.parquet", str(Path(json.__file__).parent)]}
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 MODULES = {
     name for job in EXAMPLES.glob("*.toml") for name in tomllib.loads(job.read_text()).get("imports", [])
 }

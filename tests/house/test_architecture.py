@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 FOLDERS = {"seqflow": ROOT / "seqflow", "seqflow.ops": ROOT / "ops", "seqflow.providers": ROOT / "providers"}
 

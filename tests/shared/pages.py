@@ -7,7 +7,7 @@ language show what something prints. `tests/test_blocks.py` finds blocks that no
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 
 

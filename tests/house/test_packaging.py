@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDERS = {"seqflow": ROOT / "seqflow", "seqflow/ops": ROOT / "ops", "seqflow/providers": ROOT / "providers"}
 SUFFIXES = {".py", ".pyi", ".typed"}
 

@@ -9,7 +9,7 @@ from marks import slow
 
 from tools import docs, llms
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 SLOW = {ROOT / "docs" / "trainers.md"}

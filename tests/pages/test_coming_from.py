@@ -11,7 +11,7 @@ import pytest
 import seqflow as sf
 from seqflow import ops
 
-PAGE = (Path(__file__).parents[1] / "docs" / "coming-from.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text(encoding="utf-8")
 ROWS = [tuple(re.findall(r"`(.*?)`", line)) for line in PAGE.splitlines() if line.startswith("| `")]
 OURS = sorted({row[-1] for row in ROWS})
 

@@ -1,6 +1,6 @@
 """The kinds of messages that errors have, each with a call that raises it: the table of docs/errors.md.
 
-`python tests/error_kinds.py` writes the page.
+`python tests/shared/error_kinds.py` writes the page.
 """
 
 import inspect
@@ -42,7 +42,7 @@ from seqflow.errors import (
 from seqflow.job import Job, run
 from seqflow.signature import Described, OwnRows
 
-PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
+PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 
 
 class Kind(NamedTuple):
@@ -375,7 +375,7 @@ def page() -> str:
 _HEAD = """\
 # Errors
 
-<!-- Written by `python tests/error_kinds.py`; do not edit. -->
+<!-- Written by `python tests/shared/error_kinds.py`; do not edit. -->
 
 What a message means, and what to do. Look for the class, then for the words that do not differ: `…` stands for what does.
 

@@ -13,7 +13,7 @@ from pages import code_of
 
 import seqflow as sf
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 STARTED = (ROOT / "docs" / "getting-started.md").read_text()
 SPARSE = (ROOT / "docs" / "sparse-features.md").read_text()

@@ -1,4 +1,4 @@
-"""Running notebooks. `python tests/notebook_runs.py [NOTEBOOK …]` runs them and stores their outputs."""
+"""Running notebooks. `python tests/shared/notebook_runs.py [NOTEBOOK …]` runs them and stores their outputs."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import nbclient
 import nbformat
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
+FOLDER = Path(__file__).parents[2] / "notebooks"
 VARIES = "varies"
 """The tag of cells whose text is not the same in every run: times, counts of a library's files."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPTS = [".ci/run", ".ci/full"]
 
 pytestmark = pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="a source distribution has no .ci")
