@@ -45,6 +45,7 @@ def _as(dtype: Any, *arrays: Array | None) -> tuple[Any, ...]:
     " lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H], like(x) bias[H]?, like(x) h0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[H, K], like(x) grad_w_hh[H, H], like(x) grad_bias[H],"
     " like(x) grad_h0[B, H]",
+    known_as="gradient of torch.nn.RNN",
     moves="",
     grad=_SECOND,
 )
@@ -81,6 +82,7 @@ def rnn_backward(
     " like(x) h0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[3*H, K], like(x) grad_w_hh[3*H, H],"
     " like(x) grad_bias_ih[3*H], like(x) grad_bias_hh[3*H], like(x) grad_h0[B, H]",
+    known_as="gradient of torch.nn.GRU",
     moves="",
     grad=_SECOND,
 )
@@ -118,6 +120,7 @@ def gru_backward(
     " like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
     " like(x) grad_bias[4*H], like(x) grad_h0[B, H], like(x) grad_c0[B, H]",
+    known_as="gradient of torch.nn.LSTM",
     moves="",
     grad=_SECOND,
 )
@@ -159,7 +162,7 @@ def lstm_backward(
 # From both ends
 
 
-@both_directions(rnn_backward, moves="", grad=_SECOND)
+@both_directions(rnn_backward, known_as="gradient of torch.nn.RNN bidirectional", moves="", grad=_SECOND)
 def bidirectional_rnn_backward() -> None:
     """The gradients of `bidirectional_rnn`: of x, and of the weights, biases and initial states of both directions.
 
@@ -171,7 +174,7 @@ def bidirectional_rnn_backward() -> None:
     """
 
 
-@both_directions(gru_backward, moves="", grad=_SECOND)
+@both_directions(gru_backward, known_as="gradient of torch.nn.GRU bidirectional", moves="", grad=_SECOND)
 def bidirectional_gru_backward() -> None:
     """The gradients of `bidirectional_gru`: of x, and of the weights, biases and initial states of both directions.
 
@@ -183,7 +186,13 @@ def bidirectional_gru_backward() -> None:
     """
 
 
-@both_directions(lstm_backward, without=("gate_order", "forget_bias"), moves="", grad=_SECOND)
+@both_directions(
+    lstm_backward,
+    without=("gate_order", "forget_bias"),
+    known_as="gradient of torch.nn.LSTM bidirectional",
+    moves="",
+    grad=_SECOND,
+)
 def bidirectional_lstm_backward() -> None:
     """The gradients of `bidirectional_lstm`: of x, and of the weights, biases and initial states of both directions.
 

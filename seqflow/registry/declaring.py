@@ -29,6 +29,7 @@ def op(
     signature: str,
     *,
     caffe2: str | None = None,
+    known_as: str = "",
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
     files: FileCheck | None = None,
@@ -42,7 +43,8 @@ def op(
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. The signature
     also says what outputs are, `lengths'[B] := minimum(lengths, k)`, and bounds them, `lengths'[B] <= lengths`.
 
-    `caffe2` names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it
+    `caffe2` names the operator it comes from, or several, separated by commas; `known_as` what other
+    libraries, and people who ask, call it, separated by semicolons; `same` two lengths inputs that it
     declares to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the
     attributes, reads the files among them, and raises what every call with them would raise; `random` is the
     attribute that seeds its random numbers, into which a run may mix a number of its own; `renamed` maps old names
@@ -71,6 +73,7 @@ def op(
             function,
             read,
             caffe2=caffe2,
+            known_as=known_as,
             same=same,
             shape=shape,
             files=files,

@@ -47,6 +47,8 @@ class OpDef:
     """What it does: first in one sentence, at the end in an example."""
     caffe2: str | None = None
     """The operator of Caffe2 it comes from; several are separated by commas."""
+    known_as: str = ""
+    """What other libraries, and people who ask, call it; several are separated by semicolons."""
     same: tuple[str, str] | None = None
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
