@@ -17,7 +17,7 @@ from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients, NoDerivative
 from seqflow.registry.python_signature import python_signature
-from seqflow.signature import Attribute, parse
+from seqflow.signature import Attribute, limits, parse
 from seqflow.signature.claims import NONE, Claims
 
 if TYPE_CHECKING:
@@ -72,6 +72,10 @@ _COMMUTATIVE = {
     "minimum", "mul", "not_equal",
 }  # fmt: skip
 _FOLDS: Mapping[str, Callable[[int, int], int]] = {"add": add, "maximum": max, "minimum": min}
+_BOUNDS = {
+    "add": limits.bound_of_sum, "mul": limits.bound_of_product,
+    "maximum": limits.bound_of_maximum, "minimum": limits.bound_of_minimum,
+}  # fmt: skip
 _CHOOSES = {
     "where": ("x", "y"), "maximum": ("x", "y"), "minimum": ("x", "y"), "clip": ("x", "low", "high"),
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), ("x",)),
@@ -96,7 +100,11 @@ def _declare(row: Function) -> OpDef:
 
 def _claims_of(name: str) -> Claims:
     commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
-    return Claims(commutes=commutes, fold=_FOLDS.get(name), moves=moves) if commutes or moves else NONE
+    return (
+        Claims(commutes=commutes, fold=_FOLDS.get(name), bound=_BOUNDS.get(name), moves=moves)
+        if commutes or moves
+        else NONE
+    )
 
 
 def _gradients_of(row: Function) -> Gradients:
@@ -314,7 +322,7 @@ register(
         OpDef(
             "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
             cleandoc(_expression.__doc__ or ""), known_as="numexpr.evaluate; df.eval; pnnx.Expression",
-            shape=_shape_of_expression, variadic=True,
+            shape=_shape_of_expression, variadic=True, expression=_EXPR.name,
             claimed=Claims(value=_value_of_expression),
         )
     )

@@ -38,6 +38,7 @@ def gather_within(
     "data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]",
     known_as="tf.gather batch_dims=1 of a padded batch",
     grad=MovedRows(fill="fill"),
+    several="gather_within",
 )
 def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None) -> Array:
     """Gather K rows of each sequence at positions counted inside it: those that `lengths_topk` gives, for instance.
@@ -78,6 +79,7 @@ def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing:
 @op(
     "position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]",
     known_as="each element as a row",
+    several="to_rows_within",
 )
 def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences into indices of all rows that the lengths describe.

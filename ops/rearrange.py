@@ -247,6 +247,7 @@ def _add_row(data: Array, fill: Any, lengths: Array, at_end: bool) -> tuple[Arra
     known_as="torch.repeat_interleave; np.repeat; fluid.layers.sequence_expand; "
     "df.explode of a scalar column; broadcast a value over its sequence",
     grad={"x": "lengths_sum(d.rows, lengths)"},
+    takes_total=True,
 )
 def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """Repeat row i of `x` `lengths[i]` times: a value for each sequence becomes one for each of its rows.

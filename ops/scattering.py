@@ -257,6 +257,7 @@ def _infer_taken(ctx: "InferenceContext") -> None:
     known_as="np.take_along_axis per row; tf.gather batch_dims=1",
     shape=_infer_taken,
     grad={"data": "put_at_positions(d.rows, positions, data, lengths)"},
+    several="gather_within",
 )
 def take_at_positions(data: Array, positions: Array, lengths: Array) -> Array:
     """Take what is at positions inside each sequence; -1 gives zeros. The inverse of `put_at_positions`.

@@ -3,7 +3,7 @@
 import inspect
 from collections import namedtuple
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from seqflow.arguments import checked
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
@@ -36,6 +36,8 @@ def op(
     random: str | None = None,
     renamed: Mapping[str, str] | None = None,
     grad: Gradients | None = None,
+    takes_total: bool = False,
+    sparse_factor: Literal["one", "shares", "weights", "weights by position"] | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
@@ -49,8 +51,10 @@ def op(
     attributes, reads the files among them, and raises what every call with them would raise; `random` is the
     attribute that seeds its random numbers, into which a run may mix a number of its own; `renamed` maps old names
     of attributes, which earlier nets, jobs and calls use, to the new ones; `grad` has the derivative (see
-    `seqflow.registry.gradients`). All other keywords are its claims:
-    `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
+    `seqflow.registry.gradients`); with `takes_total` calls in torch may say what the lengths add up to, and with
+    `sparse_factor`, by which a pooled look-up multiplies its rows, it may have a sparse gradient there. All other
+    keywords are its claims: `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `several`, `pure`
+    (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.
@@ -80,6 +84,8 @@ def op(
             random=random,
             claimed=claims,
             grad=grad,
+            takes_total=takes_total,
+            sparse_factor=sparse_factor,
         )
         if definition.family is None:  # a user's own: what is wrong with its claims is said at once
             _ = definition.claims

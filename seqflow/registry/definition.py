@@ -59,6 +59,12 @@ class OpDef:
     """It takes its one list of inputs as `*args`."""
     random: str | None = None
     """The attribute that seeds its random numbers."""
+    expression: str | None = None
+    """The attribute that is the expression which it computes."""
+    takes_total: bool = False
+    """Calls in torch may say how many rows the lengths add up to, of which nothing else says it."""
+    sparse_factor: str | None = None
+    """What a pooled look-up multiplies the rows of its first input by, where that may have a sparse gradient."""
     claimed: Mapping[str, Any] | Claims = NONE
     """What it claims of its outputs beyond the signature, as it was written."""
     grad: Gradients | None = None

@@ -10,7 +10,7 @@ from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature.bind_rows import Facts, frozen
 from seqflow.signature.claims import NONE
-from seqflow.signature.language import Arithmetic, Call, Each, Name, Sum, Value, evaluate, parts
+from seqflow.signature.language import FUNCTIONS, Arithmetic, Call, Each, Name, Sum, Value, evaluate, parts
 from seqflow.signature.rows import NamedOutput
 
 if TYPE_CHECKING:
@@ -203,7 +203,6 @@ def _is_of_one(definition: Value, inputs: Inputs) -> bool:
 
 TermOf = Callable[[Inputs, Mapping[str, Any], Equalities], Term]
 """What a definition says for the inputs and attributes of one call, as a term."""
-_FUNCTIONS = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
 
 
 def read_term(op: OpDef, value: Value) -> TermOf:
@@ -220,7 +219,7 @@ def read_term(op: OpDef, value: Value) -> TermOf:
         case Call(op=function, arguments=arguments, keywords=keywords):
             return _read_call(op, op.claims.look_up(function), arguments, keywords)
         case Arithmetic(operator=operator, left=left, right=right):
-            return _read_call(op, op.claims.look_up(_FUNCTIONS[operator]), (left, right), ())
+            return _read_call(op, op.claims.look_up(FUNCTIONS[operator]), (left, right), ())
     raise TypeError(value)
 
 

@@ -8,7 +8,7 @@ from seqflow.errors import LodError
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension
 from seqflow.shape.guards import Guard, Guards, SameLengths
-from seqflow.shape.terms import Term, Terms, made_from, told_apart, words
+from seqflow.shape.terms import Term, Terms, made_from, row_difference, told_apart
 
 if TYPE_CHECKING:
     from seqflow.shape.equalities import Equalities
@@ -84,7 +84,7 @@ def _count(equalities: Equalities, rows: Term) -> Dimension | None:
 
 def differing(one: str, rows: Term, other: str, others: Term, better: str | None = None) -> LodError:
     """The error for inputs, or axes, that hold different rows, with advice; `better` advice where the op knows it."""
-    kind, advice = words(rows, others)
+    kind, advice, _ = row_difference(rows, others)
     mine, theirs = told_apart(rows, others)
     return LodError(f"{one} holds {mine}, but {other} {theirs}: {kind}\n  {better or advice}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from seqflow.errors import LodError
 from seqflow.shape.guards import Guards
 from seqflow.shape.meeting import meet
-from seqflow.shape.terms import Term, Terms, value_text, words
+from seqflow.shape.terms import Term, Terms, row_difference, value_text
 
 if TYPE_CHECKING:
     from seqflow.shape.equalities import Equalities
@@ -95,10 +95,11 @@ def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
             f"{label} points at {points}, but {owner} holds {rows}: indices of several rows were joined\n"
             "  gather from each by its own indices, and join what comes out"
         )
-    _, advice = words(points, rows)
+    difference = row_difference(points, rows)
+    same = difference.equal == "lengths"
     return LodError(
         f"{label} points at {points}, but {owner} holds {rows}: indices of some rows, used on others\n"
-        f"  {advice if 'same_lengths' in advice else 'gather from the rows they point at'}"
+        f"  {difference.advice if same else 'gather from the rows they point at'}"
     )
 
 

@@ -10,6 +10,7 @@
     moves     "data": the inputs whose values the outputs without a dtype word hold, and with them what integers
               point at; "" for none. Where nothing is said, the ops of this package move their first input, and those
               like it; ops of users none
+    several   "gather_within": where this op takes one position of each sequence, the op that takes several
     pure      False: two calls may differ; then nothing is known to be equal to an output
 
 A claim may end with a condition: `if num_sequences` where this attribute has to be given for it to hold, `unless
@@ -54,10 +55,13 @@ class Claims:
     inverse: tuple[str, Condition] | None = None
     moves: tuple[str, ...] = ()
     pure: bool = True
+    several: str = ""
     commutes: bool = False
     """The order of the inputs does not matter."""
     fold: Callable[[int, int], int] | None = None
     """Of an op that commutes: what two numbers in a row come together to, as 3 in `x + 1 + 2`."""
+    bound: Callable[[Any, Any], Any] | None = None
+    """The upper bounds of its output, from those of two inputs (see `seqflow.signature.limits`)."""
     value: Callable[..., Any] | None = None
     """Says itself what its one output is: an expression is what its functions are."""
     look_up: Callable[[str], Any] = field(default=str, compare=False)
@@ -80,6 +84,7 @@ def read_claims(
     inverse: str | None = None,
     moves: str = "",
     pure: bool = True,
+    several: str = "",
     look_up: Callable[[str], Any],
 ) -> Claims:
     """The claims of an op; OpError where one speaks of what the signature does not have."""
@@ -106,6 +111,7 @@ def read_claims(
         None if inverse is None else _split(inverse),
         _names(moves),
         pure,
+        several,
         look_up=look_up,
     )
 

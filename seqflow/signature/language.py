@@ -570,3 +570,5 @@ OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "//": operator.floordiv,
 }
 """The arithmetic of sizes and values."""
+FUNCTIONS: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
+"""The ops that they are of tensors."""

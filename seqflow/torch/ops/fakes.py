@@ -13,7 +13,7 @@ from seqflow.shape.guards import Guard
 from seqflow.signature import Repeated
 from seqflow.tensor import TensorSpec
 from seqflow.torch.ops.dtypes import numpy_dtype, torch_dtype
-from seqflow.torch.ops.schemas import attributes_of, takes_total
+from seqflow.torch.ops.schemas import attributes_of
 from seqflow.torch.ops.sizes import Evaluation, Size, Symbols, check_equal, remember, remembered
 
 
@@ -27,7 +27,7 @@ def fake_kernel(op: OpDef) -> Callable[..., Any]:
             for name, one in zip(names, tensors, strict=False)
             if one is not None
         }
-        total = given.pop("total", None) if takes_total(op) else None
+        total = given.pop("total", None) if op.takes_total else None
         if total is not None and remembered(inputs["lengths"], "sum") is None:
             remember(inputs["lengths"], "sum", total)
         attributes = _attributes(op, given)
