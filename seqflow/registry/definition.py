@@ -207,9 +207,12 @@ class OpDef:
         if not self.input_names.issuperset(specs):
             self._refuse_unknown("input", specs, [one.name for one in self.signature.input_arguments])
         completed = self.complete(self.check_attributes(attributes or {}))
-        from seqflow.registry.inference import infer
+        from seqflow.registry.inference import CallOfSpecs, infer
 
-        return infer(self, specs, completed, values or {}, names, results, equalities, all_declared)
+        call = CallOfSpecs.alone(self, specs, completed)
+        given: dict[str, Any] = {"values": values, "names": names, "results": results}
+        call = call._replace(**{name: one for name, one in given.items() if one is not None})
+        return infer(call, equalities, all_declared)
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"

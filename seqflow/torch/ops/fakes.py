@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from seqflow.registry import OpDef
-from seqflow.registry.inference import infer
+from seqflow.registry.inference import CallOfSpecs, infer
 from seqflow.shape import PartialShape
 from seqflow.shape.guards import Guard
 from seqflow.signature import Repeated
@@ -78,7 +78,7 @@ class _Call:
             name: [spec(one) for one in value] if isinstance(value, list) else spec(value)
             for name, value in self.inputs.items()
         }
-        return infer(self.op, specs, self.attributes, {}, None, None, None)
+        return infer(CallOfSpecs.alone(self.op, specs, self.attributes))
 
     def _assume(self, guard: Guard, evaluation: Evaluation) -> None:
         """What inference took to be equal: the sum of lengths is from now on the rows it met."""
