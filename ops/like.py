@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seqflow.errors import OpError, ShapeError
+from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.axes import positive_axes, positive_axis
+from seqflow.ops.shared.axes import check_parts, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import Ints, Positive
 
@@ -172,17 +172,12 @@ def row_numbers(like: Array) -> Array:
 
 
 def _infer_list_numbers(ctx: "InferenceContext") -> None:
-    _check_parts(ctx.attr("parts"), len(ctx.inputs("tensors")))
+    check_parts(ctx.attr("parts"), len(ctx.inputs("tensors")))
     for i, shape in enumerate(ctx.inputs("tensors")):
         if ctx.with_rank_at_least(shape, 1).dimensions is None:
             ctx.set_output(i, "{?}")
         else:
             ctx.set_output(i, [shape[0]], axes=ctx.axes(i)[:1])
-
-
-def _check_parts(parts: int, found: int) -> None:
-    if parts != found:
-        raise OpError(f"parts is {parts}, expected {found}: the number of tensors")
 
 
 @op(
@@ -196,14 +191,14 @@ def list_numbers(tensors: list[Array], *, parts: Positive) -> list[Array]:
     >>> list_numbers([np.zeros(2), np.zeros(1)], parts=2)
     [array([0, 1]), array([2])]
     """
-    _check_parts(parts, len(tensors))
+    check_parts(parts, len(tensors))
     ends = np.cumsum([len(tensor) for tensor in tensors]).tolist()
     return [np.arange(end - len(tensor), end) for end, tensor in zip(ends, tensors, strict=True)]
 
 
 def _infer_split_like(ctx: "InferenceContext") -> None:
     found = ctx.inputs("like")
-    _check_parts(ctx.attr("parts"), len(found))
+    check_parts(ctx.attr("parts"), len(found))
     for i, shape in enumerate(found):
         ctx.set_output(i, shape, axes=ctx.axes(1 + i) if shape.dimensions is not None else None)
 
@@ -220,7 +215,7 @@ def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -
     >>> split_like(np.array([1, 2, 3]), [np.zeros(2), np.zeros(1)], parts=2)
     [array([1, 2]), array([3])]
     """
-    _check_parts(parts, len(like))
+    check_parts(parts, len(like))
     along = positive_axis("axis", axis, x.ndim)
     if sum(one.shape[along : along + 1][0] if one.ndim == x.ndim else -1 for one in like) != x.shape[along]:
         raise ShapeError(

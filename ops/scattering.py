@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError, OpIndexError, ShapeError
+from seqflow.errors import OpIndexError, ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
 from seqflow.ops.shared.adding import add_at
-from seqflow.ops.shared.axes import positive_axis
+from seqflow.ops.shared.axes import check_parts, positive_axis
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
 from seqflow.registry import op
@@ -128,14 +128,9 @@ def _pooled(
 
 def _infer_list(ctx: "InferenceContext") -> None:
     found = ctx.inputs("like")
-    _check_parts(ctx.attr("parts"), len(found))
+    check_parts(ctx.attr("parts"), len(found))
     for i, shape in enumerate(found):
         ctx.set_output(i, shape, axes=ctx.axes(2 + i) if shape.dimensions is not None else None)
-
-
-def _check_parts(parts: int, found: int) -> None:
-    if parts != found:
-        raise OpError(f"parts is {parts}, expected {found}: the number of tensors in like")
 
 
 @op(
@@ -158,7 +153,7 @@ def scatter_rows_of_list(
     >>> scatter_rows_of_list(np.array([1.0, 2.0]), np.array([2, 0]), [np.zeros(2), np.zeros(1)], parts=2)
     [array([2., 0.]), array([1.])]
     """
-    _check_parts(parts, len(like))
+    check_parts(parts, len(like))
     ends = np.cumsum([len(one) for one in like])
     sums = scatter_rows(rows, indices, np.concatenate(like), ignore_index=ignore_index)
     return [part.copy() for part in np.split(sums, ends[:-1])]
@@ -435,11 +430,6 @@ def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
 
 
 # Along axes, and in tables
-
-
-def _infer_like(ctx: "InferenceContext") -> None:
-    like = ctx.input("like")
-    ctx.set_output(0, like, axes=ctx.axes("like") if like.dimensions is not None else None)
 
 
 @op(
