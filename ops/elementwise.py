@@ -18,7 +18,7 @@ from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients, NoDerivative
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, limits, parse
-from seqflow.signature.claims import NONE, Claims
+from seqflow.signature.op_properties import NONE, Claims
 
 if TYPE_CHECKING:
     from seqflow.shape import Equalities, InferenceContext
@@ -238,7 +238,7 @@ def _points_of_expression(
     expression: Expression, operands: Sequence["Term | None"], terms: "Terms"
 ) -> "Term | None":
     """What the integers of an expression point at: those of an operand, if functions have only chosen among them."""
-    from seqflow.shape.pointing import either
+    from seqflow.shape.index_targets import either
 
     stack: list[Term | None] = []
     for node in parser.postorder(expression.tree):

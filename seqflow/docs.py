@@ -10,10 +10,10 @@ from seqflow import llms, registry
 from seqflow.expression.functions import Function, table
 from seqflow.op_pictures import Picture, draw
 from seqflow.ops.elementwise import result_dtype
+from seqflow.ops_by_task import OPS_BY_TASK
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
 from seqflow.registry.search import names_elsewhere
-from seqflow.wanted import WANTED
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
 PICTURES = FOLDER.parent / "pictures" / "ops"
@@ -57,7 +57,7 @@ _WRITTEN = "<!-- Written by `python -m seqflow.docs`; do not edit. -->"
 def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
     family_of = {op.name: family for family, members in families.items() for op in members}
     tables = []
-    for given, wanted in WANTED.items():
+    for given, wanted in OPS_BY_TASK.items():
         rows = [
             (want, ", ".join(f"[`{name}`]({family_of[name]}.md#{name})" for name in names.split()))
             for want, names in wanted.items()

@@ -14,7 +14,7 @@ from seqflow.signature import Argument
 Body = Callable[..., tuple[Any, ...]]
 
 
-class _Tensor(NamedTuple):
+class _DirectedTensor(NamedTuple):
     """A tensor of the op of both directions."""
 
     name: str
@@ -94,7 +94,7 @@ def _half(states: Any, direction: int) -> Any:
     return states[:, hidden:] if direction else states[:, :hidden]
 
 
-def _tensors(arguments: Sequence[Argument]) -> list[_Tensor]:
+def _tensors(arguments: Sequence[Argument]) -> list[_DirectedTensor]:
     """The tensors of both directions: weights of the reverse one follow those of the forward one, as do biases."""
     found = []
     for kind, group in groupby(enumerate(arguments), lambda entry: _kind(entry[1])):
@@ -102,7 +102,8 @@ def _tensors(arguments: Sequence[Argument]) -> list[_Tensor]:
         for direction in (0, 1) if kind in ("weight", "bias") else (None,):
             suffix = "_reverse" if direction else ""
             found += [
-                _Tensor(one.name + suffix, number, direction, kind == "state", one) for number, one in entries
+                _DirectedTensor(one.name + suffix, number, direction, kind == "state", one)
+                for number, one in entries
             ]
     return found
 
@@ -115,7 +116,10 @@ def _kind(argument: Argument) -> str:
 
 
 def _gradient(
-    name: str, inputs: Sequence[_Tensor], attributes: Sequence[str], outputs: Sequence[_Tensor]
+    name: str,
+    inputs: Sequence[_DirectedTensor],
+    attributes: Sequence[str],
+    outputs: Sequence[_DirectedTensor],
 ) -> dict[str, str]:
     """One call of the op of the gradients gives those of all inputs; the second input are the lengths."""
     named = [each.name for each in inputs if each.argument.optional] + list(attributes)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from seqflow.arguments import checked
+from seqflow.deprecated_names import old_names, rename
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
 from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients
 from seqflow.registry.lookup import register, unregister
-from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.attributes import check_annotated
 from seqflow.signature.language import Count, Given, Name, parts
@@ -54,7 +54,7 @@ def op(
     `seqflow.registry.gradients`); with `takes_total` calls in torch may say what the lengths add up to, and with
     `sparse_factor`, by which a pooled look-up multiplies its rows, it may have a sparse gradient there. All other
     keywords are its claims: `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `several`, `pure`
-    (see `seqflow.signature.claims`).
+    (see `seqflow.signature.op_properties`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.

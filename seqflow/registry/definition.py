@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
 from seqflow.registry.gradients import Gradients
-from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Signature
-from seqflow.signature.claims import NONE, Claims, Condition, read_claims
+from seqflow.signature.op_properties import NONE, Claims, Condition, read_claims
 
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
     from seqflow.registry.inference import Inference

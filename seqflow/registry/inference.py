@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqflow.errors import OpTypeError, SeqflowError
 from seqflow.registry.errors import name_op
-from seqflow.registry.moved_points import move_points
+from seqflow.registry.propagated_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards

@@ -53,7 +53,7 @@ GIVEN_DTYPE = "dtype"
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class FixedSize:
     """A fixed size."""
 
     value: int
@@ -129,7 +129,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpCall:
     """`minimum(lengths, k)`: what an op gives, its first output where it has several."""
 
     op: str
@@ -151,8 +151,8 @@ class Each:
         return f"*{self.name}"
 
 
-Size = Literal | Name | Sum | Max | Count | Arithmetic | Given
-Value = Size | Call | Each
+Size = FixedSize | Name | Sum | Max | Count | Arithmetic | Given
+Value = Size | OpCall | Each
 """What a tensor holds: a size, an attribute, an input, or what the net language makes of these."""
 
 
@@ -509,7 +509,7 @@ def parts(dim: Dim | Value) -> Iterator[Dim | Value]:
             yield from parts(right)
         case Given(otherwise=size) | Fresh(size=size) | AtLeast(bound=size):
             yield from parts(size)
-        case Call(arguments=arguments, keywords=keywords):
+        case OpCall(arguments=arguments, keywords=keywords):
             for value in (*arguments, *(value for _, value in keywords)):
                 yield from parts(value)
 
@@ -521,7 +521,7 @@ def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
     these.
     """
     match size:
-        case Literal(value=value):
+        case FixedSize(value=value):
             return value
         case Name(name=name):
             return known.get(name)

@@ -17,12 +17,12 @@ from seqflow.signature.language import (
     OPERATORS,
     Argument,
     Arithmetic,
-    Call,
     Each,
+    FixedSize,
     Given,
-    Literal,
     Max,
     Name,
+    OpCall,
     Signature,
     Sum,
     Value,
@@ -95,17 +95,17 @@ class Scope(NamedTuple):
                 number = evaluate(right, self.attributes)  # what is no attribute may be 0, or 1
                 return Most(*(_lowered(operator, one, number) for one in self.most(left, count)))
             case Arithmetic(operator=symbol, left=left, right=right):
-                return self._bounds(Call(FUNCTIONS[symbol], (left, right)), count)
-            case Call(op=op, arguments=arguments) if (bound := self.look_up(op).claims.bound) is not None:
+                return self._bounds(OpCall(FUNCTIONS[symbol], (left, right)), count)
+            case OpCall(op=op, arguments=arguments) if (bound := self.look_up(op).claims.bound) is not None:
                 if isinstance(arguments[0], Each):
                     return reduce(bound, self.inputs(arguments[0].name))
                 return reduce(bound, [self.most(one, count) for one in arguments])
-            case Call():
+            case OpCall():
                 return self._called(value, count)
         number = evaluate(value, self.attributes)
         return Most(number if isinstance(number, int) else None)
 
-    def _called(self, call: Call, count: Bound) -> Most:
+    def _called(self, call: OpCall, count: Bound) -> Most:
         """The bounds of an op's first output: as its signature says them, or those of what it moves."""
         op = self.look_up(call.op)
         names = [argument.name for argument in op.signature.input_arguments]
@@ -148,7 +148,7 @@ def bounds_of(argument: Argument) -> Sequence[Value]:
     if argument.dtype.word == "offset":
         return (of,)
     count = Max(of.name) if argument.dtype.word == "position" and isinstance(of, Name) else of
-    return (Arithmetic("-", count, Literal(1)),)
+    return (Arithmetic("-", count, FixedSize(1)),)
 
 
 def _sizes_of(

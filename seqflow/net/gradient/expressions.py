@@ -23,7 +23,7 @@ def expression_statements(
 
     `result` and `arriving` are the tensors of the expression's result, and of what arrives at it.
     """
-    found = _Reverse(tree, operands, result, arriving, set(targets), local)
+    found = _ExpressionGradient(tree, operands, result, arriving, set(targets), local)
     yield from found.statements
     plain = len(operands) == 1 and not any(_is_cast(node) for node in postorder(tree))
     for i, target in targets.items():
@@ -45,7 +45,7 @@ def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
     return _NAME.sub(lambda name: names.get(name[0], name[0]), FORMULAS[function][parameter])
 
 
-class _Reverse:
+class _ExpressionGradient:
     """Goes through the nodes from the last to the first."""
 
     def __init__(

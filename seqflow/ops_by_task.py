@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-WANTED: Mapping[str, Mapping[str, str]] = {
+OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
     "Values and lengths": {
         "a padded batch": "pad lengths_to_mask",
         "packed rows for training": "pack_rows packed_cu_seqlens",

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqflow.errors import OpError
-from seqflow.signature.language import Call, Each, Fresh, Literal, Name, Signature, Sum, Value, parts
+from seqflow.signature.language import Each, FixedSize, Fresh, Name, OpCall, Signature, Sum, Value, parts
 from seqflow.signature.parser import parse_value
 
 
@@ -139,9 +139,9 @@ def _space(op: str, text: str) -> Value:
     try:
         space = parse_value(text)
     except OpError:
-        space = Literal(0)
+        space = FixedSize(0)
     if all(
-        isinstance(part, (Name, Sum)) or (isinstance(part, Call) and part.op in _HEADS)
+        isinstance(part, (Name, Sum)) or (isinstance(part, OpCall) and part.op in _HEADS)
         for part in parts(space)
     ):
         return space

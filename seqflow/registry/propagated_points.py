@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from seqflow.shape.pointing import either, moved
+from seqflow.shape.index_targets import either, moved
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.bind_specs import Specs
 from seqflow.signature.language import GIVEN_DTYPE, Argument, Fresh, Sum

@@ -25,7 +25,7 @@ _STARTS = 1_000, 2_000
 """Two numberings of the elements start here: what was moved differs by as much, what was not is the same."""
 
 
-class Call(NamedTuple):
+class ExampleCall(NamedTuple):
     """A call of an op: inputs and outputs are lists of arrays, of one where the signature has no list."""
 
     inputs: Mapping[str, list[Array]]
@@ -46,10 +46,10 @@ class Moved(NamedTuple):
     """The number of its first element: the elements of all inputs are numbered one after another."""
 
 
-class Trace(NamedTuple):
+class ElementTrace(NamedTuple):
     """A call, the inputs that it moves, and for each element of an output its number there, or `NOWHERE`."""
 
-    call: Call
+    call: ExampleCall
     moved: Sequence[Moved]
     sources: Mapping[str, list[Array]]
 
@@ -63,7 +63,7 @@ class Trace(NamedTuple):
         )
 
 
-def trace(op: OpDef, groups_of: Callable[[Call, Sequence[Moved]], Array]) -> Trace | None:
+def trace(op: OpDef, groups_of: Callable[[ExampleCall, Sequence[Moved]], Array]) -> ElementTrace | None:
     """The trace of the first call in an op's example; None where it computes, or where a source is not clear.
 
     `groups_of` gives a number for each element of the inputs: of equal elements that have the same, any may be the
@@ -78,14 +78,14 @@ def trace(op: OpDef, groups_of: Callable[[Call, Sequence[Moved]], Array]) -> Tra
     groups = groups_of(call, moved)
     for numbers, sources in _candidates(op, call, moved, values, outputs):
         if _fits(sources, numbers, values, groups, call):
-            return Trace(call, moved, sources)
+            return ElementTrace(call, moved, sources)
     return None
 
 
-def example_call(op: OpDef) -> Call:
+def example_call(op: OpDef) -> ExampleCall:
     """The first call of an op in its example."""
     function = getattr(seqflow.ops, op.name)
-    calls: list[Call] = []
+    calls: list[ExampleCall] = []
 
     def recorded(*args: Any, **named: Any) -> Any:
         result = function(*args, **named)
@@ -93,7 +93,7 @@ def example_call(op: OpDef) -> Call:
         given = {name: value for name, value in bound.items() if value is not None}
         results = tuple(result) if op.result else (result,)
         calls.append(
-            Call(
+            ExampleCall(
                 {name: _arrays(given[name]) for name in op.signature.arguments if name in given},
                 {name: value for name, value in given.items() if name not in op.input_names},
                 {name: _arrays(one) for name, one in zip(op.output_names, results, strict=False)},
@@ -116,7 +116,7 @@ def _arrays(given: Any) -> list[Array]:
     return [np.asarray(one) for one in given] if is_list else [np.asarray(given)]
 
 
-def _moved(op: OpDef, call: Call) -> Iterator[Moved]:
+def _moved(op: OpDef, call: ExampleCall) -> Iterator[Moved]:
     start = 0
     for name in op.signature.arguments:
         if name in op.claims.moves:
@@ -126,7 +126,7 @@ def _moved(op: OpDef, call: Call) -> Iterator[Moved]:
 
 
 def _candidates(
-    op: OpDef, call: Call, moved: Sequence[Moved], values: Array, outputs: Sequence[str]
+    op: OpDef, call: ExampleCall, moved: Sequence[Moved], values: Array, outputs: Sequence[str]
 ) -> Iterator[tuple[Array, dict[str, list[Array]]]]:
     """Numbers of the elements, and the sources by them: distinct in the order of values, then equal for equal ones.
 
@@ -153,7 +153,7 @@ def _moved_by(first: list[Array], second: list[Array], numbers: Array) -> list[A
 
 
 def _on_numbers(
-    op: OpDef, call: Call, moved: Sequence[Moved], numbers: Array
+    op: OpDef, call: ExampleCall, moved: Sequence[Moved], numbers: Array
 ) -> dict[str, list[Array]] | None:
     """The outputs for numbers in place of the elements; None where the op does not take them."""
     arguments = dict(call.arguments)
@@ -180,7 +180,7 @@ def _look_up(found: Array, numbers: Array) -> Array:
 
 
 def _fits(
-    sources: Mapping[str, list[Array]], numbers: Array, values: Array, groups: Array, call: Call
+    sources: Mapping[str, list[Array]], numbers: Array, values: Array, groups: Array, call: ExampleCall
 ) -> bool:
     """Whether the outputs hold the elements at the sources, and no source stands for elements of two groups."""
     used: set[int] = set()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seqflow.errors import LodError
 from seqflow.shape.guards import Guards
-from seqflow.shape.meeting import meet
+from seqflow.shape.row_matching import meet
 from seqflow.shape.terms import Term, Terms, row_difference, value_text
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ import pytest
 from seqflow import OpError
 from seqflow.registry import get
 from seqflow.signature import parse
-from seqflow.signature.claims import read_claims
-from seqflow.signature.language import Call, Name
+from seqflow.signature.language import Name, OpCall
+from seqflow.signature.op_properties import read_claims
 
 SIGNATURE = parse("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]")
 
@@ -17,7 +17,7 @@ def claims(**given):
 
 def test_claims_are_kept_as_data():
     read = claims(rows={"K": "select(N, mask)"}, depends={"positions": "mask"})
-    assert read.rows == {"K": Call("select", (Name("N"), Name("mask")))}
+    assert read.rows == {"K": OpCall("select", (Name("N"), Name("mask")))}
     assert read.depends == {"positions": ("mask",)}
     assert str(read.rows["K"]) == "select(N, mask)"
 

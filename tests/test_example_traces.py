@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seqflow import registry
-from seqflow.traced import NOWHERE, example_call, trace
+from seqflow.example_traces import NOWHERE, example_call, trace
 
 
 def each_its_own(call, moved):
