@@ -14,7 +14,11 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative
 
 
-@op("number x[N, *i], number boundaries[K] -> int64 buckets[N, *i] <= maximum(K, nan|0)", caffe2="Bucketize")
+@op(
+    "number x[N, *i], number boundaries[K] -> int64 buckets[N, *i] <= maximum(K, nan|0)",
+    caffe2="Bucketize",
+    known_as="torch.bucketize; np.digitize; tf.searchsorted; pd.cut; quantile bins",
+)
 def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) -> Array:
     """The bucket of each number, 0 to K: how many of the ascending `boundaries` are below it.
 
@@ -66,6 +70,7 @@ def check_boundaries(boundaries: Array, lengths: Array | None = None) -> None:
     "number x[B, D], number boundaries[sum(lengths)], index(D) columns[M], lengths[M]"
     " -> int64 buckets[B, M] <= maximum(max(lengths), nan|0)",
     caffe2="BatchBucketize",
+    known_as="np.digitize per column; tf.feature_column.bucketized_column",
 )
 def batch_bucketize(
     x: Array, boundaries: Array, columns: Array, lengths: Array, *, nan: NonNegative | None = None

@@ -17,8 +17,8 @@ from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients, NoDerivative
 from seqflow.registry.python_signature import python_signature
-from seqflow.signature import Attribute, parse
-from seqflow.signature.claims import NONE, Claims
+from seqflow.signature import Attribute, limits, parse
+from seqflow.signature.op_properties import NONE, Claims
 
 if TYPE_CHECKING:
     from seqflow.shape import Equalities, InferenceContext
@@ -51,11 +51,31 @@ _ORIGINS = {
     "where": "Where",
 }  # fmt: skip
 """The operators of Caffe2 that they are."""
+_KNOWN_AS = {
+    "abs": "np.absolute", "acos": "np.arccos", "acosh": "np.arccosh", "add": "torch.add; tf.add_n; x + y",
+    "asin": "np.arcsin", "asinh": "np.arcsinh", "atan": "np.arctan", "atan2": "np.arctan2", "atanh": "np.arctanh",
+    "bitwise_and": "x & y", "bitwise_not": "np.invert", "bitwise_or": "x | y", "bitwise_xor": "x ^ y",
+    "bool": "torch.Tensor.bool", "clip": "torch.clamp; tf.clip_by_value",
+    "div": "np.divide; np.true_divide; x / y", "equal": "torch.eq", "float16": "torch.Tensor.half",
+    "float32": "torch.Tensor.float", "float64": "torch.Tensor.double", "greater": "torch.gt",
+    "greater_equal": "torch.ge", "int32": "torch.Tensor.int", "int64": "torch.Tensor.long; int",
+    "less": "torch.lt", "less_equal": "torch.le", "logaddexp": "log of a sum of two exponentials",
+    "lshift": "np.left_shift", "maximum": "np.maximum; max; elementwise max",
+    "minimum": "np.minimum; min; elementwise min", "mul": "np.multiply; x * y", "neg": "np.negative",
+    "not_equal": "torch.ne", "pow": "np.power", "relu": "torch.nn.ReLU", "remainder": "np.mod; tf.math.floormod",
+    "round": "np.rint", "rshift": "np.right_shift", "rsqrt": "1 / sqrt", "sigmoid": "scipy.special.expit",
+    "sub": "np.subtract; x - y", "where": "torch.where; np.where; pc.if_else",
+}  # fmt: skip
+"""What other libraries call them."""
 _COMMUTATIVE = {
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
     "minimum", "mul", "not_equal",
 }  # fmt: skip
 _FOLDS: Mapping[str, Callable[[int, int], int]] = {"add": add, "maximum": max, "minimum": min}
+_BOUNDS = {
+    "add": limits.bound_of_sum, "mul": limits.bound_of_product,
+    "maximum": limits.bound_of_maximum, "minimum": limits.bound_of_minimum,
+}  # fmt: skip
 _CHOOSES = {
     "where": ("x", "y"), "maximum": ("x", "y"), "minimum": ("x", "y"), "clip": ("x", "low", "high"),
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), ("x",)),
@@ -72,7 +92,7 @@ def _declare(row: Function) -> OpDef:
     return _described(
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
-            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
+            caffe2=_ORIGINS.get(row.name), known_as=_KNOWN_AS.get(row.name, ""), shape=_shape_of(row),
             claimed=_claims_of(row.name), grad=_gradients_of(row),
         )
     )  # fmt: skip
@@ -80,7 +100,11 @@ def _declare(row: Function) -> OpDef:
 
 def _claims_of(name: str) -> Claims:
     commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
-    return Claims(commutes=commutes, fold=_FOLDS.get(name), moves=moves) if commutes or moves else NONE
+    return (
+        Claims(commutes=commutes, fold=_FOLDS.get(name), bound=_BOUNDS.get(name), moves=moves)
+        if commutes or moves
+        else NONE
+    )
 
 
 def _gradients_of(row: Function) -> Gradients:
@@ -214,7 +238,7 @@ def _points_of_expression(
     expression: Expression, operands: Sequence["Term | None"], terms: "Terms"
 ) -> "Term | None":
     """What the integers of an expression point at: those of an operand, if functions have only chosen among them."""
-    from seqflow.shape.pointing import either
+    from seqflow.shape.index_targets import either
 
     stack: list[Term | None] = []
     for node in parser.postorder(expression.tree):
@@ -297,7 +321,8 @@ register(
     _described(
         OpDef(
             "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
-            cleandoc(_expression.__doc__ or ""), shape=_shape_of_expression, variadic=True,
+            cleandoc(_expression.__doc__ or ""), known_as="numexpr.evaluate; df.eval; pnnx.Expression",
+            shape=_shape_of_expression, variadic=True, expression=_EXPR.name,
             claimed=Claims(value=_value_of_expression),
         )
     )

@@ -12,7 +12,11 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
 
-@op("int x[N, *i] -> int64 ids[N, *i] <= num_buckets-1", caffe2="IndexHash")
+@op(
+    "int x[N, *i] -> int64 ids[N, *i] <= num_buckets-1",
+    caffe2="IndexHash",
+    known_as="torchrec.modules.hash; tf.keras.layers.Hashing; hashing trick",
+)
 def hash_indices(
     x: Array,
     *,
@@ -58,7 +62,10 @@ def _as_caffe2(x: Array, num_buckets: int, seed: int) -> Array:
     return hashed.view(signed).astype(np.int64) % num_buckets
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int64 ids[B] <= num_buckets-1")
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int64 ids[B] <= num_buckets-1",
+    known_as="tf.strings.to_hash_bucket_fast; FeatureHasher; hashing trick of strings",
+)
 def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: NonNegative = 0) -> Array:
     """Hash each string, a sequence of bytes, into a bucket from 0 to `num_buckets - 1`; the same on every machine.
 

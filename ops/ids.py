@@ -13,6 +13,7 @@ from seqflow.registry import MovedRows, NoDerivative, op
 @op(
     "ordered x[N] -> unique[U], index(U) inverse[N], int64 counts[U], U <= N, sum(counts) <= N",
     caffe2="Unique",
+    known_as="torch.unique; np.unique; tf.unique; pd.factorize",
     grad=NoDerivative("it picks by value"),
 )
 def unique(x: Array) -> tuple[Array, Array, Array]:
@@ -27,7 +28,7 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
     return kernels.gather(x, first), inverse, counts
 
 
-@op("ordered x[N] -> index(N) positions[D], D <= N", caffe2="FindDuplicateElements")
+@op("ordered x[N] -> index(N) positions[D], D <= N", caffe2="FindDuplicateElements", known_as="df.duplicated")
 def find_duplicates(x: Array) -> Array:
     """Where a value occurs that has occurred before, in ascending order. NaN is the same as NaN.
 
@@ -42,6 +43,7 @@ def find_duplicates(x: Array) -> Array:
 @op(
     "ordered x[N], like(x) queries[M, *i] -> index(N) positions[M, *i] <= maximum(N-1, missing)",
     caffe2="Find",
+    known_as="np.isin; pc.index_in; where an id is",
 )
 def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     """Where each of `queries` stands in `x`: of equal elements the last one; `missing` where there is none.
@@ -65,6 +67,7 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
 @op(
     "data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N",
     caffe2="RemoveDataBlocks",
+    known_as="np.delete; df.drop",
     depends={"M": "indices"},
     grad=MovedRows(),
 )
@@ -83,6 +86,7 @@ def remove_rows(data: Array, indices: Array) -> Array:
     "{like(data) data[sum(lengths)], lengths[B]}+"
     " -> values[sum(lengths')], int64 lengths'[B] <= add(*lengths)",
     caffe2="MergeIdLists",
+    known_as="union of id lists; set union per row",
     grad=NoDerivative("it picks by value"),
 )
 def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

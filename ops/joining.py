@@ -11,6 +11,8 @@ from seqflow.registry import MovedRows, op
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
+    known_as="tf.concat axis=1 ragged; ak.concatenate axis=1; fluid.layers.sequence_concat; "
+    "concatenate two ragged features; join two list columns",
     grad=MovedRows(),
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
@@ -34,6 +36,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
+    known_as="zip sequences; tf.data.Dataset.interleave; zip lists",
     grad=MovedRows(),
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

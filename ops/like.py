@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seqflow.errors import OpError, ShapeError
+from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.axes import positive_axes, positive_axis
+from seqflow.ops.shared.axes import check_parts, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import Ints, Positive
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 
-@op("like[*d] -> like(like) zeros[*d]", grad={"like": None})
+@op("like[*d] -> like(like) zeros[*d]", known_as="torch.zeros_like; np.zeros_like", grad={"like": None})
 def zeros_like(like: Array) -> Array:
     """Zeros of the shape and dtype of a tensor.
 
@@ -24,7 +24,7 @@ def zeros_like(like: Array) -> Array:
     return np.zeros(like.shape, like.dtype)
 
 
-@op("x[*d] -> y[*d]", grad={"x": None})
+@op("x[*d] -> y[*d]", known_as="torch.Tensor.detach; tf.stop_gradient", grad={"x": None})
 def stop_gradient(x: Array) -> Array:
     """The same tensor, through which no gradient flows back (torch: `detach`).
 
@@ -34,7 +34,7 @@ def stop_gradient(x: Array) -> Array:
     return x
 
 
-@op("float x[] -> one[]", grad={"x": None})
+@op("float x[] -> one[]", known_as="torch.ones_like; np.ones_like", grad={"x": None})
 def one_like(x: Array) -> Array:
     """1, in the dtype of a scalar: what the gradient of a loss begins with.
 
@@ -46,6 +46,7 @@ def one_like(x: Array) -> Array:
 
 @op(
     "number x[*d], number like[*e] -> like(like) y[*d]",
+    known_as="torch.Tensor.type_as",
     grad={"like": None, "x": "cast_like(d.y, x)"},
     moves="",
 )
@@ -58,7 +59,11 @@ def cast_like(x: Array, like: Array) -> Array:
     return x.astype(like.dtype, copy=False)
 
 
-@op("x[*e], like[*d] -> reshaped[*d]", grad={"like": None, "x": "reshape_like(d.reshaped, x)"})
+@op(
+    "x[*e], like[*d] -> reshaped[*d]",
+    known_as="torch.Tensor.view_as",
+    grad={"like": None, "x": "reshape_like(d.reshaped, x)"},
+)
 def reshape_like(x: Array, like: Array) -> Array:
     """Give the same elements, in the same order, the shape of another tensor.
 
@@ -76,6 +81,7 @@ def reshape_like(x: Array, like: Array) -> Array:
 
 @op(
     "number x[*e], number like[*d] -> like(like) sums[*d]",
+    known_as="torch.Tensor.sum_to_size; undo broadcasting",
     grad={"like": None, "x": "cast_like(broadcast_like(d.sums, x), x)"},
     moves="",
 )
@@ -103,7 +109,11 @@ def summed_like(x: Array, axes: tuple[int, ...], like: Array) -> Array:
     return np.asarray(x.sum(axes, dtype).reshape(like.shape).astype(like.dtype, copy=False))
 
 
-@op("x[*d], like[*e] -> y[*e]", grad={"like": None, "x": "sum_to(d.y, x)"})
+@op(
+    "x[*d], like[*e] -> y[*e]",
+    known_as="torch.Tensor.expand_as; np.broadcast_to",
+    grad={"like": None, "x": "sum_to(d.y, x)"},
+)
 def broadcast_like(x: Array, like: Array) -> Array:
     """Repeat a tensor along axes to the shape of another, by NumPy's rules of broadcasting.
 
@@ -122,7 +132,12 @@ def _spread_gradient(mean: bool) -> str:
     return f"reshape_like({op}(d.y, axes=axes, keepdims=keepdims), x)"
 
 
-@op("number x[*e], like[*d] -> y[*d]", grad={"like": None, "x": _spread_gradient}, moves="")
+@op(
+    "number x[*e], like[*d] -> y[*d]",
+    known_as="spread rows over others",
+    grad={"like": None, "x": _spread_gradient},
+    moves="",
+)
 def spread(
     x: Array, like: Array, *, axes: Ints | None = None, keepdims: bool = False, mean: bool = False
 ) -> Array:
@@ -146,7 +161,7 @@ def spread(
     return np.broadcast_to(values, like.shape).copy()
 
 
-@op("like[N, *d] -> index(N) numbers[N]")
+@op("like[N, *d] -> index(N) numbers[N]", known_as="np.arange of rows; df.index")
 def row_numbers(like: Array) -> Array:
     """The numbers of the rows of a tensor, from 0.
 
@@ -157,7 +172,7 @@ def row_numbers(like: Array) -> Array:
 
 
 def _infer_list_numbers(ctx: "InferenceContext") -> None:
-    _check_parts(ctx.attr("parts"), len(ctx.inputs("tensors")))
+    check_parts(ctx.attr("parts"), len(ctx.inputs("tensors")))
     for i, shape in enumerate(ctx.inputs("tensors")):
         if ctx.with_rank_at_least(shape, 1).dimensions is None:
             ctx.set_output(i, "{?}")
@@ -165,32 +180,32 @@ def _infer_list_numbers(ctx: "InferenceContext") -> None:
             ctx.set_output(i, [shape[0]], axes=ctx.axes(i)[:1])
 
 
-def _check_parts(parts: int, found: int) -> None:
-    if parts != found:
-        raise OpError(f"parts is {parts}, expected {found}: the number of tensors")
-
-
-@op("{tensors[_, *_]}+ -> {int64 numbers[_]}*parts", shape=_infer_list_numbers)
+@op(
+    "{tensors[_, *_]}+ -> {int64 numbers[_]}*parts",
+    known_as="which list each element is in",
+    shape=_infer_list_numbers,
+)
 def list_numbers(tensors: list[Array], *, parts: Positive) -> list[Array]:
     """The numbers of the rows of several tensors, counted on from one to the next; `parts` is their number.
 
     >>> list_numbers([np.zeros(2), np.zeros(1)], parts=2)
     [array([0, 1]), array([2])]
     """
-    _check_parts(parts, len(tensors))
+    check_parts(parts, len(tensors))
     ends = np.cumsum([len(tensor) for tensor in tensors]).tolist()
     return [np.arange(end - len(tensor), end) for end, tensor in zip(ends, tensors, strict=True)]
 
 
 def _infer_split_like(ctx: "InferenceContext") -> None:
     found = ctx.inputs("like")
-    _check_parts(ctx.attr("parts"), len(found))
+    check_parts(ctx.attr("parts"), len(found))
     for i, shape in enumerate(found):
         ctx.set_output(i, shape, axes=ctx.axes(1 + i) if shape.dimensions is not None else None)
 
 
 @op(
     "x[*e], {like(like) like[*_]}+ -> {pieces[*_]}*parts",
+    known_as="torch.split by the sizes of others",
     shape=_infer_split_like,
     grad={"like": None, "x": "reshape_like(concat(d.pieces, axis=axis), x)"},
 )
@@ -200,7 +215,7 @@ def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -
     >>> split_like(np.array([1, 2, 3]), [np.zeros(2), np.zeros(1)], parts=2)
     [array([1, 2]), array([3])]
     """
-    _check_parts(parts, len(like))
+    check_parts(parts, len(like))
     along = positive_axis("axis", axis, x.ndim)
     if sum(one.shape[along : along + 1][0] if one.ndim == x.ndim else -1 for one in like) != x.shape[along]:
         raise ShapeError(
@@ -214,7 +229,11 @@ def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -
     return [piece.copy() for piece in pieces]
 
 
-@op("x[R, C, *d] -> rows[N=R*C, *d]", grad={"x": "reshape_like(d.rows, x)"})
+@op(
+    "x[R, C, *d] -> rows[N=R*C, *d]",
+    known_as="torch.flatten; np.ravel of each row",
+    grad={"x": "reshape_like(d.rows, x)"},
+)
 def flatten_rows(x: Array) -> Array:
     """Lay the first two axes flat: the cells of a padded or packed array as rows.
 
@@ -224,7 +243,7 @@ def flatten_rows(x: Array) -> Array:
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
-@op("like[R, C, *d] -> int64 numbers[P=R, C]")
+@op("like[R, C, *d] -> int64 numbers[P=R, C]", known_as="index of each cell of a padded batch")
 def cell_numbers(like: Array) -> Array:
     """The numbers of the cells of the first two axes, row by row, from 0: those that `flatten_rows` has as rows.
 

@@ -14,6 +14,7 @@ from seqflow.signature import Fill, Positive
 @op(
     "data[sum(lengths), *d], position(lengths) positions[sum(picked)], lengths[B], lens picked[B]"
     " -> rows[sum(picked), *d]",
+    known_as="tf.gather batch_dims=1; tf.batch_gather; batch gather; torch.gather per row",
     grad=MovedRows(fill="fill"),
 )
 def gather_within(
@@ -35,7 +36,9 @@ def gather_within(
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]",
+    known_as="tf.gather batch_dims=1 of a padded batch",
     grad=MovedRows(fill="fill"),
+    several="gather_within",
 )
 def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None) -> Array:
     """Gather K rows of each sequence at positions counted inside it: those that `lengths_topk` gives, for instance.
@@ -73,7 +76,11 @@ def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing:
     return np.where(missing, -1, positions + starts_of(lengths)[sequences])
 
 
-@op("position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]")
+@op(
+    "position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]",
+    known_as="each element as a row",
+    several="to_rows_within",
+)
 def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences into indices of all rows that the lengths describe.
 
@@ -93,6 +100,7 @@ def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> 
 @op(
     "position(lengths) positions[sum(picked), *d], lengths[B], lens picked[B]"
     " -> index(sum(lengths)) rows[sum(picked), *d]",
+    known_as="each element of a sequence as a row",
 )
 def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences, `picked[i]` of sequence i, into indices of all rows that the lengths describe.
@@ -114,6 +122,7 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     "data[sum(lengths), *d], ordered scores[sum(lengths)], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, k),"
     " position(lengths) positions[sum(lengths')]",
+    known_as="torch.topk per row; tf.math.top_k ragged; groupby top k; df.groupby.nlargest; top-k per user",
     depends={"positions": "scores, lengths"},
     grad={"data": MovedRows(), "scores": NoDerivative("they only say which rows are picked")},
 )

@@ -14,6 +14,7 @@ from seqflow.signature import NonNegative
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]",
+    known_as="ak.sort; tf.sort ragged; sort each row",
     grad={"data": "scatter_within(d.sorted, argsort_within(data, lengths, descending=descending), lengths)"},
 )
 def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
@@ -28,7 +29,10 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
     return kernels.sort_within(data, lengths, descending)
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[sum(lengths), *d]")
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[sum(lengths), *d]",
+    known_as="ak.argsort; argsort per row; tf.argsort ragged",
+)
 def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
     """The positions inside its sequence that sort it as `sort_within` does; equal values keep their order.
 
@@ -43,6 +47,8 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
 @op(
     "ordered data[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths, int64 counts[sum(lengths')] <= max(lengths)",
+    known_as="deduplicate in a row; deduplicate within each row; set per row; dedupe per row; "
+    "df.drop_duplicates per group",
     grad=NoDerivative("it picks by value"),
 )
 def unique_within(
@@ -90,7 +96,12 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
     return opens
 
 
-@op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]", random="seed", grad=MovedRows())
+@op(
+    "data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]",
+    known_as="shuffle each row",
+    random="seed",
+    grad=MovedRows(),
+)
 def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
     """Shuffle the rows of each sequence, every order equally likely; an empty sequence stays empty.
 

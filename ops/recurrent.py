@@ -12,6 +12,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.directions import both_directions
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -22,6 +23,7 @@ Weights = tuple[Array | None, ...]
 @op(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
     " like(x) bias[H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
+    known_as="torch.nn.RNN",
     grad={
         "x, w_ih, w_hh, bias, h0": """
             rnn_backward(
@@ -60,6 +62,7 @@ def rnn(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
     " like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
     caffe2="GRUUnit",
+    known_as="torch.nn.GRU; fluid.layers.dynamic_gru",
     grad={
         "x, w_ih, w_hh, bias_ih, bias_hh, h0": """
             gru_backward(
@@ -107,6 +110,7 @@ def gru(
     " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
     caffe2="LSTMUnit",
+    known_as="torch.nn.LSTM; fluid.layers.dynamic_lstm",
     grad={
         "x, w_ih, w_hh, bias, h0, c0": """
             lstm_backward(
@@ -150,32 +154,8 @@ def lstm(
     return _run("lstm", x, lengths, (*weights, None), (h0, c0), reverse)
 
 
-@op(
-    "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
-    " like(x) w_ih_reverse[H, K], like(x) w_hh_reverse[H, H], like(x) bias[H]?, like(x) bias_reverse[H]?,"
-    " like(x) h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    grad={
-        "x, w_ih, w_hh, w_ih_reverse, w_hh_reverse, bias, bias_reverse, h0": """
-            bidirectional_rnn_backward(
-                x, out.h, d.h, d.h_last, lengths, w_ih, w_hh, w_ih_reverse, w_hh_reverse,
-                bias=bias, bias_reverse=bias_reverse, h0=h0, nonlinearity=nonlinearity
-            )
-        """
-    },
-)
-def bidirectional_rnn(
-    x: Array,
-    lengths: Array,
-    w_ih: Array,
-    w_hh: Array,
-    w_ih_reverse: Array,
-    w_hh_reverse: Array,
-    bias: Array | None,
-    bias_reverse: Array | None,
-    h0: Array | None,
-    *,
-    nonlinearity: Literal["tanh", "relu"] = "tanh",
-) -> tuple[Array, ...]:
+@both_directions(rnn, known_as="torch.nn.RNN bidirectional")
+def bidirectional_rnn() -> None:
     """`rnn` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
 
     An empty sequence gives its initial state, `h0`.
@@ -186,40 +166,10 @@ def bidirectional_rnn(
            [3., 2.],
            [3., 3.]])
     """
-    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
-    return _run_both(f"rnn_{nonlinearity}", x, lengths, forward, backward, (h0, None))
 
 
-@op(
-    "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
-    " like(x) w_ih_reverse[3*H, K], like(x) w_hh_reverse[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
-    " like(x) bias_ih_reverse[3*H]?, like(x) bias_hh_reverse[3*H]?, like(x) h0[B, 2*H]?"
-    " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    grad={
-        "x, w_ih, w_hh, w_ih_reverse, w_hh_reverse, bias_ih, bias_hh, bias_ih_reverse, bias_hh_reverse, h0": """
-            bidirectional_gru_backward(
-                x, out.h, d.h, d.h_last, lengths, w_ih, w_hh, w_ih_reverse, w_hh_reverse,
-                bias_ih=bias_ih, bias_hh=bias_hh, bias_ih_reverse=bias_ih_reverse,
-                bias_hh_reverse=bias_hh_reverse, h0=h0, linear_before_reset=linear_before_reset
-            )
-        """
-    },
-)
-def bidirectional_gru(
-    x: Array,
-    lengths: Array,
-    w_ih: Array,
-    w_hh: Array,
-    w_ih_reverse: Array,
-    w_hh_reverse: Array,
-    bias_ih: Array | None,
-    bias_hh: Array | None,
-    bias_ih_reverse: Array | None,
-    bias_hh_reverse: Array | None,
-    h0: Array | None,
-    *,
-    linear_before_reset: bool = True,
-) -> tuple[Array, ...]:
+@both_directions(gru, known_as="torch.nn.GRU bidirectional")
+def bidirectional_gru() -> None:
     """`gru` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
 
     An empty sequence gives its initial state, `h0`.
@@ -230,37 +180,14 @@ def bidirectional_gru(
            [0.295, 0.115],
            [0.047, 0.047]])
     """
-    forward = w_ih, w_hh, bias_ih, bias_hh
-    backward = w_ih_reverse, w_hh_reverse, bias_ih_reverse, bias_hh_reverse
-    cell = "gru" if linear_before_reset else "gru_reset_first"
-    return _run_both(cell, x, lengths, forward, backward, (h0, None))
 
 
-@op(
-    "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
-    " like(x) w_ih_reverse[4*H, K], like(x) w_hh_reverse[4*H, H], like(x) bias[4*H]?, like(x) bias_reverse[4*H]?,"
-    " like(x) h0[B, 2*H]?, like(x) c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
-    grad={
-        "x, w_ih, w_hh, w_ih_reverse, w_hh_reverse, bias, bias_reverse, h0, c0": """
-            bidirectional_lstm_backward(
-                x, out.h, d.h, d.h_last, d.c_last, lengths, w_ih, w_hh, w_ih_reverse, w_hh_reverse,
-                bias=bias, bias_reverse=bias_reverse, h0=h0, c0=c0
-            )
-        """
-    },
+@both_directions(
+    lstm,
+    without=("gate_order", "forget_bias"),
+    known_as="torch.nn.LSTM bidirectional; tf.keras.layers.Bidirectional",
 )
-def bidirectional_lstm(
-    x: Array,
-    lengths: Array,
-    w_ih: Array,
-    w_hh: Array,
-    w_ih_reverse: Array,
-    w_hh_reverse: Array,
-    bias: Array | None,
-    bias_reverse: Array | None,
-    h0: Array | None,
-    c0: Array | None,
-) -> tuple[Array, ...]:
+def bidirectional_lstm() -> None:
     """`lstm` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
 
     An empty sequence gives its initial states, `h0` and `c0`.
@@ -271,13 +198,12 @@ def bidirectional_lstm(
            [0.768, 0.608],
            [0.704, 0.704]])
     """
-    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
-    return _run_both("lstm", x, lengths, forward, backward, (h0, c0))
 
 
 @op(
     "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="CTCGreedyDecoder",
+    known_as="tf.nn.ctc_greedy_decoder; fluid.layers.ctc_greedy_decoder",
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True
@@ -306,23 +232,6 @@ def ctc_greedy_decode(
         kept &= ~repeats
     before = np.concatenate([[0], np.cumsum(kept)])
     return best[kept], np.diff(before[starts])
-
-
-def _run_both(
-    cell: str,
-    x: Array,
-    lengths: Array,
-    forward: Weights,
-    backward: Weights,
-    states: Weights,
-) -> tuple[Array, ...]:
-    """Run both directions; results and initial states hold them side by side along the last axis."""
-    halves = [(None, None) if state is None else np.split(state, 2, axis=1) for state in states]
-    found = [
-        _run(cell, x, lengths, weights, tuple(half[k] for half in halves), k == 1)
-        for k, weights in enumerate((forward, backward))
-    ]
-    return tuple(np.concatenate(pair, axis=1) for pair in zip(*found, strict=True))
 
 
 def _run(

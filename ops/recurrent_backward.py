@@ -5,11 +5,12 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.recurrent_backward import Gradients, Pass
+from seqflow.kernels.recurrent_backward import Pass
 from seqflow.kernels.recurrent_backward import gru_backward as _gru
 from seqflow.kernels.recurrent_backward import lstm_backward as _lstm
 from seqflow.kernels.recurrent_backward import rnn_backward as _rnn
 from seqflow.ops.recurrent import as_ifgo, swap_last_gates
+from seqflow.ops.shared.directions import both_directions
 from seqflow.registry import NoDerivative, op
 
 _SECOND = NoDerivative("the second derivative of a recurrent op is not there")
@@ -44,6 +45,7 @@ def _as(dtype: Any, *arrays: Array | None) -> tuple[Any, ...]:
     " lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H], like(x) bias[H]?, like(x) h0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[H, K], like(x) grad_w_hh[H, H], like(x) grad_bias[H],"
     " like(x) grad_h0[B, H]",
+    known_as="gradient of torch.nn.RNN",
     moves="",
     grad=_SECOND,
 )
@@ -80,6 +82,7 @@ def rnn_backward(
     " like(x) h0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[3*H, K], like(x) grad_w_hh[3*H, H],"
     " like(x) grad_bias_ih[3*H], like(x) grad_bias_hh[3*H], like(x) grad_h0[B, H]",
+    known_as="gradient of torch.nn.GRU",
     moves="",
     grad=_SECOND,
 )
@@ -117,6 +120,7 @@ def gru_backward(
     " like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
     " like(x) grad_bias[4*H], like(x) grad_h0[B, H], like(x) grad_c0[B, H]",
+    known_as="gradient of torch.nn.LSTM",
     moves="",
     grad=_SECOND,
 )
@@ -158,32 +162,8 @@ def lstm_backward(
 # From both ends
 
 
-@op(
-    "float x[sum(lengths), K], like(x) h[sum(lengths), 2*H], like(x) d_h[sum(lengths), 2*H],"
-    " like(x) d_h_last[B, 2*H], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H], like(x) w_ih_reverse[H, K],"
-    " like(x) w_hh_reverse[H, H], like(x) bias[H]?, like(x) bias_reverse[H]?, like(x) h0[B, 2*H]?"
-    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[H, K], like(x) grad_w_hh[H, H],"
-    " like(x) grad_w_ih_reverse[H, K], like(x) grad_w_hh_reverse[H, H], like(x) grad_bias[H],"
-    " like(x) grad_bias_reverse[H], like(x) grad_h0[B, 2*H]",
-    moves="",
-    grad=_SECOND,
-)
-def bidirectional_rnn_backward(
-    x: Array,
-    h: Array,
-    d_h: Array,
-    d_h_last: Array,
-    lengths: Array,
-    w_ih: Array,
-    w_hh: Array,
-    w_ih_reverse: Array,
-    w_hh_reverse: Array,
-    bias: Array | None,
-    bias_reverse: Array | None,
-    h0: Array | None,
-    *,
-    nonlinearity: Literal["tanh", "relu"] = "tanh",
-) -> tuple[Array, ...]:
+@both_directions(rnn_backward, known_as="gradient of torch.nn.RNN bidirectional", moves="", grad=_SECOND)
+def bidirectional_rnn_backward() -> None:
     """The gradients of `bidirectional_rnn`: of x, and of the weights, biases and initial states of both directions.
 
     An empty sequence hands what arrives at its last state to its initial one.
@@ -192,41 +172,10 @@ def bidirectional_rnn_backward(
     >>> bidirectional_rnn_backward(x, 2 * one, one, 0 * one, np.array([1]), w, w, w, w, nonlinearity="relu").grad_x
     array([[2.]])
     """
-    given = _halves(x, h, d_h, d_h_last, lengths, (w_ih, w_hh), (w_ih_reverse, w_hh_reverse), h0)
-    one, other = (_rnn(half, nonlinearity == "relu") for half in given)
-    return _as(x.dtype, *_both(one, other), one.bias, other.bias, np.concatenate([one.h0, other.h0], axis=1))
 
 
-@op(
-    "float x[sum(lengths), K], like(x) h[sum(lengths), 2*H], like(x) d_h[sum(lengths), 2*H],"
-    " like(x) d_h_last[B, 2*H], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
-    " like(x) w_ih_reverse[3*H, K], like(x) w_hh_reverse[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
-    " like(x) bias_ih_reverse[3*H]?, like(x) bias_hh_reverse[3*H]?, like(x) h0[B, 2*H]?"
-    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[3*H, K], like(x) grad_w_hh[3*H, H],"
-    " like(x) grad_w_ih_reverse[3*H, K], like(x) grad_w_hh_reverse[3*H, H], like(x) grad_bias_ih[3*H],"
-    " like(x) grad_bias_hh[3*H], like(x) grad_bias_ih_reverse[3*H], like(x) grad_bias_hh_reverse[3*H],"
-    " like(x) grad_h0[B, 2*H]",
-    moves="",
-    grad=_SECOND,
-)
-def bidirectional_gru_backward(
-    x: Array,
-    h: Array,
-    d_h: Array,
-    d_h_last: Array,
-    lengths: Array,
-    w_ih: Array,
-    w_hh: Array,
-    w_ih_reverse: Array,
-    w_hh_reverse: Array,
-    bias_ih: Array | None,
-    bias_hh: Array | None,
-    bias_ih_reverse: Array | None,
-    bias_hh_reverse: Array | None,
-    h0: Array | None,
-    *,
-    linear_before_reset: bool = True,
-) -> tuple[Array, ...]:
+@both_directions(gru_backward, known_as="gradient of torch.nn.GRU bidirectional", moves="", grad=_SECOND)
+def bidirectional_gru_backward() -> None:
     """The gradients of `bidirectional_gru`: of x, and of the weights, biases and initial states of both directions.
 
     An empty sequence hands what arrives at its last state to its initial one.
@@ -235,40 +184,16 @@ def bidirectional_gru_backward(
     >>> bidirectional_gru_backward(x, 0 * one, one, 0 * one, np.array([1]), w, v, w, v).grad_x
     array([[1.]])
     """
-    given = _halves(x, h, d_h, d_h_last, lengths, (w_ih, w_hh), (w_ih_reverse, w_hh_reverse), h0)
-    one = _gru(given[0], _float(bias_ih), _float(bias_hh), linear_before_reset)
-    other = _gru(given[1], _float(bias_ih_reverse), _float(bias_hh_reverse), linear_before_reset)
-    back = one.bias, one.bias_hh, other.bias, other.bias_hh
-    return _as(x.dtype, *_both(one, other), *back, np.concatenate([one.h0, other.h0], axis=1))
 
 
-@op(
-    "float x[sum(lengths), K], like(x) h[sum(lengths), 2*H], like(x) d_h[sum(lengths), 2*H],"
-    " like(x) d_h_last[B, 2*H], like(x) d_c_last[B, 2*H], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
-    " like(x) w_ih_reverse[4*H, K], like(x) w_hh_reverse[4*H, H], like(x) bias[4*H]?, like(x) bias_reverse[4*H]?,"
-    " like(x) h0[B, 2*H]?, like(x) c0[B, 2*H]?"
-    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
-    " like(x) grad_w_ih_reverse[4*H, K], like(x) grad_w_hh_reverse[4*H, H], like(x) grad_bias[4*H],"
-    " like(x) grad_bias_reverse[4*H], like(x) grad_h0[B, 2*H], like(x) grad_c0[B, 2*H]",
+@both_directions(
+    lstm_backward,
+    without=("gate_order", "forget_bias"),
+    known_as="gradient of torch.nn.LSTM bidirectional",
     moves="",
     grad=_SECOND,
 )
-def bidirectional_lstm_backward(
-    x: Array,
-    h: Array,
-    d_h: Array,
-    d_h_last: Array,
-    d_c_last: Array,
-    lengths: Array,
-    w_ih: Array,
-    w_hh: Array,
-    w_ih_reverse: Array,
-    w_hh_reverse: Array,
-    bias: Array | None,
-    bias_reverse: Array | None,
-    h0: Array | None,
-    c0: Array | None,
-) -> tuple[Array, ...]:
+def bidirectional_lstm_backward() -> None:
     """The gradients of `bidirectional_lstm`: of x, and of the weights, biases and initial states of both directions.
 
     An empty sequence hands what arrives at its last states to its initial ones.
@@ -277,36 +202,3 @@ def bidirectional_lstm_backward(
     >>> bidirectional_lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v, w, v).grad_x
     array([[0.5]])
     """
-    given = _halves(x, h, d_h, d_h_last, lengths, (w_ih, w_hh), (w_ih_reverse, w_hh_reverse), h0)
-    cells = (np.split(d_c_last, 2, axis=1), (None, None) if c0 is None else np.split(c0, 2, axis=1))
-    one, other = (
-        _lstm(half, _float(cells[0][k]), _float(own), _float(cells[1][k]))
-        for k, (half, own) in enumerate(zip(given, (bias, bias_reverse), strict=True))
-    )
-    states = (np.concatenate([getattr(one, name), getattr(other, name)], axis=1) for name in ("h0", "c0"))
-    return _as(x.dtype, *_both(one, other), one.bias, other.bias, *states)
-
-
-def _halves(
-    x: Array,
-    h: Array,
-    d_h: Array,
-    d_h_last: Array,
-    lengths: Array,
-    forward: tuple[Array, Array],
-    backward: tuple[Array, Array],
-    h0: Array | None,
-) -> tuple[Pass, Pass]:
-    """What either direction is given: its half of the states."""
-    states = [np.split(one, 2, axis=1) for one in (h, d_h, d_h_last)]
-    initial = (None, None) if h0 is None else np.split(h0, 2, axis=1)
-    one, other = (
-        _pass((x, states[0][k], states[1][k], states[2][k]), lengths, weights, initial[k], k == 1)
-        for k, weights in enumerate((forward, backward))
-    )
-    return one, other
-
-
-def _both(one: Gradients, other: Gradients) -> tuple[Array, ...]:
-    """The gradients of x, which both directions read, and of the weights of either."""
-    return one.x + other.x, one.w_ih, one.w_hh, other.w_ih, other.w_hh

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError, OpIndexError, ShapeError
+from seqflow.errors import OpIndexError, ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
 from seqflow.ops.shared.adding import add_at
-from seqflow.ops.shared.axes import positive_axis
+from seqflow.ops.shared.axes import check_parts, positive_axis
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
 from seqflow.registry import op
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 @op(
     "number rows[N, *e], index(R) indices[N, *i], number like[R, *d] -> like(like) sums[R, *d]",
+    known_as="torch.Tensor.index_copy_; np.put",
     moves="",
     grad={
         "like": None,
@@ -57,6 +58,7 @@ def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
 
 @op(
     "float rows[B, *d], number like[R, *d], index(R) indices[sum(lengths)], lengths[B] -> like(like) sums[R, *d]",
+    known_as="gradient of an embedding bag",
     moves="",
     grad={
         "like": None,
@@ -80,6 +82,7 @@ def scatter_pooled(
 @op(
     "float rows[B, *d], float weights[sum(lengths)], number like[R, *d], index(R) indices[sum(lengths)], lengths[B]"
     " -> like(like) sums[R, *d]",
+    known_as="gradient of a weighted embedding bag",
     moves="",
     grad={
         "like": None,
@@ -125,18 +128,14 @@ def _pooled(
 
 def _infer_list(ctx: "InferenceContext") -> None:
     found = ctx.inputs("like")
-    _check_parts(ctx.attr("parts"), len(found))
+    check_parts(ctx.attr("parts"), len(found))
     for i, shape in enumerate(found):
         ctx.set_output(i, shape, axes=ctx.axes(2 + i) if shape.dimensions is not None else None)
 
 
-def _check_parts(parts: int, found: int) -> None:
-    if parts != found:
-        raise OpError(f"parts is {parts}, expected {found}: the number of tensors in like")
-
-
 @op(
     "number rows[N, *e], int indices[N, *i], {like(like) like[_, *d]}+ -> {like(like) sums[_, *d]}*parts",
+    known_as="rows put back from several parts; tf.dynamic_stitch",
     shape=_infer_list,
     moves="",
     grad={
@@ -154,7 +153,7 @@ def scatter_rows_of_list(
     >>> scatter_rows_of_list(np.array([1.0, 2.0]), np.array([2, 0]), [np.zeros(2), np.zeros(1)], parts=2)
     [array([2., 0.]), array([1.])]
     """
-    _check_parts(parts, len(like))
+    check_parts(parts, len(like))
     ends = np.cumsum([len(one) for one in like])
     sums = scatter_rows(rows, indices, np.concatenate(like), ignore_index=ignore_index)
     return [part.copy() for part in np.split(sums, ends[:-1])]
@@ -162,6 +161,7 @@ def scatter_rows_of_list(
 
 @op(
     "number data[N, *d], number scale[N] -> scaled[N, *d]",
+    known_as="x * w[:, None]; multiply each row by a weight",
     moves="",
     grad={"data": "scale_rows(d.scaled, scale)", "scale": "cast_like(row_dot(d.scaled, data), scale)"},
 )
@@ -179,6 +179,7 @@ def scale_rows(data: Array, scale: Array) -> Array:
 
 @op(
     "number a[N, *d], number b[N, *d] -> sum_of(a, b) products[N]",
+    known_as="torch.einsum bd,bd->b; batched dot product",
     grad={"a": "scale_rows(cast_like(b, a), d.products)", "b": "scale_rows(cast_like(a, b), d.products)"},
 )
 def row_dot(a: Array, b: Array) -> Array:
@@ -201,6 +202,7 @@ def row_dot(a: Array, b: Array) -> Array:
 @op(
     "number rows[B, *e], position(lengths) positions[B, *k], number like[sum(lengths), *d], lengths[B]"
     " -> like(like) data[sum(lengths), *d]",
+    known_as="tf.tensor_scatter_nd_update per row; np.put_along_axis",
     moves="",
     grad={"like": None, "rows": "cast_like(take_at_positions(d.data, positions, lengths), rows)"},
 )
@@ -247,8 +249,10 @@ def _infer_taken(ctx: "InferenceContext") -> None:
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[B, *k], lengths[B] -> rows[B, *_]",
+    known_as="np.take_along_axis per row; tf.gather batch_dims=1",
     shape=_infer_taken,
     grad={"data": "put_at_positions(d.rows, positions, data, lengths)"},
+    several="gather_within",
 )
 def take_at_positions(data: Array, positions: Array, lengths: Array) -> Array:
     """Take what is at positions inside each sequence; -1 gives zeros. The inverse of `put_at_positions`.
@@ -300,6 +304,7 @@ def _places(positions: Array, lengths: Array) -> Array:
 @op(
     "number data[sum(lengths), *d], position(lengths) positions[sum(lengths), *d], lengths[B]"
     " -> scattered[sum(lengths), *d]",
+    known_as="torch.Tensor.scatter per row",
     moves="",
     grad={"data": "gather_columns_within(d.scattered, positions, lengths)"},
 )
@@ -319,6 +324,7 @@ def scatter_within(data: Array, positions: Array, lengths: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[sum(lengths), *d], lengths[B] -> gathered[sum(lengths), *d]",
+    known_as="columns of a padded batch",
     grad={"data": "scatter_within(d.gathered, positions, lengths)"},
 )
 def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Array:
@@ -352,6 +358,7 @@ def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
 
 @op(
     "number data[S, *d], int ids[N] -> rows[N, *d]",
+    known_as="np.take_along_axis inside sequences",
     moves="",
     grad={"data": "scatter_inside(d.rows, ids, data)"},
 )
@@ -367,6 +374,7 @@ def gather_inside(data: Array, ids: Array) -> Array:
 
 @op(
     "number rows[N, *d], int ids[N], number like[S, *d] -> like(like) sums[S, *d]",
+    known_as="torch.Tensor.scatter inside sequences",
     moves="",
     grad={"like": None, "rows": "cast_like(gather_inside(d.sums, ids), rows)"},
 )
@@ -380,7 +388,11 @@ def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
     return _sums_of(rows, kept, ids[kept].astype(np.int64), like)
 
 
-@op("int ids[N], like[S, *d] -> int64 counts[S]", moves="")
+@op(
+    "int ids[N], like[S, *d] -> int64 counts[S]",
+    known_as="torch.bincount; np.bincount; df.groupby.size",
+    moves="",
+)
 def segment_counts(ids: Array, like: Array) -> Array:
     """How many ids there are of each row of `like`; ids outside [0, S) are not counted.
 
@@ -393,6 +405,7 @@ def segment_counts(ids: Array, like: Array) -> Array:
 
 @op(
     "number data[N, *d], index(S) ids[N], number extremes[S, *d] -> mean_of(data) shares[N, *d]",
+    known_as="gradient of a segment's largest elements",
     moves="",
     grad={"data": None, "extremes": None},
 )
@@ -419,13 +432,9 @@ def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
 # Along axes, and in tables
 
 
-def _infer_like(ctx: "InferenceContext") -> None:
-    like = ctx.input("like")
-    ctx.set_output(0, like, axes=ctx.axes("like") if like.dimensions is not None else None)
-
-
 @op(
     "number x[*e], int indices[*i], number like[*d] -> like(like) sums[*d]",
+    known_as="torch.Tensor.index_copy dim=1",
     moves="",
     grad={"like": None, "x": "cast_like(gather_axis(d.sums, indices, axis=axis, wrap=wrap), x)"},
 )
@@ -448,6 +457,7 @@ def scatter_axis(x: Array, indices: Array, like: Array, *, axis: int, wrap: bool
 
 @op(
     "data[B, W, *d], index(W) indices[sum(lengths)], lengths[B] -> cells[sum(lengths), *d]",
+    known_as="torch.gather; np.take_along_axis of rows",
     grad={"data": "scatter_sequences(zeros_like(data), d.cells, indices, lengths)"},
 )
 def gather_cells(data: Array, indices: Array, lengths: Array) -> Array:

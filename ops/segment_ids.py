@@ -21,6 +21,7 @@ from seqflow.signature import NonNegative, Scalar
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
+    known_as="tf.math.segment_sum; torch_scatter.segment_coo",
     rows={"S": "groups(ids)"},
     grad={"data": "gather(d.sums, ids)"},
 )
@@ -38,6 +39,7 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
+    known_as="tf.math.segment_mean",
     rows={"S": "groups(ids)"},
     grad={
         "data": "gather(scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1)), ids)"
@@ -58,6 +60,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
     "number data[N, *d], float weights[N], int ids[N]"
     " -> sum_of(data, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentWeightedSum",
+    known_as="weighted segment sum",
     rows={"S": "groups(ids)"},
     grad={
         "data": "cast_like(scale_rows(gather(d.sums, ids), weights), data)",
@@ -78,6 +81,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
 @op(
     "ordered data[N, *d], int ids[N] -> largest[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeMax",
+    known_as="tf.math.segment_max",
     rows={"S": "groups(ids)"},
     grad={"data": "cast_like(gather(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
@@ -92,6 +96,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[S, *d], S <= minimum(N, max(ids)+1)",
+    known_as="tf.math.segment_min",
     rows={"S": "groups(ids)"},
     grad={"data": "cast_like(gather(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"},
 )
@@ -106,6 +111,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d], S <= minimum(N, max(ids)+1)",
+    known_as="tf.math.segment_prod",
     rows={"S": "groups(ids)"},
     grad={"data": "gather(d.products, ids) * products_of_others(data, segment_counts(ids, out.products))"},
 )
@@ -123,6 +129,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogSumExp",
+    known_as="torch.logsumexp per segment",
     rows={"S": "groups(ids)"},
     grad={"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
 )
@@ -140,6 +147,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogMeanExp",
+    known_as="log mean exp per segment",
     rows={"S": "groups(ids)"},
     grad={
         "data": f"""
@@ -165,6 +173,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentSum",
+    known_as="tf.math.unsorted_segment_sum; torch.index_add; torch_scatter.scatter_add; np.add.at",
     rows={"S": "groups(ids, num_segments)"},
     grad={"data": "gather_inside(d.sums, ids)"},
 )
@@ -184,6 +193,7 @@ def unsorted_segment_sum(
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentMean",
+    known_as="tf.math.unsorted_segment_mean; torch_scatter.scatter_mean",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "data": "gather_inside(scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1)), ids)"
@@ -204,6 +214,7 @@ def unsorted_segment_mean(
 
 @op(
     "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d], S <= max(ids)+1",
+    known_as="tf.math.unsorted_segment_max; torch_scatter.scatter_max",
     rows={"S": "groups(ids, num_segments)"},
     grad={"data": "cast_like(gather_inside(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
@@ -222,6 +233,7 @@ def unsorted_segment_max(
 
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d], S <= max(ids)+1",
+    known_as="tf.math.unsorted_segment_min; torch_scatter.scatter_min",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "data": "cast_like(gather_inside(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"
@@ -244,6 +256,7 @@ def unsorted_segment_min(
     "number data[N, *d], float weights[N], int ids[N]"
     " -> sum_of(data, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentWeightedSum",
+    known_as="weighted scatter_add",
     rows={"S": "groups(ids, num_segments)"},
     grad={
         "data": "cast_like(scale_rows(gather_inside(d.sums, ids), weights), data)",

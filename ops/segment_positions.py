@@ -6,7 +6,10 @@ from seqflow.registry import op
 from seqflow.signature import Positive
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]")
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]",
+    known_as="ak.argmax; df.groupby.idxmax; argmax per row; torch_scatter.scatter_max arg",
+)
 def lengths_argmax(data: Array, lengths: Array) -> Array:
     """The position of the largest element inside each segment, column by column.
 
@@ -18,7 +21,10 @@ def lengths_argmax(data: Array, lengths: Array) -> Array:
     return kernels.segment_arg("max", data, lengths)
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]")
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]",
+    known_as="ak.argmin; df.groupby.idxmin",
+)
 def lengths_argmin(data: Array, lengths: Array) -> Array:
     """The position of the smallest element inside each segment, column by column.
 
@@ -33,6 +39,7 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
 @op(
     "ordered data[sum(lengths)], lengths[B] -> values[B, k], position(lengths) positions[B, k]",
     caffe2="LengthsTopK",
+    known_as="tf.math.top_k ragged padded; torch_geometric.nn.pool.topk",
     grad={"data": "put_at_positions(d.values, out.positions, data, lengths)"},
 )
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:

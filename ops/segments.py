@@ -22,6 +22,9 @@ FINITE_LOGS = "where(out.logs == -inf, 0.0, out.logs)"
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
     caffe2="LengthsSum",
+    known_as="tf.reduce_sum ragged; ak.sum; np.add.reduceat; torch.segment_reduce; "
+    "torch_scatter.segment_csr; df.groupby.sum; fluid.layers.sequence_pool sum; "
+    "fbgemm.segment_sum_csr; sum per row",
     describes={"sums": "sum(data) unless empty"},
     grad={"data": "expand(d.sums, lengths)"},
 )
@@ -42,6 +45,8 @@ def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]",
     caffe2="LengthsMean",
+    known_as="tf.reduce_mean ragged; ak.mean; torch_scatter.segment_mean_csr; df.groupby.mean; "
+    "mean pooling; fluid.layers.sequence_pool average",
     grad={"data": "expand(scale_rows(d.means, 1.0 / maximum(float64(lengths), 1)), lengths)"},
 )
 def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -60,6 +65,8 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d]",
     caffe2="LengthsMax",
+    known_as="tf.reduce_max ragged; ak.max; np.maximum.reduceat; torch_scatter.segment_max_csr; "
+    "max pooling per row",
     grad={"data": "put_at_positions(d.largest, lengths_argmax(data, lengths), data, lengths)"},
 )
 def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -76,6 +83,7 @@ def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d]",
+    known_as="tf.reduce_min ragged; ak.min; np.minimum.reduceat; torch_scatter.segment_min_csr",
     grad={"data": "put_at_positions(d.smallest, lengths_argmin(data, lengths), data, lengths)"},
 )
 def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -91,6 +99,7 @@ def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) products[B, *d]",
+    known_as="ak.prod; tf.reduce_prod ragged; np.multiply.reduceat",
     grad={"data": "expand(d.products, lengths) * products_of_others(data, lengths)"},
 )
 def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -108,6 +117,7 @@ def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) sums[B, *d]",
+    known_as="tf.nn.embedding_lookup_sparse sqrtn; sum over the root of its length",
     grad={"data": "expand(scale_rows(d.sums, rsqrt(maximum(float64(lengths), 1))), lengths)"},
 )
 def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -128,6 +138,7 @@ def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array
     "number data[sum(lengths), *d], float weights[sum(lengths)], lengths[B]"
     " -> sum_of(data, weights) sums[B, *d]",
     caffe2="LengthsWeightedSum",
+    known_as="weighted sum per row; attention pooling",
     grad={
         "data": "cast_like(scale_rows(expand(d.sums, lengths), weights), data)",
         "weights": "row_dot(expand(d.sums, lengths), data)",
@@ -148,6 +159,7 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]",
+    known_as="ak.var; df.groupby.var",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 2.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -170,6 +182,7 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]",
+    known_as="ak.std; torch_scatter.scatter_std; df.groupby.std",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -197,6 +210,7 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) logs[B, *d]",
+    known_as="torch_scatter.scatter_logsumexp; scipy.special.logsumexp per row",
     grad={"data": f"expand(d.logs, lengths) * exp(data - expand({FINITE_LOGS}, lengths))"},
 )
 def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -210,7 +224,7 @@ def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Arra
     return kernels.segment_logsumexp(data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]")
+@op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]", known_as="ak.any; df.groupby.any")
 def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     """Whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
 
@@ -222,7 +236,7 @@ def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     return kernels.segment_reduce("max", data.astype(bool, copy=False), lengths, empty)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]")
+@op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]", known_as="ak.all; df.groupby.all")
 def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     """Whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
 
@@ -236,6 +250,8 @@ def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> rows[B, *d]",
+    known_as="df.groupby.first; ak.firsts; fluid.layers.sequence_first_step; first of each row; "
+    "first token; cls pooling",
     grad={"data": "put_at_positions(d.rows, where(int64(lengths) > 0, 0, -1), data, lengths)"},
 )
 def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -249,6 +265,7 @@ def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> rows[B, *d]",
+    known_as="df.groupby.last; fluid.layers.sequence_last_step; last hidden state; last of each row",
     grad={"data": "put_at_positions(d.rows, int64(lengths) - 1, data, lengths)"},
 )
 def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:

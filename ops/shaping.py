@@ -125,6 +125,7 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
 @op(
     "x[*d], int shape[K] -> reshaped[*e]",
     caffe2="Reshape",
+    known_as="torch.reshape; np.reshape; torch.Tensor.view; tf.reshape; unflatten",
     shape=_infer_reshape,
     grad={"x": "reshape_like(d.reshaped, x)"},
 )
@@ -174,7 +175,13 @@ def _transpose_back(perm: tuple[int, ...] | None) -> str:
     return f"transpose(d.transposed, perm={[axes.index(i) for i in range(len(axes))]})"
 
 
-@op("x[*d] -> transposed[*e]", caffe2="Transpose", shape=_infer_transpose, grad={"x": _transpose_back})
+@op(
+    "x[*d] -> transposed[*e]",
+    caffe2="Transpose",
+    known_as="torch.permute; np.transpose",
+    shape=_infer_transpose,
+    grad={"x": _transpose_back},
+)
 def transpose(x: Array, *, perm: Ints | None = None) -> Array:
     """Permute the axes: axis i of the result is axis `perm[i]` of `x`; without `perm`, reverse them.
 
@@ -208,6 +215,7 @@ def _infer_expand_dims(ctx: "InferenceContext") -> None:
 @op(
     "x[*d] -> expanded[*e]",
     caffe2="ExpandDims",
+    known_as="torch.unsqueeze; np.newaxis; tf.expand_dims",
     shape=_infer_expand_dims,
     grad={"x": "reshape_like(d.expanded, x)"},
 )
@@ -253,7 +261,11 @@ def _check_one(axis: int, size: "int | Dimension") -> None:
 
 
 @op(
-    "x[*d] -> squeezed[*e]", caffe2="Squeeze", shape=_infer_squeeze, grad={"x": "reshape_like(d.squeezed, x)"}
+    "x[*d] -> squeezed[*e]",
+    caffe2="Squeeze",
+    known_as="torch.squeeze; np.squeeze",
+    shape=_infer_squeeze,
+    grad={"x": "reshape_like(d.squeezed, x)"},
 )
 def squeeze(x: Array, *, axis: Ints | None = None) -> Array:
     """Remove axes of size 1: those in `axis`, or all.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> str text[B]")
+@op("uint8 data[sum(lengths)], lengths[B] -> str text[B]", known_as="tf.strings.as_string; astype(str)")
 def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
     """UTF-8 bytes as NumPy strings, one for each sequence: as output of a job they are a column of text again.
 
@@ -42,6 +42,7 @@ def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> int32 values[sum(lengths')], int64 lengths'[B] := lengths + (len(begin) + len(end))",
+    known_as="tf.io.decode_raw; byte tokens; ByT5 tokenizer",
 )
 def bytes_to_tokens(
     data: Array,
@@ -78,6 +79,7 @@ def _check_offset(offset: int) -> None:
 
 @op(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B] <= lengths",
+    known_as="bytes from byte tokens; tf.strings.reduce_join",
     inverse="bytes_to_tokens unless begin, end",
 )
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
@@ -110,6 +112,7 @@ def _bound_lower(ctx: "InferenceContext") -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    known_as="str.lower; tf.strings.lower; pc.utf8_lower; lowercase",
     shape=_bound_lower,
 )
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
@@ -133,6 +136,7 @@ def _bound_normalized(ctx: "InferenceContext") -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    known_as="unicodedata.normalize; tf_text.normalize_utf8",
     shape=_bound_normalized,
 )
 def normalize(
@@ -169,6 +173,7 @@ def _bound_words(ctx: "InferenceContext") -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
+    known_as="str.split; tf.strings.split; whitespace tokenizer",
     shape=_bound_words,
 )
 def split_words(

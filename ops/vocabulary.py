@@ -18,6 +18,7 @@ OnUnknown = Literal["zero", "raise"]
 @op(
     "int ids[N, *i], uint8 vocabulary[K] -> int64 encoded[N, *i]",
     caffe2="IndexGet, IndexLoad, IndexFreeze, IndexStore, IndexSize",
+    known_as="pd.factorize; tf.lookup.StaticHashTable; label encode; vocabulary look up",
 )
 def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> Array:
     """The id that a vocabulary of integers gives each key: 1, 2, 3, … in its order, 0 to a key it does not have.
@@ -35,7 +36,10 @@ def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> 
     return encoded
 
 
-@op("uint8 data[sum(lengths)], lengths[B], uint8 vocabulary[K] -> int64 encoded[B]")
+@op(
+    "uint8 data[sum(lengths)], lengths[B], uint8 vocabulary[K] -> int64 encoded[B]",
+    known_as="tf.keras.layers.StringLookup; pc.index_in; vocabulary look up of strings",
+)
 def encode_strings(
     data: Array, lengths: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero"
 ) -> Array:

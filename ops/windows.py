@@ -7,7 +7,11 @@ from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Positive
 
 
-@op("data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]", grad=MovedRows(fill="fill"))
+@op(
+    "data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]",
+    known_as="tf.strings.ngrams; tft.ngrams; nltk.ngrams; n-grams; bigrams",
+    grad=MovedRows(fill="fill"),
+)
 def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array:
     """Each row with the `n - 1` that follow it in its sequence, `fill` beyond the end.
 
@@ -25,6 +29,7 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]",
+    known_as="fluid.layers.sequence_conv; sliding window; skip-gram windows",
     grad=MovedRows(fill="fill"),
 )
 def context_windows(

@@ -21,7 +21,7 @@ _DRAWN = 24
 """Rows of values in a picture."""
 
 
-class Displayed(Protocol):
+class SequenceLike(Protocol):
     """The interface of a Sequence that display uses; an element is a Sequence, or an array of rows."""
 
     @property
@@ -32,7 +32,7 @@ class Displayed(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-def as_text(sequence: Displayed) -> str:
+def as_text(sequence: SequenceLike) -> str:
     """A title line, then a line for each of the first outermost elements."""
     shown = min(len(sequence), _SHOWN[0])
     lines = [f"  {_text(sequence[i], 1)}" for i in range(shown)]
@@ -41,13 +41,13 @@ def as_text(sequence: Displayed) -> str:
     return "\n".join([_title(sequence), *lines])
 
 
-def as_svg(sequence: Displayed, theme: str) -> str:
+def as_svg(sequence: SequenceLike, theme: str) -> str:
     """The values below the lengths of every level; of long data the beginning."""
     values = [_row(row) for row in sequence.values[:_DRAWN]]
     return nested(sequence.lod.levels, values, theme_of(theme))
 
 
-def _title(sequence: Displayed) -> str:
+def _title(sequence: SequenceLike) -> str:
     """The counts of each level: `Sequence of 2 > 5 sequences, 7 rows, float32[4]`."""
     counts = " > ".join(str(len(level)) for level in sequence.lod)
     rows = sequence.lod.num_rows
@@ -86,7 +86,7 @@ _FLEX = "display:inline-flex;flex-wrap:wrap;align-items:center;min-width:.6em;mi
 _FILLS = ("rgba(76,139,208,.16)", "rgba(63,166,106,.18)", "rgba(192,138,46,.20)")
 
 
-def as_html(sequence: Displayed) -> str:
+def as_html(sequence: SequenceLike) -> str:
     """Nested blocks: a block for each sequence, its rows inside; in the page's own text colour, without scripts."""
     parts = [_html(sequence[i], 1) for i in range(min(len(sequence), _SHOWN[0]))]
     if len(sequence) > _SHOWN[0]:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.drawing.moved import Block, Cell, Divided, Grid, Row, moved
+from seqflow.drawing.moved import Block, Cell, Divided, Grid, LevelRow, moved
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.signature import Argument
 from seqflow.signature.language import AtLeast, Dim, Fresh, Name, Rest, Sum
-from tools.row_owners import NOWHERE, Call, Moved, Trace, trace
+from tools.example_traces import NOWHERE, ElementTrace, ExampleCall, Moved, trace
 
 
 class Picture(NamedTuple):
@@ -37,7 +37,7 @@ def draw(op: OpDef) -> Picture | None:
     return Picture(moved(op.name, words, blocks[0], notes, blocks[1]), words)
 
 
-def _has_same_rows(op: OpDef, found: Trace) -> bool:
+def _has_same_rows(op: OpDef, found: ElementTrace) -> bool:
     """Whether row i of each output is row i of an input, as the signature says; ops on any axes have one space."""
     inputs = [_rows_of(op.signature.arguments[one.name]) for one in found.moved]
     return all(_rows_of(a) in inputs for a in op.signature.output_arguments if a.field in found.sources)
@@ -54,7 +54,7 @@ def _rows_of(argument: Argument) -> Dim | None:
     return None
 
 
-def _sequences(op: OpDef, call: Call, given: Sequence[Moved]) -> Array:
+def _sequences(op: OpDef, call: ExampleCall, given: Sequence[Moved]) -> Array:
     """For the elements of all inputs the number of their sequence, or of their row where they are in none."""
     found, start = [], 0
     for one in given:
@@ -64,7 +64,7 @@ def _sequences(op: OpDef, call: Call, given: Sequence[Moved]) -> Array:
     return np.concatenate(found)
 
 
-def _sequences_of(op: OpDef, call: Call, given: Moved) -> Array:
+def _sequences_of(op: OpDef, call: ExampleCall, given: Moved) -> Array:
     argument, array = op.signature.arguments[given.name], given.array
     axis = 0
     numbers = np.arange(len(array)) if array.ndim else np.zeros((), np.int64)
@@ -95,7 +95,7 @@ class _Tensor(NamedTuple):
         ]
 
 
-def _inputs(op: OpDef, found: Trace) -> list[_Tensor]:
+def _inputs(op: OpDef, found: ElementTrace) -> list[_Tensor]:
     """The inputs that are moved: what is in no output is of no sequence."""
     sequences = _sequences(op, found.call, found.moved)
     used = np.concatenate([one.ravel() for of in found.sources.values() for one in of])
@@ -111,7 +111,7 @@ def _inputs(op: OpDef, found: Trace) -> list[_Tensor]:
     ]
 
 
-def _outputs(op: OpDef, found: Trace) -> list[_Tensor]:
+def _outputs(op: OpDef, found: ElementTrace) -> list[_Tensor]:
     sequences = _sequences(op, found.call, found.moved)
     return [
         _Tensor(argument, place, array, np.where(source == NOWHERE, NOWHERE, sequences[source]))
@@ -125,7 +125,7 @@ def _outputs(op: OpDef, found: Trace) -> list[_Tensor]:
 class _Side:
     """What is drawn on one side of the arrow: tensors, their lengths, and what has a value for each of their rows."""
 
-    def __init__(self, op: OpDef, call: Call, tensors: Sequence[_Tensor]) -> None:
+    def __init__(self, op: OpDef, call: ExampleCall, tensors: Sequence[_Tensor]) -> None:
         self.tensors = tensors
         self.shown = {one.argument.name for one in tensors}
         """The names of tensors that are drawn."""
@@ -143,7 +143,7 @@ class _Side:
             return Grid(name, [cells[at : at + width] for at in range(0, len(cells), width)] if width else [])
         levels = self._levels(tensor)
         rows = [row for level, (of, _) in enumerate(levels) for row in self._beside(of, tensor.place, level)]
-        rows.append(Row(name, max(len(levels), 1), (), cells))
+        rows.append(LevelRow(name, max(len(levels), 1), (), cells))
         rows += self._beside(tensor.argument, tensor.place, max(len(levels), 1))
         return Divided([array for _, array in levels] or [np.array([tensor.array.size])], rows)
 
@@ -168,7 +168,7 @@ class _Side:
             first = argument.dims[:1]
         return found
 
-    def _beside(self, of: Argument, place: int, level: int) -> Iterator[Row]:
+    def _beside(self, of: Argument, place: int, level: int) -> Iterator[LevelRow]:
         """The tensors that have a value for each row of another; itself, too, unless its elements are drawn."""
         drawn = {one.argument for one in self.tensors}
         for argument in dict.fromkeys([of, *self.arrays]):
@@ -176,14 +176,14 @@ class _Side:
             if argument in drawn or argument.dims != of.dims[:1] or place >= len(arrays):
                 continue
             self.shown.add(argument.name)
-            yield Row(self._name(argument, place), level, [*map(_text, arrays[place].tolist())])
+            yield LevelRow(self._name(argument, place), level, [*map(_text, arrays[place].tolist())])
 
     def _name(self, argument: Argument, place: int) -> str:
         is_list = len(self.lengths[argument.name][1]) > 1
         return f"{argument.field}[{place}]" if is_list else argument.field
 
 
-def _notes(op: OpDef, call: Call, shown: set[str]) -> list[str]:
+def _notes(op: OpDef, call: ExampleCall, shown: set[str]) -> list[str]:
     """The op with its attributes, below each other where they are long; then the inputs that are not drawn."""
     attributes = [f"{name}={value!r}" for name, value in call.attributes.items()]
     line = f"{op.name}({', '.join(attributes)})" if attributes else op.name

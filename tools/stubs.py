@@ -4,7 +4,6 @@ They are `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.
 """
 
 import math
-import re
 from pathlib import Path
 
 from seqflow import ops, registry
@@ -79,19 +78,21 @@ def auto_stub() -> str:
 
 def torch_stub() -> str:
     """The text of the stub file of the ops on tensors: those that torch can say."""
-    text = "\n".join([_TORCH_HEAD, *(_op(op) for op in _shipped() if _is_for_torch(op))])
-    text = text.replace("ArrayLike", "Tensor").replace("Array", "Tensor").replace("DTypeLike", "DType")
-    text = re.sub(r",? ?(\*, )?out: [^=]*= None(?=\))", "", text)
-    pooled = r"(def sparse_lengths_(?:sum|mean|weighted_sum|positional_weighted_sum)\(.*?)\) ->"
-    text = re.sub(pooled, r"\1, sparse: builtins.bool = False) ->", text)
-    expand = "def expand(x: Tensor, lengths: Tensor"
-    return text.replace(f"{expand})", f"{expand}, *, total: int | None = None)")
+    text = "\n".join([_TORCH_HEAD, *(_op(op, _torch_keywords(op)) for op in _shipped() if _is_for_torch(op))])
+    return text.replace("ArrayLike", "Tensor").replace("Array", "Tensor").replace("DTypeLike", "DType")
+
+
+def _torch_keywords(op: OpDef) -> list[str]:
+    """The attributes without `out`, for results are new tensors, and what only calls in torch take."""
+    total = ["total: int | None = None"] if op.takes_total else []
+    sparse = [] if op.sparse_factor is None else ["sparse: builtins.bool = False"]
+    return [*(_attribute(one) for one in op.attributes if one.name != "out"), *total, *sparse]
 
 
 def _is_for_torch(op: OpDef) -> bool:
     """Whether torch has types for its attributes and tensors."""
     arguments = (*op.signature.input_arguments, *op.signature.output_arguments)
-    return op.name == "expression" or not (
+    return op.expression is not None or not (
         any(one.kind == "object" for one in op.attributes if one.name != "out")
         or any(one.dtype.word == "str" for one in arguments)
     )
@@ -102,7 +103,7 @@ def _shipped() -> list[OpDef]:
     return [op for op in found if op.family is not None]
 
 
-def _op(op: OpDef) -> str:
+def _op(op: OpDef, keywords: list[str] | None = None) -> str:
     repeated = {
         a.field for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments
     }
@@ -112,10 +113,10 @@ def _op(op: OpDef) -> str:
         returns = op.result.__name__
         fields = [f"    {name}: {kind}" for name, kind in kinds.items()]
         result = f"class {returns}(NamedTuple):\n" + "\n".join(fields) + "\n\n"
-    return f"{result}def {op.name}({', '.join(_parameters(op))}) -> {returns}: ...\n"
+    return f"{result}def {op.name}({', '.join(_parameters(op, keywords))}) -> {returns}: ...\n"
 
 
-def _parameters(op: OpDef) -> list[str]:
+def _parameters(op: OpDef, keywords: list[str] | None) -> list[str]:
     parameters: list[str] = []
     for item in op.signature.inputs:
         if isinstance(item, Repeated):
@@ -123,9 +124,8 @@ def _parameters(op: OpDef) -> list[str]:
             parameters += [kind.format(argument.name) for argument in item.arguments]
         else:
             parameters.append(f"{item.name}: ArrayLike{' | None = None' if item.optional else ''}")
-    if op.attributes and not op.variadic:
-        parameters.append("*")
-    return parameters + [_attribute(attribute) for attribute in op.attributes]
+    named = [_attribute(one) for one in op.attributes] if keywords is None else keywords
+    return [*parameters, *(["*"] if named and not op.variadic else []), *named]
 
 
 def _attribute(attribute: Attribute) -> str:

@@ -1,4 +1,4 @@
-"""Axes given as attributes, checked alike in inference and in calls."""
+"""Axes and numbers of parts given as attributes, checked alike in inference and in calls."""
 
 from collections.abc import Sequence
 
@@ -23,6 +23,12 @@ def positive_axes(name: str, axes: Sequence[int], rank: int, of: str = "x") -> t
             raise OpError(f"{place} is {axis}, the same axis as {name}[{first}] = {axes[first]}")
         found.append(positive)
     return tuple(found)
+
+
+def check_parts(parts: int, found: int) -> None:
+    """Check the number of tensors in a list, which an op of gradients says to have as many results."""
+    if parts != found:
+        raise OpError(f"parts is {parts}, expected {found}: the number of tensors")
 
 
 def check_distinct(name: str, axes: Sequence[int]) -> None:

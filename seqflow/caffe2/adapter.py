@@ -17,7 +17,7 @@ from seqflow.signature import Attribute, read_attributes
 from seqflow.signature.bind_arrays import as_array
 
 
-class Argument(NamedTuple):
+class Caffe2Argument(NamedTuple):
     """Maps an argument of an operator to an attribute of the op."""
 
     attribute: str | None
@@ -40,7 +40,7 @@ class Adapter(NamedTuple):
     """The op's inputs in the operator's order; by default as in the op. Those of lists are given by turns."""
     outputs: str = ""
     """The operator's outputs, by the names of the op's; with `int32` before those that Caffe2 has in it."""
-    arguments: Mapping[str, Argument] = {}
+    arguments: Mapping[str, Caffe2Argument] = {}
     settings: Mapping[str, Any] = {}
     """Attributes of the op that the operator's name decides."""
 
@@ -53,7 +53,7 @@ class Adapter(NamedTuple):
 
 ADAPTERS: dict[str, Adapter] = {}
 """Of each operator that differs from its op, by Caffe2's name; every family adds its own."""
-GRADIENT_ONLY = Argument(None, bool, False)
+GRADIENT_ONLY = Caffe2Argument(None, bool, False)
 """An argument that speaks of the gradient only: it is taken, and changes nothing."""
 
 

@@ -9,7 +9,7 @@ from seqflow import ops
 from seqflow.caffe2.adapter import (
     ADAPTERS,
     Adapter,
-    Argument,
+    Caffe2Argument,
     from_front,
     int32,
     integers_of,
@@ -225,11 +225,11 @@ def _position(name: str, i: int, position: int, size: int) -> int:
     return counted
 
 
-_DIMS = {"dims": Argument("axis", Sizes, convert=lambda dims: tuple(sorted(set(dims))))}
+_DIMS = {"dims": Caffe2Argument("axis", Sizes, convert=lambda dims: tuple(sorted(set(dims))))}
 """A dimension named twice counts once."""
 _REDUCED = {
-    "axes": Argument("axes", Ints | None, None, lambda axes: axes or None),
-    "keepdims": Argument("keepdims", bool, True),
+    "axes": Caffe2Argument("axes", Ints | None, None, lambda axes: axes or None),
+    "keepdims": Caffe2Argument("keepdims", bool, True),
 }
 """Axes stay, with size 1, unless asked otherwise. Integers are summed in int64; the largest of no elements is 0."""
 
@@ -242,7 +242,7 @@ ADAPTERS |= {
     "Dropout": Adapter(dropout),
     "Cast": Adapter(cast),
     "Reshape": Adapter(reshape, strings=True),
-    "Transpose": Adapter(arguments={"axes": Argument("perm", Ints | None, None)}, strings=True),
+    "Transpose": Adapter(arguments={"axes": Caffe2Argument("perm", Ints | None, None)}, strings=True),
     "ExpandDims": Adapter(arguments=_DIMS, strings=True),
     "Squeeze": Adapter(arguments=_DIMS, strings=True),
     "Concat": Adapter(concat, strings=True),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, Argument, int32
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, Caffe2Argument, int32
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
@@ -43,7 +43,7 @@ def _as_integers(keys: list[Array]) -> list[Array]:
     return [one.astype(np.int64) for one in keys]
 
 
-_IDS = {"feature_ids": Argument("feature_ids", Ints)}
+_IDS = {"feature_ids": Caffe2Argument("feature_ids", Ints)}
 _SCALARS, _LISTS = "int32 lengths, keys, values", "int32 counts, keys, int32 lengths, values"
 
 ADAPTERS |= {

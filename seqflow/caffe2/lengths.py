@@ -8,7 +8,7 @@ from seqflow.caffe2.adapter import (
     ADAPTERS,
     GRADIENT_ONLY,
     Adapter,
-    Argument,
+    Caffe2Argument,
     chosen,
     int32,
     num_rows,
@@ -18,7 +18,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
 
-_SEGMENTS = {"num_segments": Argument("num_segments", int, -1, chosen)}
+_SEGMENTS = {"num_segments": Caffe2Argument("num_segments", int, -1, chosen)}
 _WEIGHTS = {"grad_on_weights": GRADIENT_ONLY}
 
 
@@ -62,12 +62,12 @@ ADAPTERS |= {
     "LengthsToSegmentIds": Adapter(outputs="int32 ids"),
     "LengthsRangeFill": Adapter(outputs="int32 positions"),
     "LengthsToShape": Adapter(outputs="int32 shape"),
-    "LengthsToWeights": Adapter(arguments={"power": Argument("power", float, 0.5)}),
+    "LengthsToWeights": Adapter(arguments={"power": Caffe2Argument("power", float, 0.5)}),
     "LengthsSplit": Adapter(lengths_split),
     "SegmentIdsToLengths": Adapter(segment_ids_to_lengths),
     "SegmentIdsToRanges": Adapter(segment_ids_to_ranges),
     "LengthsWeightedSum": Adapter(arguments=_WEIGHTS),
-    "LengthsTopK": Adapter(outputs="values, int32 positions", arguments={"k": Argument("k", Positive)}),
+    "LengthsTopK": Adapter(outputs="values, int32 positions", arguments={"k": Caffe2Argument("k", Positive)}),
     "UnsortedSegmentSum": Adapter(arguments=_SEGMENTS),
     "UnsortedSegmentMean": Adapter(arguments=_SEGMENTS),
     "UnsortedSegmentWeightedSum": Adapter(arguments=_SEGMENTS | _WEIGHTS),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import ADAPTERS, Adapter, Argument, int32, num_rows, seed_of
+from seqflow.caffe2.adapter import ADAPTERS, Adapter, Caffe2Argument, int32, num_rows, seed_of
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
@@ -91,9 +91,9 @@ ADAPTERS |= {
     "SparseDropoutWithReplacement": Adapter(
         outputs="values, int32 lengths",
         arguments={
-            "ratio": Argument("ratio", float, 0.0),
-            "replacement_value": Argument("replacement", int, 0),
-            "random_seed": Argument("seed", NonNegative | None, None, seed_of),
+            "ratio": Caffe2Argument("ratio", float, 0.0),
+            "replacement_value": Caffe2Argument("replacement", int, 0),
+            "random_seed": Caffe2Argument("seed", NonNegative | None, None, seed_of),
         },
     ),
     "SparseItemwiseDropoutWithReplacement": Adapter(sparse_itemwise_dropout_with_replacement),

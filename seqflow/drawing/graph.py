@@ -20,7 +20,7 @@ _LONGEST = 48
 """Characters of a text; of a longer one the beginning."""
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """A name in bold letters, and a detail below it; `fill` is None where they stand on the line, without a box."""
 
     name: str
@@ -58,7 +58,7 @@ class _Edge(NamedTuple):
 
 
 def graph(
-    title: str, description: str, nodes: Sequence[Node], edges: Sequence[tuple[int, int]], theme: Theme
+    title: str, description: str, nodes: Sequence[GraphNode], edges: Sequence[tuple[int, int]], theme: Theme
 ) -> str:
     """A picture of nodes and the edges between them, each from a node to a later one."""
     layers_of = _narrowed(_layers_of(len(nodes), edges), nodes, edges)
@@ -97,7 +97,7 @@ def _layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     ]
 
 
-def _narrowed(layers: list[int], nodes: Sequence[Node], edges: Sequence[tuple[int, int]]) -> list[int]:
+def _narrowed(layers: list[int], nodes: Sequence[GraphNode], edges: Sequence[tuple[int, int]]) -> list[int]:
     """The layers, none too wide where nodes that none follows can stand lower, and those that follow none higher."""
     followed, following = {above for above, _ in edges}, {below for _, below in edges}
     down = _spread(layers, set(range(len(nodes))) - followed, nodes)
@@ -105,7 +105,7 @@ def _narrowed(layers: list[int], nodes: Sequence[Node], edges: Sequence[tuple[in
     return [max(up) - layer for layer in up]
 
 
-def _spread(layers: list[int], movable: set[int], nodes: Sequence[Node]) -> list[int]:
+def _spread(layers: list[int], movable: set[int], nodes: Sequence[GraphNode]) -> list[int]:
     """The layers, each of which leaves to the next what would make it too wide."""
     found = list(layers)
     at = min(found, default=0)
@@ -233,7 +233,7 @@ def _cut(line: str) -> str:
 
 
 class _Drawing(NamedTuple):
-    nodes: Sequence[Node]
+    nodes: Sequence[GraphNode]
     layers_of: Sequence[int]
     layers: Sequence[Sequence[_Slot]]
     middles: dict[_Slot, float]

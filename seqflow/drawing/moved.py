@@ -21,7 +21,7 @@ class Cell(NamedTuple):
     sequence: int | None
 
 
-class Row(NamedTuple):
+class LevelRow(NamedTuple):
     """The values of a tensor, one for each sequence of a level, or, with cells, for each row below the last level."""
 
     name: str
@@ -34,7 +34,7 @@ class Divided(NamedTuple):
     """Tensors over one another: lengths of every level, outermost first, and what has a value for each of them."""
 
     levels: Sequence[Array]
-    rows: Sequence[Row]
+    rows: Sequence[LevelRow]
 
 
 class Grid(NamedTuple):
@@ -79,7 +79,7 @@ def moved(
 
 
 def _names(block: Block) -> Iterator[str]:
-    yield from (row.name for row in block.rows if isinstance(row, Row))
+    yield from (row.name for row in block.rows if isinstance(row, LevelRow))
     if isinstance(block, Grid):
         yield block.name
 

@@ -125,6 +125,10 @@ class Function:
     """Integer division by zero is an error."""
     strong: bool = False
     """The result has the dtype of the rule even where all operands are Python numbers."""
+    has_steps: bool = False
+    """It gives floats for floats and is piecewise constant: no gradient flows through it."""
+    of_two: str = ""
+    """The faster function that it is where its second operand is the integer 2."""
 
     @property
     def arity(self) -> int:
@@ -386,28 +390,37 @@ table: tuple[Function, ...] = (
     _row("asinh", "x", floating, np.arcsinh, "arsinh x", "The inverse hyperbolic sine.", "arcsinh"),
     _row("atan", "x", floating, np.arctan, "arctan x", "The inverse tangent, in radians.", "arctan"),
     _row("atanh", "x", floating, np.arctanh, "artanh x", "The inverse hyperbolic tangent; NaN beyond ±1.", "arctanh"),
-    _row("ceil", "x", same, _rounding(np.ceil), "⌈x⌉", "The least whole number that is not below x."),
+    _row("ceil", "x", same, _rounding(np.ceil), "⌈x⌉", "The least whole number that is not below x.", has_steps=True),
     _row("cos", "x", floating, np.cos, "cos x", "The cosine of x radians."),
     _row("cosh", "x", floating, np.cosh, "cosh x", "The hyperbolic cosine."),
     _row("erf", "x", floating, _erf, "2/√π ∫₀ˣ exp(−t²) dt", "The error function."),
     _row("exp", "x", floating, np.exp, "eˣ", "The exponential."),
     _row("expm1", "x", floating, np.expm1, "eˣ − 1", "The exponential less 1, accurate near 0."),
-    _row("floor", "x", same, _rounding(np.floor), "⌊x⌋", "The greatest whole number that is not above x."),
+    _row(
+        "floor", "x", same, _rounding(np.floor), "⌊x⌋",
+        "The greatest whole number that is not above x.", has_steps=True,
+    ),
     _row("log", "x", floating, np.log, "ln x", "The natural logarithm; −inf at 0, NaN below."),
     _row("log10", "x", floating, np.log10, "log₁₀ x", "The logarithm to base 10; −inf at 0, NaN below."),
     _row("log1p", "x", floating, np.log1p, "ln(1 + x)", "The natural logarithm of 1 + x, accurate near 0."),
     _row("neg", "x", number, np.negative, "−x", "The negative.", "negative", operator="-"),
     _row("reciprocal", "x", floating, np.reciprocal, "1 / x", "The reciprocal, for integers as well."),
-    _row("round", "x", same, _rounding(np.rint), "x rounded", "The nearest whole number, halves to even.", "rint"),
+    _row(
+        "round", "x", same, _rounding(np.rint), "x rounded",
+        "The nearest whole number, halves to even.", "rint", has_steps=True,
+    ),
     _row("rsqrt", "x", floating, _rsqrt, "1 / √x", "The reciprocal of the square root."),
-    _row("sign", "x", number, np.sign, "−1, 0 or 1", "The sign; NaN of NaN."),
+    _row("sign", "x", number, np.sign, "−1, 0 or 1", "The sign; NaN of NaN.", has_steps=True),
     _row("sin", "x", floating, np.sin, "sin x", "The sine of x radians."),
     _row("sinh", "x", floating, np.sinh, "sinh x", "The hyperbolic sine."),
     _row("sqrt", "x", floating, np.sqrt, "√x", "The square root; NaN below 0."),
     _row("square", "x", number, np.square, "x²", "The square."),
     _row("tan", "x", floating, np.tan, "tan x", "The tangent of x radians."),
     _row("tanh", "x", floating, np.tanh, "tanh x", "The hyperbolic tangent."),
-    _row("trunc", "x", same, _rounding(np.trunc), "x cut at its point", "The whole part: rounded towards 0."),
+    _row(
+        "trunc", "x", same, _rounding(np.trunc), "x cut at its point",
+        "The whole part: rounded towards 0.", has_steps=True,
+    ),
     _row("relu", "x", number, _relu, "max(x, 0)", "The larger of x and 0."),
     _row("sigmoid", "x", floating, _sigmoid, "1 / (1 + e⁻ˣ)", "The logistic function."),
     _row("add", "x y", number, np.add, "x + alpha · y", "The sum.", operator="+", alpha=1),
@@ -420,7 +433,8 @@ table: tuple[Function, ...] = (
     ),
     _row(
         "floor_divide", "x y", number, np.floor_divide, "⌊x / y⌋",
-        "The quotient rounded down; an integer divided by zero is an error.", operator="//", divides=True,
+        "The quotient rounded down; an integer divided by zero is an error.",
+        operator="//", divides=True, has_steps=True,
     ),
     _row(
         "remainder", "x y", number, np.remainder, "x − y · ⌊x / y⌋",
@@ -433,7 +447,7 @@ table: tuple[Function, ...] = (
     ),
     _row(
         "pow", "x y", number, np.power, "xʸ",
-        "The power; an integer to a negative integer power is an error.", "power", operator="**",
+        "The power; an integer to a negative integer power is an error.", "power", operator="**", of_two="square",
     ),
     _row("atan2", "x y", floating, np.arctan2, "arctan(x / y)", "The angle, in radians, of (y, x).", "arctan2"),
     _row(

@@ -147,8 +147,8 @@ def compile_tree(parsed: Parsed) -> Program:
                     stack.append(constant(_fold(parsed.text, token, function, values)))
                     continue
                 # np.square takes half the time of np.power, and less of integers
-                if function.name == "pow" and _is_two(constants.get(arguments[1])):
-                    function, arguments = by_name["square"], arguments[:1]
+                if function.of_two and _is_two(constants.get(arguments[1])):
+                    function, arguments = by_name[function.of_two], arguments[:1]
                 slot = made.setdefault((function.name, *arguments), first + len(made))
                 if not steps or slot > steps[-1].slot:
                     steps.append(Step(function, arguments, slot, token))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from seqflow.deprecated_names import with_new_names
 from seqflow.identity.plans import plan_text
 from seqflow.identity.transforms import same_transform
 from seqflow.json_form import has_form
-from seqflow.renamed import with_new_names
 
 _AROUND = 60
 """Characters that are shown on each side of where two long texts differ."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seqflow.renamed import with_new_names
+from seqflow.deprecated_names import with_new_names
 
 
 def plan_text(plan: Any) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqflow import registry
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
-from seqflow.jax.sizes import Sizes
+from seqflow.jax.sizes import CallSizes
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.exact import converted
 from seqflow.net.gradient import derivative
@@ -122,7 +122,7 @@ def _results(
         for name, array in zip(names, arrays, strict=True)
     }
     inferred = op.infer(specs, attributes)
-    sizes = Sizes(op, inferred, total)
+    sizes = CallSizes(op, inferred, total)
     return [
         jax.ShapeDtypeStruct(sizes.shape(name, spec.shape), jax.dtypes.canonicalize_dtype(spec.dtype))
         for name, spec in zip(op.result_names(dict(attributes)), inferred.outputs, strict=True)

@@ -7,7 +7,7 @@ from seqflow.shape import Dimension, PartialShape
 from seqflow.shape.guards import Guard
 
 
-class Sizes:
+class CallSizes:
     """What is known of one call: sums and largest of lengths, by their atoms."""
 
     def __init__(self, op: OpDef, inferred: Inference, total: int | None) -> None:

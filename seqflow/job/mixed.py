@@ -8,7 +8,7 @@ from typing import Any
 
 from seqflow.loader import Mix, Stats
 from seqflow.loader.run.rejects import BadRowHandler
-from seqflow.output import Sizes
+from seqflow.output import FileSizes
 from seqflow.record import Record
 
 
@@ -30,7 +30,7 @@ class PartSize:
     Bytes are those of the tensors of its batches, so that the batches alone cut parts.
     """
 
-    def __init__(self, sizes: Sizes, threads: int) -> None:
+    def __init__(self, sizes: FileSizes, threads: int) -> None:
         self._most_bytes = sizes.part_bytes * threads
         self._most_rows = None if sizes.rows_per_file is None else sizes.rows_per_file * threads
         self._bytes = self._rows = 0

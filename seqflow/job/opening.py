@@ -17,7 +17,7 @@ from seqflow.job.modules import import_modules
 from seqflow.job.sections import NetSection, SourceSection
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.net import Net
-from seqflow.output import OutputWriter, Sizes, open_output
+from seqflow.output import FileSizes, OutputWriter, open_output
 from seqflow.printable import printable
 from seqflow.providers import Provider
 from seqflow.providers.own_kinds import module_of
@@ -30,7 +30,7 @@ _BYTES_SUFFIXES = (".json", ".txt")
 def open_job_output(job: Job) -> OutputWriter:
     """Open the output of a job."""
     settings = job.output
-    sizes = Sizes(
+    sizes = FileSizes(
         parse_bytes(settings.row_group_bytes), parse_bytes(settings.part_bytes), settings.rows_per_file
     )
     return open_output(

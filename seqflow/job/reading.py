@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 from seqflow.arguments import WORDS, choices, described, fits
 from seqflow.byte_sizes import parse_bytes
+from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.job.modules import import_modules
@@ -37,7 +38,6 @@ from seqflow.loader.run.rejects import texts_of_required
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
-from seqflow.renamed import renamed_arguments
 
 T = TypeVar("T")
 

@@ -20,6 +20,11 @@ def read_only(array: Array) -> Array:
     return view
 
 
+def row_text(array: Array) -> str:
+    """The shape of its rows, for messages."""
+    return f"[{', '.join(['_', *map(str, array.shape[1:])])}]"
+
+
 def integers(values: Any, argument: str) -> Array:
     """`values` as contiguous int32 or int64; other integer dtypes become int64.
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.kernels.arrays import Array, DType, apart, int64_counts, output, rows, scalar
+from seqflow.kernels.arrays import Array, DType, apart, int64_counts, output, row_text, rows, scalar
 from seqflow.kernels.checks import check_chunk_slices, check_room, check_same_size, check_width, total_of
 from seqflow.kernels.dispatch import extension, kernel
 from seqflow.kernels.error import does_not_fit
@@ -38,7 +38,7 @@ class ChunkedRows:
         for other in self.arrays:
             if other.dtype != first.dtype or other.shape[1:] != first.shape[1:]:
                 raise ValueError(
-                    f"one array is {first.dtype}{_row(first)} and another {other.dtype}{_row(other)}, "
+                    f"one array is {first.dtype}{row_text(first)} and another {other.dtype}{row_text(other)}, "
                     "expected the same dtype and row shape"
                 )
         self.dtype: DType = first.dtype
@@ -185,7 +185,3 @@ def _converted(data: Array, dtype: DType) -> Array:
             at, bounds = int(wrong[0]), np.iinfo(dtype)
             raise does_not_fit("chunks", at, int(data.flat[at]), int(bounds.min), int(bounds.max) + 1, dtype)
     return converted
-
-
-def _row(array: Array) -> str:
-    return f"[{', '.join(['_', *map(str, array.shape[1:])])}]"

@@ -18,12 +18,12 @@ def read_struct(content: bytes) -> dict[int, Any]:
     ValueError for content that is cut off or malformed.
     """
     try:
-        return _Reader(content).struct()
+        return _ThriftStruct(content).struct()
     except (IndexError, RecursionError) as error:
         raise ValueError(f"a Thrift struct is cut off or nested too deep: {error}") from error
 
 
-class _Reader:
+class _ThriftStruct:
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._at = 0

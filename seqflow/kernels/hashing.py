@@ -51,7 +51,7 @@ def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> A
         held = words[starts[alive, None] + at + np.arange(8)].astype(np.uint64)
         held[np.arange(at, at + 8) >= lengths[alive, None]] = 0
         word = (held << np.arange(0, 64, 8, dtype=np.uint64)).sum(1, dtype=np.uint64)
-        states[alive] = _mix(states[alive] ^ word)
+        states[alive] = mix(states[alive] ^ word)
     return _bucket(_output(states, lengths.view(np.uint64)), num_buckets)
 
 
@@ -60,10 +60,11 @@ def _unsigned(number: int) -> np.uint64:
 
 
 def _output(state: Array | np.uint64, k: Array) -> Array:
-    return _mix((k + np.uint64(1)) * _GOLDEN + state)
+    return mix((k + np.uint64(1)) * _GOLDEN + state)
 
 
-def _mix(z: Array) -> Array:
+def mix(z: Array) -> Array:
+    """The finalizer of splitmix64 (Steele et al., 2014): a bijection of uint64 that changes half of all bits."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Array = z ^ (z >> np.uint64(31))

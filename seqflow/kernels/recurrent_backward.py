@@ -13,7 +13,7 @@ import numpy as np
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.lengths import lengths_to_offsets
 
-__all__ = ["Gradients", "Pass", "gru_backward", "lstm_backward", "rnn_backward"]
+__all__ = ["CellGradients", "Pass", "gru_backward", "lstm_backward", "rnn_backward"]
 
 
 class Pass(NamedTuple):
@@ -30,7 +30,7 @@ class Pass(NamedTuple):
     reverse: bool
 
 
-class Gradients(NamedTuple):
+class CellGradients(NamedTuple):
     """The gradients of a cell; `bias_hh` is None where the cell has one bias, `c0` where it has no state c."""
 
     x: Array
@@ -80,7 +80,7 @@ class _Steps:
         yield from reversed(list(self.forwards()))
 
 
-def rnn_backward(given: Pass, relu: bool) -> Gradients:
+def rnn_backward(given: Pass, relu: bool) -> CellGradients:
     """h = tanh(w_ih @ x + w_hh @ h + bias), or relu."""
     steps, x, h, d_h, h0 = _by_time(given)
     slope = (h > 0).astype(h.dtype) if relu else 1 - h * h
@@ -92,7 +92,7 @@ def rnn_backward(given: Pass, relu: bool) -> Gradients:
     return _collected(steps, given, x, steps.before(h, h0), d, d, dh)
 
 
-def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | None) -> Gradients:
+def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | None) -> CellGradients:
     """c = f c + i g, h = o tanh(c); c is found again by going through the steps once more."""
     steps, x, h, d_h, h0 = _by_time(given)
     previous = steps.before(h, h0)
@@ -127,7 +127,7 @@ def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | 
 
 def gru_backward(
     given: Pass, bias_ih: Array | None, bias_hh: Array | None, linear_before_reset: bool
-) -> Gradients:
+) -> CellGradients:
     """h = (1 - z) n + z h, in PyTorch's form or, with the reset first, in that of the paper."""
     steps, x, h, d_h, h0 = _by_time(given)
     previous = steps.before(h, h0)
@@ -178,12 +178,12 @@ def _by_time(given: Pass) -> tuple[_Steps, Array, Array, Array, Array]:
 
 def _collected(
     steps: _Steps, given: Pass, x: Array, previous: Array, of_x: Array, of_h: Array, dh: Array
-) -> Gradients:
+) -> CellGradients:
     """The gradients, from those of what the gates are made of: of the products with x, and of those with h."""
     back = np.empty(given.x.shape, given.x.dtype)
     back[steps.rows] = of_x @ given.w_ih
     w_hh = of_h.T @ previous
-    return Gradients(back, of_x.T @ x, w_hh, of_x.sum(0), None, _in_order(steps, dh), None)
+    return CellGradients(back, of_x.T @ x, w_hh, of_x.sum(0), None, _in_order(steps, dh), None)
 
 
 def _in_order(steps: _Steps, states: Array) -> Array:

@@ -13,6 +13,7 @@ from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
+from seqflow.kernels.hashing import mix
 from seqflow.kernels.memory import check_memory
 
 __all__ = ["find_strings", "find_words", "hash_slots", "words_of_strings"]
@@ -32,10 +33,10 @@ def words_of_strings(data: Array, lengths: Array) -> Array:
     padded = np.zeros(int(groups.sum()) * 8, np.uint8)
     padded[np.arange(len(data)) + np.repeat(first * 8 - offsets_of(lengths)[:-1], lengths)] = data
     words = padded.view("<u8").astype(np.uint64)
-    hashes = _mixed(lengths.view(np.uint64))
+    hashes = mix(lengths.view(np.uint64))
     for position in range(int(groups.max(initial=0))):
         longer = np.flatnonzero(groups > position)
-        hashes[longer] = _mixed(hashes[longer] ^ words[first[longer] + position])
+        hashes[longer] = mix(hashes[longer] ^ words[first[longer] + position])
     return hashes.view(np.int64)
 
 
@@ -47,7 +48,7 @@ def hash_slots(words: Array) -> Array:
     check_memory((size, 2), words.dtype)
     slots = np.zeros((size, 2), np.int64)
     taken = [False] * size
-    for i, place in enumerate((_mixed(words.view(np.uint64)) & np.uint64(size - 1)).tolist()):
+    for i, place in enumerate((mix(words.view(np.uint64)) & np.uint64(size - 1)).tolist()):
         while taken[place]:
             place = (place + 1) % size
         taken[place] = True
@@ -96,7 +97,7 @@ def _probes(slots: Array, words: Array) -> Iterator[tuple[Array, Array, Array]]:
     """
     mask = len(slots) - 1
     asked = np.arange(len(words))
-    places = (_mixed(words.view(np.uint64)) & np.uint64(mask)).astype(np.int64)
+    places = (mix(words.view(np.uint64)) & np.uint64(mask)).astype(np.int64)
     for _ in range(len(slots)):
         met = slots[places]
         taken = met[:, 1] != 0
@@ -106,14 +107,6 @@ def _probes(slots: Array, words: Array) -> Iterator[tuple[Array, Array, Array]]:
         yield asked, met[:, 0], met[:, 1]
         places = ((places + 1) & mask)[asked >= 0]
         asked = asked[asked >= 0]
-
-
-def _mixed(x: Array) -> Array:
-    """The finalizer of splitmix64 (Steele et al., 2014): a bijection of uint64 that changes half of all bits."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Array = x ^ (x >> np.uint64(31))
-    return mixed
 
 
 def _slots(slots: Array) -> Array:

@@ -20,9 +20,9 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace
 from seqflow.loader.run.turns import Consumer
 from seqflow.loader.run.workers import Workers
-from seqflow.one_at_a_time import one_at_a_time
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
+from seqflow.thread_guards import one_at_a_time
 from seqflow.torch.tensors import to_tensors
 
 

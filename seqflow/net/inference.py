@@ -16,7 +16,7 @@ from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
 from seqflow.printable import printable
-from seqflow.registry.inference import Inference, infer
+from seqflow.registry.inference import CallOfSpecs, Inference, infer
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, literal
@@ -205,7 +205,8 @@ class _Inference:
         values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
         try:
             for _ in range(2):
-                inferred = infer(step.op, specs, step.attributes, values, names, results, self.equalities)
+                call = CallOfSpecs(step.op, specs, step.attributes, values, names, results)
+                inferred = infer(call, self.equalities)
                 asked = inferred.requested - set(values)
                 folded = {name: each(step.inputs[name], self.fold_sizes) for name in asked}
                 more = {name: value for name, value in folded.items() if _is_known(value)}

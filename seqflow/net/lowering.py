@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from seqflow import registry
 from seqflow.carrying.rule import gives_sequence
+from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import LodError, UnknownOpError, nearest
 from seqflow.net.lexer import fail
 from seqflow.net.ordering import Draft, ordered, producers
@@ -25,7 +26,6 @@ from seqflow.net.syntax import (
     Statement,
 )
 from seqflow.registry import OpDef
-from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from seqflow.drawing.graph import Node, graph
+from seqflow.drawing.graph import GraphNode, graph
 from seqflow.drawing.svg import Theme, theme_of
 from seqflow.net.syntax import Call
 from seqflow.printable import printable_line
@@ -30,11 +30,11 @@ def as_svg(net: Net, theme: str, specs: Mapping[str, str] | None = None) -> str:
     """
     colours, known = theme_of(theme), specs or {}
     shown = net.steps[:MOST_STEPS]
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     numbers: dict[str, int] = {}
     edges: list[tuple[int, int]] = []
 
-    def add(node: Node) -> int:
+    def add(node: GraphNode) -> int:
         nodes.append(node)
         return len(nodes) - 1
 
@@ -53,21 +53,21 @@ def as_svg(net: Net, theme: str, specs: Mapping[str, str] | None = None) -> str:
                 edges.append((at, numbers[name]))
     left = len(net.steps) - len(shown)
     if left:
-        add(Node("", f"… {left} more step{'s' * (left != 1)}", None))
+        add(GraphNode("", f"… {left} more step{'s' * (left != 1)}", None))
     title = f"A net of {len(net.steps)} step{'s' * (len(net.steps) != 1)}"
     return graph(title, _words(net, shown, known), nodes, edges, colours)
 
 
-def _op(step: Step, colours: Theme) -> Node:
+def _op(step: Step, colours: Theme) -> GraphNode:
     label = step.op.name if isinstance(step.value, Call) else str(step.value)
     tooltip = printable_line(f"line {step.line}: {step.statement}")
-    return Node(printable_line(label), "", colours.fills[0], tooltip, is_target=True)
+    return GraphNode(printable_line(label), "", colours.fills[0], tooltip, is_target=True)
 
 
-def _tensor(name: str, specs: Mapping[str, str], fill: str | None) -> Node:
+def _tensor(name: str, specs: Mapping[str, str], fill: str | None) -> GraphNode:
     """A part of an expression has no name in the net's text."""
     label, spec = "" if name.startswith("%") else printable_line(name), specs.get(name, "")
-    return Node(label, spec, fill, f"{label} {spec}".strip())
+    return GraphNode(label, spec, fill, f"{label} {spec}".strip())
 
 
 def _words(net: Net, steps: tuple[Step, ...], specs: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seqflow.errors import NetError, nearest
-from seqflow.shape.terms import Term, Terms, parts, words
+from seqflow.shape.terms import Term, Terms, parts, row_difference, say_same_rows
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class UnrelatedRows:
 
 def _unrelated(one: str, rows: Term | None, other: str, other_rows: Term | None) -> UnrelatedRows:
     said = [f"{term}" if term is not None else "a plain size, no rows" for term in (rows, other_rows)]
-    advice = "" if rows is None or other_rows is None else words(rows, other_rows)[1]
-    if not advice or "same_rows" in advice:
-        advice = f"if row i of both belongs together, say so: same_rows({one}, {other})"
-    return UnrelatedRows(one, said[0], other, said[1], advice)
+    difference = None if rows is None or other_rows is None else row_difference(rows, other_rows)
+    if difference is None or difference.equal == "rows":
+        return UnrelatedRows(one, said[0], other, said[1], say_same_rows(one, other))
+    return UnrelatedRows(one, said[0], other, said[1], difference.advice)
 
 
 @dataclass(frozen=True, slots=True)

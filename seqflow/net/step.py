@@ -39,6 +39,11 @@ class Step:
         return self.value is not self.statement.value
 
     @property
+    def expression(self) -> Any:
+        """The expression that its op computes; None for all other ops."""
+        return None if self.op.expression is None else self.attributes[self.op.expression]
+
+    @property
     def uses(self) -> tuple[str, ...]:
         """The tensors it reads."""
         return tuple(one.name for one in self.references)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from seqflow.errors import JobError
 from seqflow.output.committed_files import committed_path, schema_of
 from seqflow.output.durable_files import sync_folder
-from seqflow.output.file_writer import FileWriter, Sizes
+from seqflow.output.file_writer import FileSizes, FileWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.partitions import check_partitions, partitions_of
 from seqflow.output.row_groups import RowGroups, WriteGroup
@@ -72,7 +72,7 @@ def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:
 
 
 def arrange(
-    runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: Sizes
+    runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: FileSizes
 ) -> list[OutputFile]:
     """Merge committed sorted runs into the parts of an output, under hidden names. May be repeated after a crash."""
     target.keep_committed(runs)
@@ -94,7 +94,7 @@ class _Parts:
     A thread writes a row group while the rows of the next are merged.
     """
 
-    def __init__(self, target: Target, sizes: Sizes) -> None:
+    def __init__(self, target: Target, sizes: FileSizes) -> None:
         self._target, self._sizes = target, sizes
         self._files: list[OutputFile] = []
         self._folder = ""

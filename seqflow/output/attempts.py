@@ -11,7 +11,7 @@ import pyarrow as pa
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.file_writer import FileWriter, Format
 from seqflow.output.output_file import OutputFile
-from seqflow.output.part_writer import Layout, PartWriter
+from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.sorted_runs import RUN
 from seqflow.record import Record
 
@@ -40,7 +40,7 @@ class Attempt:
         return FileWriter(self.output, RUN, self.path(f"run{group}"))
 
     def write(
-        self, layout: Layout, batches: Iterable[Record], *, inline: bool
+        self, layout: FileLayout, batches: Iterable[Record], *, inline: bool
     ) -> tuple[list[OutputFile], pa.Schema | None]:
         """Write the batches of the part; its finished files, and the schema of its batches, if it has any."""
         files: list[OutputFile] = []

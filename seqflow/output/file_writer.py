@@ -45,7 +45,7 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class FileSizes:
     """Approximate sizes of row groups and part files."""
 
     row_group_bytes: int = 16 << 20
@@ -60,7 +60,7 @@ class Sizes:
         return nbytes >= self.part_bytes or (self.rows_per_file is not None and rows >= self.rows_per_file)
 
 
-DEFAULT_SIZES = Sizes()
+DEFAULT_SIZES = FileSizes()
 
 
 class FileWriter:

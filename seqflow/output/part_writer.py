@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seqflow.errors import JobError, nearest
 from seqflow.output.arranging import UNARRANGED, Arrangement
-from seqflow.output.file_writer import DEFAULT_SIZES, FileWriter, Sizes
+from seqflow.output.file_writer import DEFAULT_SIZES, FileSizes, FileWriter
 from seqflow.output.partitions import check_values
 from seqflow.output.row_groups import RowGroups, WriteGroup
 from seqflow.output.sorted_runs import RUN_BYTES, write_run
@@ -34,13 +34,13 @@ class PartFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """How batches become files: the columns that are written, sizes, order, and how many files a part has."""
 
     columns: Sequence[str] | None = None
     threads: int = 1
     """Each thread writes a file of its own; row groups go to them in turn."""
-    sizes: Sizes = DEFAULT_SIZES
+    sizes: FileSizes = DEFAULT_SIZES
     arrangement: Arrangement = UNARRANGED
 
     @property
@@ -67,7 +67,7 @@ class PartWriter:
     the thread that calls.
     """
 
-    def __init__(self, layout: Layout, files: PartFiles, *, inline: bool = False) -> None:
+    def __init__(self, layout: FileLayout, files: PartFiles, *, inline: bool = False) -> None:
         self._layout, self._files = layout, files
         self.schema: pa.Schema | None = None
         self.earlier_schema: pa.Schema | None = None

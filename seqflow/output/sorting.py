@@ -106,7 +106,7 @@ class SortedRows:
 
     def __init__(self, rows: pa.RecordBatch, keys: Sequence[SortKey]) -> None:
         self._rows = rows
-        self._columns = [_Column(comparable(rows.column(key.column)), key.descending) for key in keys]
+        self._columns = [_SortColumn(comparable(rows.column(key.column)), key.descending) for key in keys]
         self._start = 0
         self.last = tuple(column.rank(rows.num_rows - 1) for column in self._columns)
         """The ranks of the last row."""
@@ -128,7 +128,7 @@ class SortedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _SortColumn:
     values: Any
     descending: bool
 

@@ -20,13 +20,13 @@ from seqflow.output.file_writer import (
     DEFAULT_SIZES,
     KIND_OF_SUFFIX,
     Compression,
+    FileSizes,
     FileWriter,
     Format,
     Kind,
-    Sizes,
 )
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.part_writer import Layout, PartWriter
+from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
 from seqflow.output.sorted_runs import RUN
@@ -51,7 +51,7 @@ class OutputWriter:
     With an `arrangement` what is committed are sorted runs, which `install` merges to the parts of the output.
     """
 
-    def __init__(self, target: Target | None, layout: Layout = Layout()) -> None:  # noqa: B008 (it is frozen)
+    def __init__(self, target: Target | None, layout: FileLayout = FileLayout()) -> None:  # noqa: B008 (it is frozen)
         self.target, self.layout = target, layout
         self._part = None if target is None else PartWriter(layout, self)
         self._begun = False
@@ -312,7 +312,7 @@ def open_output(
     columns: Sequence[str] | None = None,
     compression: Compression | None = None,
     threads: int = 1,
-    sizes: Sizes = DEFAULT_SIZES,
+    sizes: FileSizes = DEFAULT_SIZES,
     sort_by: Sequence[str] | str | None = None,
     partition_by: Sequence[str] | str | None = None,
 ) -> OutputWriter:
@@ -343,7 +343,7 @@ def open_output(
         )
     form = Format(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
-    return OutputWriter(Target(path, form, is_file), Layout(columns, threads, sizes, arrangement))
+    return OutputWriter(Target(path, form, is_file), FileLayout(columns, threads, sizes, arrangement))
 
 
 def _check_path(path: str) -> None:

@@ -16,13 +16,13 @@ from seqflow.engine import Setup
 from seqflow.engine.worker import prepared
 from seqflow.job.part_tasks import PartTask
 from seqflow.loader.epoch.parts import origins_of
-from seqflow.ray.planning import EpochPlan
+from seqflow.ray.planning import EpochTasks
 
 
 class BatchesSource(Datasource):  # type: ignore[misc]
     """The batches of an epoch; each read task makes those of some consecutive windows."""
 
-    def __init__(self, plan: EpochPlan, setup: Setup, schema: pa.Schema) -> None:
+    def __init__(self, plan: EpochTasks, setup: Setup, schema: pa.Schema) -> None:
         super().__init__()
         self._plan, self._schema = plan, schema
         self._run = setup.name

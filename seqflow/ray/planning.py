@@ -17,7 +17,7 @@ from seqflow.providers import Provider
 
 
 @dataclass(frozen=True, slots=True)
-class EpochPlan:
+class EpochTasks:
     """The windows of an epoch, each as a part, and the source that they are of."""
 
     provider: Provider
@@ -54,13 +54,13 @@ class EpochPlan:
         return None if source is self.provider.source else pickle.dumps(source)
 
 
-def plan_epoch(loader: Loader, epoch: int) -> EpochPlan:
+def plan_epoch(loader: Loader, epoch: int) -> EpochTasks:
     """The plan of an epoch of a loader, whose place stays where it is. Nothing but footers is read."""
     of_epoch = copy(loader)
     of_epoch.set_epoch(epoch)
     parts = tuple(part for part in plan_parts(of_epoch, Parts(0)) if part.windows)
     skips = Skips(loader.pipeline.skip, epoch)
-    return EpochPlan(loader.source, parts, loader.batch.balance is not None, bool(skips))
+    return EpochTasks(loader.source, parts, loader.batch.balance is not None, bool(skips))
 
 
 def _bytes_of(part: PlannedPart) -> int:

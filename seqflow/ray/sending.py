@@ -80,11 +80,11 @@ class LoaderReader:
     loader: bytes
     schema: pa.Schema
 
-    def __call__(self) -> WindowReader:
+    def __call__(self) -> SentWindowReader:
         try:
             for name in self.modules:
                 importlib.import_module(name)
-            return WindowReader(pickle.loads(self.loader), self.schema)
+            return SentWindowReader(pickle.loads(self.loader), self.schema)
         except SeqflowError:
             raise
         except Exception as error:
@@ -102,13 +102,13 @@ class JobReader:
     source: bytes
     schema: pa.Schema
 
-    def __call__(self) -> WindowReader:
+    def __call__(self) -> SentWindowReader:
         import_job_modules(self.job)  # the source may be one of theirs
-        return WindowReader(open_loader(self.job, pickle.loads(self.source)), self.schema)
+        return SentWindowReader(open_loader(self.job, pickle.loads(self.source)), self.schema)
 
 
 @dataclass(frozen=True, slots=True)
-class WindowReader:
+class SentWindowReader:
     """Makes the batches of some windows, as tables of one schema; one without rows where there are none."""
 
     loader: Loader

@@ -19,7 +19,7 @@ _IGNORED = -100
 """The label of a token without a loss."""
 
 
-class Displayed(Protocol):
+class RecordLike(Protocol):
     """The interface of a Record that display uses."""
 
     @property
@@ -29,7 +29,7 @@ class Displayed(Protocol):
     def depth(self, name: str, /) -> int: ...
 
 
-class Row(NamedTuple):
+class TensorRow(NamedTuple):
     """What the table says of one tensor."""
 
     level: int
@@ -39,7 +39,7 @@ class Row(NamedTuple):
     values: str
 
 
-def as_text(record: Displayed) -> str:
+def as_text(record: RecordLike) -> str:
     """A title, and a line for each tensor, in columns."""
     rows = _rows(record)
     shown = [row for row in rows if row is not None]
@@ -60,7 +60,7 @@ def as_text(record: Displayed) -> str:
 _CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
 
 
-def as_html(record: Displayed) -> str:
+def as_html(record: RecordLike) -> str:
     """The same as an HTML table, in the page's own colours, without scripts."""
     rows = _rows(record)
     shown = sum(row is not None for row in rows)
@@ -83,7 +83,7 @@ def as_html(record: Displayed) -> str:
     )
 
 
-def packed_pictures(record: Displayed) -> list[str]:
+def packed_pictures(record: RecordLike) -> list[str]:
     """Pictures of a packed batch: the documents of its rows with their masks, and who sees whom; none of others.
 
     A mask is a bool tensor of the same shape, or where labels of the same shape are not -100.
@@ -94,7 +94,7 @@ def packed_pictures(record: Displayed) -> list[str]:
     return [packed_rows(ids, INLINE, _masks(record, ids.shape)), attention_blocks(ids[0], INLINE)]
 
 
-def _masks(record: Displayed, shape: tuple[int, ...]) -> dict[str, Array]:
+def _masks(record: RecordLike, shape: tuple[int, ...]) -> dict[str, Array]:
     found = {}
     for name, tensor in record.tensors.items():
         if tensor.shape == shape and tensor.dtype == bool:
@@ -104,11 +104,11 @@ def _masks(record: Displayed, shape: tuple[int, ...]) -> dict[str, Array]:
     return dict(islice(found.items(), MOST_MASKS))
 
 
-def _title(record: Displayed) -> str:
+def _title(record: RecordLike) -> str:
     return f"Record of {record.num_rows} row{'s' * (record.num_rows != 1)}"
 
 
-def _rows(record: Displayed) -> list[Row | None]:
+def _rows(record: RecordLike) -> list[TensorRow | None]:
     """A row for each tensor; None for those between the first and the last of many."""
     names = list(record.tensors)
     if len(names) > _SHOWN:
@@ -117,10 +117,10 @@ def _rows(record: Displayed) -> list[Row | None]:
     return [_row(record, name) for name in names]
 
 
-def _row(record: Displayed, name: str) -> Row:
+def _row(record: RecordLike, name: str) -> TensorRow:
     tensor = record.tensors[name]
     shape = f"[{', '.join(map(str, tensor.shape))}]"
-    return Row(record.depth(name), printable_line(name), str(tensor.dtype), shape, _first(tensor))
+    return TensorRow(record.depth(name), printable_line(name), str(tensor.dtype), shape, _first(tensor))
 
 
 def _first(tensor: Array) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import OpIndexError, ProviderError
-from seqflow.kernels.arrays import read_only
+from seqflow.kernels.arrays import read_only, row_text
 from seqflow.record.record import Record, Tensor
 
 
@@ -148,10 +148,6 @@ def check_alike(first: Record, other: Record) -> None:
         texts = found.dtype.kind == tensor.dtype.kind and found.dtype.kind in "SU"  # of whatever width
         if (found.dtype != tensor.dtype and not texts) or found.shape[1:] != tensor.shape[1:]:
             raise ProviderError(
-                f"{name} is {tensor.dtype}{_row(tensor)} in one record and "
-                f"{found.dtype}{_row(found)} in another"
+                f"{name} is {tensor.dtype}{row_text(tensor)} in one record and "
+                f"{found.dtype}{row_text(found)} in another"
             )
-
-
-def _row(tensor: Tensor) -> str:
-    return f"[{', '.join(['_', *map(str, tensor.shape[1:])])}]"

@@ -50,7 +50,7 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
             f"to_arrow: found {type(record).__name__}, expected a record or a Sequence\n"
             "  a mapping of names to arrays does not say what describes what: seqflow.run gives a record for a record"
         )
-    writer = _Writer(record)
+    writer = _ArrowWriter(record)
     columns: dict[str, tuple[pa.Field, pa.Array]] = {}
     tried = set()
     for name in record.tensors:
@@ -84,7 +84,7 @@ def _record_of(sequence: Sequence) -> Record:
     return Record(tensors, parents, len(sequence))
 
 
-class _Writer:
+class _ArrowWriter:
     """Builds arrays from a record's tensors, and keeps the names of those it used."""
 
     def __init__(self, record: Record) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpError, SeqflowError
 from seqflow.registry.errors import explain, explain_memory, name_op
 from seqflow.registry.python_signature import python_signature
-from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
 from seqflow.signature.language import CONCRETE_DTYPES
 

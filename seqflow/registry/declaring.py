@@ -3,16 +3,16 @@
 import inspect
 from collections import namedtuple
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from seqflow.arguments import checked
+from seqflow.deprecated_names import old_names, rename
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
 from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients
 from seqflow.registry.lookup import register, unregister
-from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.attributes import check_annotated
 from seqflow.signature.language import Count, Given, Name, parts
@@ -29,12 +29,15 @@ def op(
     signature: str,
     *,
     caffe2: str | None = None,
+    known_as: str = "",
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
     files: FileCheck | None = None,
     random: str | None = None,
     renamed: Mapping[str, str] | None = None,
     grad: Gradients | None = None,
+    takes_total: bool = False,
+    sparse_factor: Literal["one", "shares", "weights", "weights by position"] | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
@@ -42,13 +45,16 @@ def op(
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. The signature
     also says what outputs are, `lengths'[B] := minimum(lengths, k)`, and bounds them, `lengths'[B] <= lengths`.
 
-    `caffe2` names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it
+    `caffe2` names the operator it comes from, or several, separated by commas; `known_as` what other
+    libraries, and people who ask, call it, separated by semicolons; `same` two lengths inputs that it
     declares to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the
     attributes, reads the files among them, and raises what every call with them would raise; `random` is the
     attribute that seeds its random numbers, into which a run may mix a number of its own; `renamed` maps old names
     of attributes, which earlier nets, jobs and calls use, to the new ones; `grad` has the derivative (see
-    `seqflow.registry.gradients`). All other keywords are its claims:
-    `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
+    `seqflow.registry.gradients`); with `takes_total` calls in torch may say what the lengths add up to, and with
+    `sparse_factor`, by which a pooled look-up multiplies its rows, it may have a sparse gradient there. All other
+    keywords are its claims: `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `several`, `pure`
+    (see `seqflow.signature.op_properties`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.
@@ -71,12 +77,15 @@ def op(
             function,
             read,
             caffe2=caffe2,
+            known_as=known_as,
             same=same,
             shape=shape,
             files=files,
             random=random,
             claimed=claims,
             grad=grad,
+            takes_total=takes_total,
+            sparse_factor=sparse_factor,
         )
         if definition.family is None:  # a user's own: what is wrong with its claims is said at once
             _ = definition.claims

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
 from seqflow.registry.gradients import Gradients
-from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Signature
-from seqflow.signature.claims import NONE, Claims, Condition, read_claims
+from seqflow.signature.op_properties import NONE, Claims, Condition, read_claims
 
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
     from seqflow.registry.inference import Inference
@@ -47,6 +47,8 @@ class OpDef:
     """What it does: first in one sentence, at the end in an example."""
     caffe2: str | None = None
     """The operator of Caffe2 it comes from; several are separated by commas."""
+    known_as: str = ""
+    """What other libraries, and people who ask, call it; several are separated by semicolons."""
     same: tuple[str, str] | None = None
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
@@ -57,6 +59,12 @@ class OpDef:
     """It takes its one list of inputs as `*args`."""
     random: str | None = None
     """The attribute that seeds its random numbers."""
+    expression: str | None = None
+    """The attribute that is the expression which it computes."""
+    takes_total: bool = False
+    """Calls in torch may say how many rows the lengths add up to, of which nothing else says it."""
+    sparse_factor: str | None = None
+    """What a pooled look-up multiplies the rows of its first input by, where that may have a sparse gradient."""
     claimed: Mapping[str, Any] | Claims = NONE
     """What it claims of its outputs beyond the signature, as it was written."""
     grad: Gradients | None = None
@@ -199,9 +207,12 @@ class OpDef:
         if not self.input_names.issuperset(specs):
             self._refuse_unknown("input", specs, [one.name for one in self.signature.input_arguments])
         completed = self.complete(self.check_attributes(attributes or {}))
-        from seqflow.registry.inference import infer
+        from seqflow.registry.inference import CallOfSpecs, infer
 
-        return infer(self, specs, completed, values or {}, names, results, equalities, all_declared)
+        call = CallOfSpecs.alone(self, specs, completed)
+        given: dict[str, Any] = {"values": values, "names": names, "results": results}
+        call = call._replace(**{name: one for name, one in given.items() if one is not None})
+        return infer(call, equalities, all_declared)
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"

@@ -14,7 +14,7 @@ from seqflow.signature.language import AtLeast, Sum
 
 
 @dataclass(frozen=True)
-class Description:
+class OpDescription:
     """An op's documentation in parts."""
 
     prose: str
@@ -28,11 +28,11 @@ class Description:
     """For inputs of floats the formula of the gradient, or why there is none."""
 
 
-def describe(op: OpDef) -> Description:
+def describe(op: OpDef) -> OpDescription:
     """An op's documentation in parts, from its docstring, its signature and its attributes."""
     prose, mark, example = op.doc.partition(">>>")
     gradients = tuple(_gradients(op))
-    return Description(
+    return OpDescription(
         prose.strip(), (mark + example).strip(), tuple(_errors(op)), op.caffe2 or "", gradients
     )
 

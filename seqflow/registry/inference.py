@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqflow.errors import OpTypeError, SeqflowError
 from seqflow.registry.errors import name_op
-from seqflow.registry.moved_points import move_points
+from seqflow.registry.propagated_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
@@ -36,94 +36,84 @@ class Inference(NamedTuple):
     """Tensors without rows that hold these from now on."""
 
 
-def infer(
-    op: OpDef,
-    specs: Specs,
-    attributes: Mapping[str, Any],
-    values: Mapping[str, Any],
-    names: Names | None,
-    results: Sequence[str] | None,
-    equalities: Equalities | None,
-    all_declared: bool = True,
-) -> Inference:
+class CallOfSpecs(NamedTuple):
+    """A call of an op on specs: the inputs are those that the op has, and the attributes checked and complete."""
+
+    op: OpDef
+    specs: Specs
+    attributes: Mapping[str, Any]
+    values: Mapping[str, Any]
+    """The inputs that are known as arrays."""
+    names: Names
+    """The tensors that the inputs are."""
+    results: Sequence[str]
+    """The tensors that the outputs are."""
+
+    @classmethod
+    def alone(cls, op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> CallOfSpecs:
+        """A call outside of nets: its tensors have the signature's own names."""
+        results = [f"{op.name}.{name}" for name in op.signature.result_names(attributes)]
+        return cls(op, specs, attributes, {}, _own_names(specs), results)
+
+
+def infer(call: CallOfSpecs, equalities: Equalities | None = None, all_declared: bool = True) -> Inference:
     """The outputs' specs: as the signature says, and then as the op's shape function does.
 
-    The inputs are those that the op has, and the attributes checked and complete. Without `equalities` it is the
-    inference of one op alone, for which rows are declared, and said, by the names of tensors.
+    Without `equalities` it is the inference of one op alone, for which rows are declared, and said, by the names of
+    tensors.
     """
     try:
-        holds = _held(op, specs)
+        holds = _held(call.op, call.specs)
         if equalities is not None:
-            return _infer(op, specs, attributes, values, names, results, equalities, holds)
+            return _infer(call, equalities, holds)
         known = Equalities(all_declared)
-        rows_matter = holds.rows or holds.points
-        found = _infer(op, specs, attributes, values, names, results, known, holds, rows_matter)
+        found = _infer(call, known, holds, rows_matter=holds.rows or holds.points)
     except SeqflowError as error:
-        raise name_op(op.name, op.signature, error) from error.__cause__
+        raise name_op(call.op.name, call.op.signature, error) from error.__cause__
     for spec in found.outputs:
         if spec.axes or spec.points is not None:
             return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
     return found
 
 
-def _infer(
-    op: OpDef,
-    specs: Specs,
-    given: Mapping[str, Any],
-    values: Mapping[str, Any],
-    names: Names | None,
-    results: Sequence[str] | None,
-    equalities: Equalities,
-    holds: _Held,
-    rows_matter: bool = True,
-) -> Inference:
+def _infer(call: CallOfSpecs, equalities: Equalities, holds: _Held, rows_matter: bool = True) -> Inference:
     """Where no input holds rows, values need not be told apart."""
-    called = names if names is not None else _own_names(specs)
     if holds.undeclared:
-        specs = _declared(specs, equalities.terms)
-    tensors = (
-        [f"{op.name}.{name}" for name in op.signature.result_names(given)] if results is None else results
-    )
+        call = call._replace(specs=_declared(call.specs, equalities.terms))
+    op = call.op
     with equalities.staged():
-        named = name_outputs(op.signature, tensors)
+        named = name_outputs(op.signature, call.results)
         if op.same is not None:
-            _unify(op, op.same, called, equalities)
-        inputs = _input_values(op, specs, called, equalities) if rows_matter else {}
-        facts = name_values(op, inputs, given, named, equalities) if rows_matter else Facts(())
+            _unify(op, op.same, call.names, equalities)
+        inputs = _input_values(call, equalities) if rows_matter else {}
+        facts = name_values(op, inputs, call.attributes, named, equalities) if rows_matter else Facts(())
         outputs, guards = bind_specs(
-            op.name, op.spec_reader, specs, attributes=given, names=called, results=named,
+            op.name, op.spec_reader, call.specs, attributes=call.attributes, names=call.names, results=named,
             facts=facts, equalities=equalities,
         )  # fmt: skip
         found = Inference(outputs, guards)
         if op.shape is not None:
-            found = _with_shape_function(op, specs, values, called, given, tensors, found, facts, equalities)
+            found = _with_shape_function(call, found, facts, equalities)
         if holds.points:
-            moved = move_points(op, specs, named, found.outputs, equalities.terms)
+            moved = move_points(op, call.specs, named, found.outputs, equalities.terms)
             found = found._replace(outputs=moved)
         return found
 
 
 def _with_shape_function(
-    op: OpDef,
-    specs: Specs,
-    values: Mapping[str, Any],
-    called: Names,
-    attributes: Mapping[str, Any],
-    results: Sequence[str],
-    said: Inference,
-    facts: Facts,
-    equalities: Equalities,
+    call: CallOfSpecs, said: Inference, facts: Facts, equalities: Equalities
 ) -> Inference:
     """What the signature said, and then the op's shape function."""
-    known: dict[int | str, Any] = {name: values[name] for name in values if name in specs}
+    op, attributes = call.op, call.attributes
+    known: dict[int | str, Any] = {name: one for name, one in call.values.items() if name in call.specs}
     context = InferenceContext.of_specs(
-        op.name, specs, said.outputs, input_values=known, attributes=attributes, equalities=equalities
+        op.name, call.specs, said.outputs, input_values=known, attributes=attributes, equalities=equalities
     )
     context.facts = facts
-    context.tensors = _tensors(called) | dict(
-        zip(op.signature.tensor_names(attributes), results, strict=True)
+    context.tensors = _tensors(call.names) | dict(
+        zip(op.signature.tensor_names(attributes), call.results, strict=True)
     )
-    context.results = dict(enumerate(results))
+    context.results = dict(enumerate(call.results))
     context.output_names = op.signature.result_names(attributes)
     outputs = [
         TensorSpec(one.dtype, one.shape, axes=one.axes, points=one.points)
@@ -176,13 +166,13 @@ def _declared(specs: Specs, terms: Terms) -> Specs:
     }
 
 
-def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities) -> dict[str, Any]:
+def _input_values(call: CallOfSpecs, equalities: Equalities) -> dict[str, Any]:
     """The values of the inputs that are given."""
     value = equalities.terms.value
     return {
         name: value(tensors) if isinstance(tensors, str) else [value(one) for one in tensors]
-        for name in op.signature.arguments
-        if name in specs and (tensors := called[name]) is not None
+        for name in call.op.signature.arguments
+        if name in call.specs and (tensors := call.names[name]) is not None
     }
 
 

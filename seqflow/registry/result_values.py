@@ -16,13 +16,13 @@ from seqflow.signature.language import (
     OPERATORS,
     Argument,
     Arithmetic,
-    Call,
     Each,
+    FixedSize,
     Given,
     Limit,
-    Literal,
     Max,
     Name,
+    OpCall,
     Sum,
     Value,
     evaluate,
@@ -32,7 +32,7 @@ from seqflow.signature.language import (
 def compute(value: Value, known: Mapping[Any, Any]) -> Any:
     """The value, for inputs, sizes and attributes by their names; integers of any width are taken as int64."""
     match value:
-        case Literal(value=number):
+        case FixedSize(value=number):
             return number
         case Name(name=name):
             return _as_int64(known[name])
@@ -44,9 +44,9 @@ def compute(value: Value, known: Mapping[Any, Any]) -> Any:
             return compute(otherwise, known) if known[attribute] is None else known[attribute]
         case Arithmetic(operator=operator, left=left, right=right):
             return OPERATORS[operator](compute(left, known), compute(right, known))
-        case Call(op=op, arguments=(Each(name=name),)):
+        case OpCall(op=op, arguments=(Each(name=name),)):
             return reduce(get(op).call, map(_as_int64, known[name]))
-        case Call(op=op, arguments=arguments, keywords=keywords):
+        case OpCall(op=op, arguments=arguments, keywords=keywords):
             given = {name: compute(one, known) for name, one in keywords}
             result = get(op).call(*(compute(one, known) for one in arguments), **given)
             return result[0] if isinstance(result, tuple) else result

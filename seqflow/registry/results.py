@@ -14,10 +14,10 @@ from seqflow.registry.definition import OpDef
 from seqflow.registry.result_values import check_limit, check_pointing, check_values
 from seqflow.shape import PartialShape
 from seqflow.signature import Argument, Repeated
-from seqflow.signature.alike import same_dtype
 from seqflow.signature.bind_arrays import bind_results, bind_sizes
 from seqflow.signature.bind_specs import output_dtype
-from seqflow.signature.language import Anything, Dim, Fresh, Literal, Max, Name, Rest, Sum
+from seqflow.signature.language import Anything, Dim, FixedSize, Fresh, Max, Name, Rest, Sum
+from seqflow.signature.shared_dtypes import same_dtype
 from seqflow.tensor import TensorSpec
 
 
@@ -167,7 +167,7 @@ class DeclaredResults:
             if self.op.shape is not None and not isinstance(dim, Sum):
                 dims.append(Rest("_") if isinstance(dim, Rest) else Anything())
             elif isinstance(dim, Rest) and dim in self.sizes:
-                dims += map(Literal, self.sizes[dim])
+                dims += map(FixedSize, self.sizes[dim])
             else:
                 dims.append(dim.size if isinstance(dim, Fresh) else dim)
         return argument if tuple(dims) == argument.dims else replace(argument, dims=tuple(dims))

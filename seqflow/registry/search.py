@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from seqflow.registry.definition import OpDef
-from seqflow.registry.peers import PEERS
 
 _NAME, _PEER, _SUMMARY = 4.0, 3.0, 1.0
 _WHOLE = 100.0
@@ -27,8 +26,8 @@ class Hit(NamedTuple):
 
 def names_elsewhere(op: OpDef) -> tuple[str, ...]:
     """What an op is called elsewhere, Caffe2's name first."""
-    own = op.caffe2.split(", ") if op.caffe2 else ()
-    return (*(f"Caffe2 {name}" for name in own), *PEERS.get(op.name, ()))
+    own, others = ((text or "").split(by) for text, by in ((op.caffe2, ", "), (op.known_as, "; ")))
+    return (*(f"Caffe2 {name}" for name in own if name), *filter(None, others))
 
 
 def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:

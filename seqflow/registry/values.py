@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature.bind_rows import Facts, frozen
-from seqflow.signature.claims import NONE
-from seqflow.signature.language import Arithmetic, Call, Each, Name, Sum, Value, evaluate, parts
+from seqflow.signature.language import FUNCTIONS, Arithmetic, Each, Name, OpCall, Sum, Value, evaluate, parts
+from seqflow.signature.op_properties import NONE
 from seqflow.signature.rows import NamedOutput
 
 if TYPE_CHECKING:
@@ -196,14 +196,13 @@ def _number(term: Term, terms: Terms) -> int | None:
 def _is_of_one(definition: Value, inputs: Inputs) -> bool:
     """Whether it is said of a list of one, whose dtype the output need not have."""
     match definition:
-        case Call(arguments=(Each(name=name),)):
+        case OpCall(arguments=(Each(name=name),)):
             return len(_flat([inputs[name]])) == 1
     return False
 
 
 TermOf = Callable[[Inputs, Mapping[str, Any], Equalities], Term]
 """What a definition says for the inputs and attributes of one call, as a term."""
-_FUNCTIONS = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
 
 
 def read_term(op: OpDef, value: Value) -> TermOf:
@@ -217,10 +216,10 @@ def read_term(op: OpDef, value: Value) -> TermOf:
     if names.isdisjoint(op.input_names):
         return lambda inputs, attributes, equalities: _literal(evaluate(value, attributes), equalities)
     match value:
-        case Call(op=function, arguments=arguments, keywords=keywords):
+        case OpCall(op=function, arguments=arguments, keywords=keywords):
             return _read_call(op, op.claims.look_up(function), arguments, keywords)
         case Arithmetic(operator=operator, left=left, right=right):
-            return _read_call(op, op.claims.look_up(_FUNCTIONS[operator]), (left, right), ())
+            return _read_call(op, op.claims.look_up(FUNCTIONS[operator]), (left, right), ())
     raise TypeError(value)
 
 
@@ -261,7 +260,7 @@ def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:
     match space:
         case Sum(of=name):
             return [terms.described(one) for one in _flat([inputs[name]])]
-        case Call(op=kind, arguments=arguments):
+        case OpCall(op=kind, arguments=arguments):
             parts = [one for argument in arguments for one in _spaces(argument, inputs, equalities)]
             return [terms.make(kind, None, *parts)] if parts else []
         case Name(name=name):

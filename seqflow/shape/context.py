@@ -13,11 +13,11 @@ from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guard, Guards, InferredOutput
+from seqflow.shape.index_targets import are_indices, are_positions, moved, wrong_indices, wrong_positions
 from seqflow.shape.inputs import Inputs, InputShapes, Key
-from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes, repeat_size
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
-from seqflow.shape.pointing import are_indices, are_positions, moved, wrong_indices, wrong_positions
+from seqflow.shape.row_matching import InputAxis, differing, holds_rows, meet, plain_meets
 from seqflow.shape.terms import Term
 
 Axes = tuple[Term | None, ...]

@@ -11,7 +11,7 @@ are all nodes made from them (congruence).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 
 class Term:
@@ -267,18 +267,27 @@ def _is_made_from(terms: Terms, space: Term, variable: Term) -> bool:
 # Words
 
 
-def words(one: Term, other: Term) -> tuple[str, str]:
+class RowDifference(NamedTuple):
     """How two spaces of rows differ, and what to write where they are meant to be the same."""
+
+    kind: str
+    advice: str
+    equal: Literal["rows", "lengths"] | None = None
+    """The advice is to declare that these are the same."""
+
+
+def row_difference(one: Term, other: Term) -> RowDifference:
+    """Compare two spaces of rows for a message."""
     kinds = {one.kind, other.kind}
     if kinds == {"steps"} and one.data != other.data:
-        return "padded on different sides", "write the same side= in all places"
+        return RowDifference("padded on different sides", "write the same side= in all places")
     if kinds == {"steps"}:
-        return "padded for other lengths", _of_other_lengths(one.args[0], other.args[0])
+        return _of_other_lengths("padded for other lengths", one.args[0], other.args[0])
     if not (one.is_rows and other.is_rows):
         if one.is_rows or other.is_rows:
             advice = "expand_dims or transpose one of them, or use unpad or unpack_by_time"
-            return "rows meet the steps of a padded axis", advice
-        return (
+            return RowDifference("rows meet the steps of a padded axis", advice)
+        return RowDifference(
             "other steps of padded axes",
             "take the same steps of both, or join the same ones in the same order",
         )
@@ -286,21 +295,26 @@ def words(one: Term, other: Term) -> tuple[str, str]:
         left, right = (value_text(term.args[0]) for term in (one, other))
         level = left.split(".")[0] == right.split(".")[0] and "." in left and "." in right
         kind = "another level of the same column" if level else "values of one column, lengths of another"
-        return kind, _of_other_lengths(one.args[0], other.args[0])
+        return _of_other_lengths(kind, one.args[0], other.args[0])
     if "joined" in kinds:
-        return "rows that were joined meet other rows", "join both alike, or cut them where they were joined"
+        advice = "join both alike, or cut them where they were joined"
+        return RowDifference("rows that were joined meet other rows", advice)
     if kinds & _SELECTED:
         advice = "select both by the same mask, slice or order"
-        return "a selection of rows meets other rows", f"{advice}, or lengths with their rows"
+        return RowDifference("a selection of rows meets other rows", f"{advice}, or lengths with their rows")
     if "described" in kinds:
         described = one if one.kind == "described" else other
-        return (
+        return RowDifference(
             "one has a row for each sequence, the other the rows of all sequences",
             f"expand(x, {value_text(described.args[0])}) gives each row of a sequence its value",
         )
-    if "new" in kinds:
-        return "an op made new rows", "if row i of both belongs together, say so: same_rows(…, …)"
-    return "rows of different places", "if row i of both belongs together, say so: same_rows(…, …)"
+    kind = "an op made new rows" if "new" in kinds else "rows of different places"
+    return RowDifference(kind, say_same_rows("…", "…"), "rows")
+
+
+def say_same_rows(one: str, other: str) -> str:
+    """Advice for two tensors of which inference does not know that they have the same rows."""
+    return f"if row i of both belongs together, say so: same_rows({one}, {other})"
 
 
 def told_apart(one: Term, other: Term) -> tuple[str, str]:
@@ -331,11 +345,12 @@ _LONG = 300
 _SELECTED = {"select", "sliced", "part"}
 
 
-def _of_other_lengths(one: Term, other: Term) -> str:
-    """What to write for two lengths: `same_lengths` only where neither is made from the other, or both from one."""
+def _of_other_lengths(kind: str, one: Term, other: Term) -> RowDifference:
+    """Advise `same_lengths` for two lengths only where neither is made from the other, or both from one."""
     if _sources(one) & _sources(other):
-        return "take the values with the lengths that were made with them"
-    return f"if the lengths are the same, add a line: same_lengths({value_text(one)}, {value_text(other)})"
+        return RowDifference(kind, "take the values with the lengths that were made with them")
+    advice = f"if the lengths are the same, add a line: same_lengths({value_text(one)}, {value_text(other)})"
+    return RowDifference(kind, advice, "lengths")
 
 
 def _sources(value: Term) -> set[Term]:

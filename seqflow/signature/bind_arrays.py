@@ -15,7 +15,6 @@ from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeEr
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.kernels.exact import EXACT, changed
-from seqflow.signature.alike import check_alike, dtypes_of, widen_texts
 from seqflow.signature.language import (
     LIKE,
     POINTING,
@@ -24,9 +23,9 @@ from seqflow.signature.language import (
     Arithmetic,
     AtLeast,
     Dim,
+    FixedSize,
     Fresh,
     Given,
-    Literal,
     Max,
     Name,
     Repeated,
@@ -41,6 +40,7 @@ from seqflow.signature.language import (
     sizes_given,
 )
 from seqflow.signature.order import advice_on_order
+from seqflow.signature.shared_dtypes import check_alike, dtypes_of, widen_texts
 
 Known = dict[object, Any]
 
@@ -309,7 +309,7 @@ def _check_size(
             f" as in {origin}" if origin else f" ({dim} is {expected}{_origins_of(dim, known, origins)})"
         )
         raise ShapeError(
-            f"{place} is {size}, expected {expected}{'' if isinstance(dim, Literal) else because}"
+            f"{place} is {size}, expected {expected}{'' if isinstance(dim, FixedSize) else because}"
         )
     return True
 
@@ -421,7 +421,7 @@ class _ConditionWriter:
 
     def _size(self, size: Value) -> str:
         match size:
-            case Literal(value=value):
+            case FixedSize(value=value):
                 return str(value)
             case Name(name=name):
                 return name if name in self.attributes else self.bound[name]

@@ -16,24 +16,24 @@ import numpy as np
 from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards
-from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
-from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
-from seqflow.shape.terms import Term, value_text, words
-from seqflow.signature.claims import Claims
+from seqflow.shape.index_targets import are_indices, are_positions, wrong_indices, wrong_positions
+from seqflow.shape.row_matching import InputAxis, differing, holds_rows, meet, plain_meets
+from seqflow.shape.terms import Term, row_difference, value_text
 from seqflow.signature.language import (
     Argument,
     AtLeast,
-    Call,
     Dim,
     Fresh,
     Given,
     Max,
     Name,
+    OpCall,
     Rest,
     Signature,
     Sum,
     Value,
 )
+from seqflow.signature.op_properties import Claims
 from seqflow.tensor import TensorSpec
 
 Axes = tuple[Term | None, ...]
@@ -137,8 +137,11 @@ class RowSpaces:
         argument = self.arguments.get(label)
         if argument is None or argument.dtype.word != "position" or space.kind != "described":
             return None
-        op = f"{self.op.removesuffix('_padded').removesuffix('_within')}_within"
-        return f"{op} takes several positions in a sequence: picked={value_text(space.args[0])}"
+        if not self.claims.several:
+            return None
+        return (
+            f"{self.claims.several} takes several positions in a sequence: picked={value_text(space.args[0])}"
+        )
 
     def rest(self, name: str, axes: Axes, label: str, first: int) -> None:
         for i, space in enumerate(axes):
@@ -201,7 +204,7 @@ class RowSpaces:
         return None
 
     def wrong_lengths(self, space: Term, expected: Term, label: str, lengths: str) -> LodError:
-        kind, advice = words(space, expected)
+        kind, advice, _ = row_difference(space, expected)
         found = value_text(expected.args[0])
         return LodError(f"{label} holds {space}, but {lengths} is {found}: {kind}\n  {advice}")
 
@@ -292,10 +295,10 @@ class RowSpaces:
                 return self.terms.value(tensors[name]) if name in tensors else None
             case Sum(of=of):
                 return self.terms.described(self.terms.value(tensors[of]))
-            case Call(op="groups", arguments=(ids, *count)):
+            case OpCall(op="groups", arguments=(ids, *count)):
                 data = tuple(self.attributes.get(str(one)) for one in count)
                 return self.terms.make("groups", data, self.terms.value(tensors[str(ids)]))
-            case Call(op=kind, arguments=arguments):
+            case OpCall(op=kind, arguments=arguments):
                 names = [str(one) for one in arguments if str(one) in self.attributes]
                 given = tuple(frozen(self.attributes[name]) for name in names)
                 parts = [self.claimed(one, tensors) for one in arguments if str(one) not in self.attributes]

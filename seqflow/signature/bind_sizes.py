@@ -19,9 +19,9 @@ from seqflow.signature.language import (
     AtLeast,
     Count,
     Dim,
+    FixedSize,
     Fresh,
     Given,
-    Literal,
     Max,
     Name,
     Rest,
@@ -36,7 +36,7 @@ AxisLabel = tuple[str, int]
 """An input and one of its axes, for messages."""
 
 
-class Sizes:
+class KnownSizes:
     """The sizes of the dimension variables of one call, found while its inputs are bound."""
 
     __slots__ = ("attributes", "axes", "equalities", "guards", "known", "rest_axes", "rests", "tensors")
@@ -118,15 +118,15 @@ def words(axis: AxisLabel | Value) -> str:
     return f"{axis[0]}.shape[{axis[1]}]" if isinstance(axis, tuple) else str(axis)
 
 
-SizeOf = Callable[[Sizes], Dimension | None]
-CheckSize = Callable[[Sizes, Any, AxisLabel], bool | None]
+SizeOf = Callable[[KnownSizes], Dimension | None]
+CheckSize = Callable[[KnownSizes, Any, AxisLabel], bool | None]
 """False where the size is not known yet."""
 
 
 def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
     """A function that gives the size; None where something it needs is not known."""
     match value:
-        case Literal(value=number):
+        case FixedSize(value=number):
             known = Dimension(number)
             return lambda sizes: known
         case Name(name=name) if name in attributes:
@@ -155,7 +155,7 @@ def _given_or(value: Any, otherwise: Dimension | None) -> Dimension | None:
     return Dimension(int(value)) if isinstance(value, int) else otherwise
 
 
-def _of_lengths(sizes: Sizes, of: Callable[[str], Dimension], name: str) -> Dimension | None:
+def _of_lengths(sizes: KnownSizes, of: Callable[[str], Dimension], name: str) -> Dimension | None:
     tensor = sizes.tensors.get(name)
     return None if tensor is None else sizes.equalities.resolve(of(tensor))
 
@@ -182,7 +182,7 @@ def read_axis(dim: Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSi
     assert not isinstance(dim, (Fresh, Anything))
     expected = size_of(dim, attributes)
 
-    def compare(sizes: Sizes, found: Dimension, place: AxisLabel) -> bool:
+    def compare(sizes: KnownSizes, found: Dimension, place: AxisLabel) -> bool:
         size = expected(sizes)
         if size is None:
             return sizes.solve(dim, found, place)
@@ -203,7 +203,7 @@ class OutputShape:
             for dim in dims
         ]
 
-    def of(self, sizes: Sizes, result: str) -> PartialShape:
+    def of(self, sizes: KnownSizes, result: str) -> PartialShape:
         """The shape; a name that no input binds is a new size, the same in all outputs."""
         found: list[Dimension] = []
         for axis, (name, size_of) in enumerate(self.dims):

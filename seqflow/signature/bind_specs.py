@@ -12,14 +12,14 @@ from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.shape import Equalities, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
-from seqflow.signature.alike import TEXT, check_alike
 from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
-from seqflow.signature.bind_sizes import AxisLabel, CheckSize, OutputShape, Sizes, read_axis
-from seqflow.signature.claims import Claims
+from seqflow.signature.bind_sizes import AxisLabel, CheckSize, KnownSizes, OutputShape, read_axis
 from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Signature
 from seqflow.signature.limits import Scope, note_limits
+from seqflow.signature.op_properties import Claims
 from seqflow.signature.rows import NamedOutput
+from seqflow.signature.shared_dtypes import TEXT, check_alike
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
@@ -67,7 +67,7 @@ def bind_specs(
     single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
     inputs = _inputs(signature, specs, names, single)
     guards: Guards = []
-    sizes = Sizes(attributes, equalities, guards)
+    sizes = KnownSizes(attributes, equalities, guards)
     spaces = RowSpaces(op, signature, reader.claims, attributes, equalities, guards, facts)
     later: list[tuple[CheckSize, Any, AxisLabel, Mapping[str, str]]] = []
     for argument, spec, label, _, tensors in inputs:
@@ -122,7 +122,7 @@ def _outputs(
     specs: Specs,
     single: Mapping[str, str],
     results: Sequence[NamedOutput],
-    sizes: Sizes,
+    sizes: KnownSizes,
     spaces: RowSpaces,
 ) -> list[TensorSpec]:
     found: list[TensorSpec] = []
@@ -142,7 +142,9 @@ def _outputs(
     return found
 
 
-def _counted(shape: PartialShape, axes: Sequence[Term | None], result: str, sizes: Sizes) -> PartialShape:
+def _counted(
+    shape: PartialShape, axes: Sequence[Term | None], result: str, sizes: KnownSizes
+) -> PartialShape:
     """The shape, its number of rows that of all tensors with the same rows."""
     if not axes or axes[0] is None or not shape.dimensions or not axes[0].is_rows:
         return shape

@@ -22,7 +22,8 @@ Outputs of these words are int64.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ GIVEN_DTYPE = "dtype"
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class FixedSize:
     """A fixed size."""
 
     value: int
@@ -128,7 +129,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpCall:
     """`minimum(lengths, k)`: what an op gives, its first output where it has several."""
 
     op: str
@@ -150,8 +151,8 @@ class Each:
         return f"*{self.name}"
 
 
-Size = Literal | Name | Sum | Max | Count | Arithmetic | Given
-Value = Size | Call | Each
+Size = FixedSize | Name | Sum | Max | Count | Arithmetic | Given
+Value = Size | OpCall | Each
 """What a tensor holds: a size, an attribute, an input, or what the net language makes of these."""
 
 
@@ -229,7 +230,7 @@ class DtypeRule:
         return f"{self.word}({inside})" if inside else self.word
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Argument:
     """One tensor of a signature."""
 
@@ -242,41 +243,44 @@ class Argument:
     """What an output is, `:= value`."""
     most: Value | None = None
     """What the elements of an output are not above, `<= value`."""
-    rank: int = field(init=False, repr=False, compare=False)
-    """The number of dimensions without `*d`."""
-    rest: int | None = field(init=False, repr=False, compare=False)
-    """The position of `*d` among the dimensions; None without one."""
-    axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
-    """The dimensions that have to be of some size: all but `_` and `*_`."""
-    kinds: str | None = field(init=False, repr=False, compare=False)
-    """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
-    row_name: str | None = field(init=False, repr=False, compare=False)
-    """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
-    may_be_lengths: bool = field(init=False, repr=False, compare=False)
-    """Whether it is a vector, of integers as far as its dtype word says."""
-    moves: bool = field(init=False, repr=False, compare=False)
-    """Whether an input of this dtype word is one that is moved as it is, not computed with."""
 
-    def __post_init__(self) -> None:
-        rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
-        words = {
-            **dict.fromkeys(POINTING, "int"),
-            LIKE: "any",
-        }  # the input that it is like has the kinds it may have
-        kinds = DTYPE_WORDS.get(words.get(self.dtype.word, self.dtype.word))
-        object.__setattr__(self, "kinds", kinds)
+    @cached_property
+    def rank(self) -> int:
+        """The number of dimensions without `*d`."""
+        return len(self.dims) - (self.rest is not None)
+
+    @cached_property
+    def rest(self) -> int | None:
+        """The position of `*d` among the dimensions; None without one."""
+        return next((i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)), None)
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The dimensions that have to be of some size: all but `_` and `*_`."""
+        return tuple(_axes(self.dims, self.rest))
+
+    @cached_property
+    def kinds(self) -> str | None:
+        """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
+        words = {**dict.fromkeys(POINTING, "int"), LIKE: "any"}  # the input that it is like says which kinds
+        return DTYPE_WORDS.get(words.get(self.dtype.word, self.dtype.word))
+
+    @cached_property
+    def row_name(self) -> str | None:
+        """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
         first = self.dims[0] if self.dims else None
-        object.__setattr__(self, "row_name", first.name if isinstance(first, (Name, AtLeast)) else None)
-        integers = (
-            self.dtype.word in ("any", "int", *POINTING, "number", "ordered", "sum_of", "dtype")
-            or "int" in self.dtype.word
-        )
-        object.__setattr__(self, "may_be_lengths", integers and len(self.dims) == 1)
-        object.__setattr__(self, "rank", len(self.dims) - len(rests))
-        rest = rests[0] if rests else None
-        object.__setattr__(self, "rest", rest)
-        object.__setattr__(self, "axes", tuple(_axes(self.dims, rest)))
-        object.__setattr__(self, "moves", self.dtype.word in ("any", "int", "ordered", LIKE))
+        return first.name if isinstance(first, (Name, AtLeast)) else None
+
+    @cached_property
+    def may_be_lengths(self) -> bool:
+        """Whether it is a vector, of integers as far as its dtype word says."""
+        words = ("any", "int", *POINTING, "number", "ordered", "sum_of", "dtype")
+        return (self.dtype.word in words or "int" in self.dtype.word) and len(self.dims) == 1
+
+    @property
+    def moves(self) -> bool:
+        """Whether an input of this dtype word is one that is moved as it is, not computed with."""
+        return self.dtype.word in ("any", "int", "ordered", LIKE)
 
     @property
     def field(self) -> str:
@@ -340,7 +344,7 @@ class Limit:
         return f"{self.size} <= {self.most}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """The inputs and outputs of an op."""
 
@@ -351,51 +355,70 @@ class Signature:
     outputs: tuple[Argument | Repeated, ...]
     limits: tuple[Limit, ...] = ()
     """Bounds of the outputs' sizes and sums."""
-    input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
-    output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
-    arguments: Mapping[str, Argument] = field(init=False, repr=False, compare=False)
-    """The inputs by name."""
-    listed: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The inputs that are lists."""
-    gives_lists: bool = field(init=False, repr=False, compare=False)
-    bound: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The dimension variables that inputs have."""
-    solved: frozenset[str] = field(init=False, repr=False, compare=False)
-    """Those that they have only inside of sizes, as in `B+1`."""
-    alike: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
-    """The inputs that are `like(…)` another, and that other."""
-    pointing: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
-    """The inputs of integers that point at something."""
-    is_bounded: bool = field(init=False, repr=False, compare=False)
-    """Whether it says how large a size or a value of the outputs can be."""
-    definitions: Mapping[str, Value] = field(init=False, repr=False, compare=False)
-    """What outputs are, by the names of results."""
-    moved: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """The inputs whose values an output without a dtype word has: the first, and those like it."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
-        object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
-        object.__setattr__(self, "arguments", {argument.name: argument for argument in self.input_arguments})
-        listed = (a.name for item in self.inputs if isinstance(item, Repeated) for a in item.arguments)
-        object.__setattr__(self, "listed", frozenset(listed))
-        object.__setattr__(self, "gives_lists", any(isinstance(item, Repeated) for item in self.outputs))
-        dims = [dim for argument in self.input_arguments for dim in argument.dims]
-        sizes = [part for dim in dims for part in parts(dim) if isinstance(part, (Name, AtLeast))]
-        object.__setattr__(self, "bound", frozenset(size.name for size in sizes))
-        alone = {dim.name for dim in dims if isinstance(dim, (Name, AtLeast))}
-        object.__setattr__(self, "solved", self.bound - alone)
-        alike = ((a.name, a.dtype.of[0]) for a in self.input_arguments if a.dtype.word == LIKE)
-        object.__setattr__(self, "alike", tuple(alike))
-        pointing = (a for a in self.input_arguments if a.dtype.points is not None)
-        object.__setattr__(self, "pointing", tuple(pointing))
-        defined = {a.field: a.definition for a in self.output_arguments if a.definition is not None}
-        object.__setattr__(self, "definitions", defined)
-        bounded = any(a.most is not None or a.dtype.points is not None for a in self.output_arguments)
-        object.__setattr__(self, "is_bounded", bool(self.limits or defined or bounded))
-        first = self.input_arguments[0] if self.inputs else None
-        like_it = (name for name, of in self.alike if first is not None and of == first.name != name)
-        object.__setattr__(self, "moved", (first.name, *like_it) if first is not None and first.moves else ())
+    @cached_property
+    def input_arguments(self) -> tuple[Argument, ...]:
+        return tuple(flatten(self.inputs))
+
+    @cached_property
+    def output_arguments(self) -> tuple[Argument, ...]:
+        return tuple(flatten(self.outputs))
+
+    @cached_property
+    def arguments(self) -> Mapping[str, Argument]:
+        """The inputs by name."""
+        return {argument.name: argument for argument in self.input_arguments}
+
+    @cached_property
+    def listed(self) -> frozenset[str]:
+        """The inputs that are lists."""
+        lists = (item for item in self.inputs if isinstance(item, Repeated))
+        return frozenset(argument.name for item in lists for argument in item.arguments)
+
+    @cached_property
+    def gives_lists(self) -> bool:
+        return any(isinstance(item, Repeated) for item in self.outputs)
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The dimension variables that inputs have."""
+        inside = (part for argument in self.input_arguments for dim in argument.dims for part in parts(dim))
+        return frozenset(part.name for part in inside if isinstance(part, (Name, AtLeast)))
+
+    @cached_property
+    def solved(self) -> frozenset[str]:
+        """Those that they have only inside of sizes, as in `B+1`."""
+        dims = (dim for argument in self.input_arguments for dim in argument.dims)
+        return self.bound - {dim.name for dim in dims if isinstance(dim, (Name, AtLeast))}
+
+    @cached_property
+    def alike(self) -> tuple[tuple[str, str], ...]:
+        """The inputs that are `like(…)` another, and that other."""
+        return tuple((one.name, one.dtype.of[0]) for one in self.input_arguments if one.dtype.word == LIKE)
+
+    @cached_property
+    def pointing(self) -> tuple[Argument, ...]:
+        """The inputs of integers that point at something."""
+        return tuple(one for one in self.input_arguments if one.dtype.points is not None)
+
+    @cached_property
+    def definitions(self) -> Mapping[str, Value]:
+        """What outputs are, by the names of results."""
+        return {one.field: one.definition for one in self.output_arguments if one.definition is not None}
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether it says how large a size or a value of the outputs can be."""
+        bounded = any(one.most is not None or one.dtype.points is not None for one in self.output_arguments)
+        return bool(self.limits or self.definitions or bounded)
+
+    @cached_property
+    def moved(self) -> tuple[str, ...]:
+        """The inputs whose values an output without a dtype word has: the first, and those like it."""
+        if not self.input_arguments or not self.input_arguments[0].moves:
+            return ()
+        first = self.input_arguments[0].name
+        return (first, *(name for name, of in self.alike if of == first != name))
 
     def size_names(self) -> set[str]:
         """The names that stand for sizes, alone or inside of others."""
@@ -486,7 +509,7 @@ def parts(dim: Dim | Value) -> Iterator[Dim | Value]:
             yield from parts(right)
         case Given(otherwise=size) | Fresh(size=size) | AtLeast(bound=size):
             yield from parts(size)
-        case Call(arguments=arguments, keywords=keywords):
+        case OpCall(arguments=arguments, keywords=keywords):
             for value in (*arguments, *(value for _, value in keywords)):
                 yield from parts(value)
 
@@ -498,7 +521,7 @@ def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
     these.
     """
     match size:
-        case Literal(value=value):
+        case FixedSize(value=value):
             return value
         case Name(name=name):
             return known.get(name)
@@ -570,3 +593,5 @@ OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "//": operator.floordiv,
 }
 """The arithmetic of sizes and values."""
+FUNCTIONS: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
+"""The ops that they are of tensors."""

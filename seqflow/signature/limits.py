@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 from seqflow.shape import Dimension, Equalities
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
 from seqflow.signature.language import (
+    FUNCTIONS,
     OPERATORS,
     Argument,
     Arithmetic,
-    Call,
     Each,
+    FixedSize,
     Given,
-    Literal,
     Max,
     Name,
+    OpCall,
     Signature,
     Sum,
     Value,
@@ -93,18 +94,18 @@ class Scope(NamedTuple):
             case Arithmetic(operator="-" | "//" as operator, left=left, right=right):
                 number = evaluate(right, self.attributes)  # what is no attribute may be 0, or 1
                 return Most(*(_lowered(operator, one, number) for one in self.most(left, count)))
-            case Arithmetic(operator=function, left=left, right=right):
-                return _RULES[function](self.most(left, count), self.most(right, count))
-            case Call(op=function, arguments=(Each(name=name),)) if function in _RULES:
-                return reduce(_RULES[function], self.inputs(name))
-            case Call(op=function, arguments=arguments) if function in _RULES:
-                return reduce(_RULES[function], [self.most(one, count) for one in arguments])
-            case Call():
+            case Arithmetic(operator=symbol, left=left, right=right):
+                return self._bounds(OpCall(FUNCTIONS[symbol], (left, right)), count)
+            case OpCall(op=op, arguments=arguments) if (bound := self.look_up(op).claims.bound) is not None:
+                if isinstance(arguments[0], Each):
+                    return reduce(bound, self.inputs(arguments[0].name))
+                return reduce(bound, [self.most(one, count) for one in arguments])
+            case OpCall():
                 return self._called(value, count)
         number = evaluate(value, self.attributes)
         return Most(number if isinstance(number, int) else None)
 
-    def _called(self, call: Call, count: Bound) -> Most:
+    def _called(self, call: OpCall, count: Bound) -> Most:
         """The bounds of an op's first output: as its signature says them, or those of what it moves."""
         op = self.look_up(call.op)
         names = [argument.name for argument in op.signature.input_arguments]
@@ -147,7 +148,7 @@ def bounds_of(argument: Argument) -> Sequence[Value]:
     if argument.dtype.word == "offset":
         return (of,)
     count = Max(of.name) if argument.dtype.word == "position" and isinstance(of, Name) else of
-    return (Arithmetic("-", count, Literal(1)),)
+    return (Arithmetic("-", count, FixedSize(1)),)
 
 
 def _sizes_of(
@@ -174,20 +175,20 @@ def _times(a: Bound, b: Bound) -> Bound:
     return None if a is None or b is None else a * b
 
 
-def _sum(a: Most, b: Most) -> Most:
+# Claimed by ops: the bounds of a result, from those of two operands
+
+
+def bound_of_sum(a: Most, b: Most) -> Most:
     return Most(_plus(a.each, b.each), _plus(a.total, b.total))
 
 
-def _product(a: Most, b: Most) -> Most:
+def bound_of_product(a: Most, b: Most) -> Most:
     return Most(_times(a.each, b.each), smaller_bound(_times(a.total, b.each), _times(a.each, b.total)))
 
 
-_RULES: dict[str, Callable[[Most, Most], Most]] = {
-    "+": _sum,
-    "add": _sum,
-    "*": _product,
-    "mul": _product,
-    "minimum": lambda a, b: Most(smaller_bound(a.each, b.each), smaller_bound(a.total, b.total)),
-    "maximum": lambda a, b: Most(larger_bound(a.each, b.each), _plus(a.total, b.total)),
-}
-"""The bounds of sums, products and the like, from those of the operands."""
+def bound_of_minimum(a: Most, b: Most) -> Most:
+    return Most(smaller_bound(a.each, b.each), smaller_bound(a.total, b.total))
+
+
+def bound_of_maximum(a: Most, b: Most) -> Most:
+    return Most(larger_bound(a.each, b.each), _plus(a.total, b.total))

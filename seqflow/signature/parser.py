@@ -18,17 +18,17 @@ from seqflow.signature.language import (
     Argument,
     Arithmetic,
     AtLeast,
-    Call,
     Count,
     Dim,
     DtypeRule,
     Each,
+    FixedSize,
     Fresh,
     Given,
     Limit,
-    Literal,
     Max,
     Name,
+    OpCall,
     Repeated,
     Rest,
     Signature,
@@ -288,7 +288,7 @@ def _dim(reader: _Reader) -> Dim:
 def _size(reader: _Reader) -> Size:
     start = reader.next
     value = _value(reader)
-    if any(isinstance(part, (Call, Each)) for part in parts(value)):
+    if any(isinstance(part, (OpCall, Each)) for part in parts(value)):
         reader.next = start
         reader.fail("a size")
     return value  # type: ignore[return-value]
@@ -331,7 +331,7 @@ def _factor(reader: _Reader) -> Value:
     if reader.peek().isdecimal():
         if len(reader.peek()) > 18:
             reader.fail("a size below 10**18")
-        return Literal(int(reader.take()))
+        return FixedSize(int(reader.take()))
     name = reader.name()
     if not reader.accept("("):
         return Name(name)
@@ -346,7 +346,7 @@ def _factor(reader: _Reader) -> Value:
     return _call(reader, name)
 
 
-def _call(reader: _Reader, name: str) -> Call:
+def _call(reader: _Reader, name: str) -> OpCall:
     """The arguments of a call, whose first bracket is read."""
     reader.deeper()
     arguments: list[Value] = []
@@ -363,7 +363,7 @@ def _call(reader: _Reader, name: str) -> Call:
         else:
             arguments.append(_value(reader))
     reader.depth -= 1
-    return Call(name, tuple(arguments), tuple(keywords))
+    return OpCall(name, tuple(arguments), tuple(keywords))
 
 
 def _mark_lengths(signature: Signature) -> Signature:

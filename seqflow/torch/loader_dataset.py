@@ -15,7 +15,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from seqflow.errors import OpError
-from seqflow.one_at_a_time import one_at_a_time
+from seqflow.thread_guards import one_at_a_time
 from seqflow.torch.collation import collate
 from seqflow.torch.tensors import to_tensors
 

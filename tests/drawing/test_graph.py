@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqflow.drawing.graph import Node, graph
+from seqflow.drawing.graph import GraphNode, graph
 from seqflow.drawing.svg import THEMES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -26,7 +26,7 @@ def boxes_of(root):
 
 
 def drawn(names, edges):
-    nodes = [Node(name, "int64{?}", THEMES["light"].empty, is_target=True) for name in names]
+    nodes = [GraphNode(name, "int64{?}", THEMES["light"].empty, is_target=True) for name in names]
     root = ElementTree.fromstring(graph("Graph", "words", nodes, edges, THEMES["light"]))
     width, height = map(float, root.get("viewBox").split()[2:])
     return root, boxes_of(root), width, height

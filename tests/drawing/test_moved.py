@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from seqflow.drawing.moved import Cell, Divided, Grid, Row, moved
+from seqflow.drawing.moved import Cell, Divided, Grid, LevelRow, moved
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -15,7 +15,7 @@ def texts(*before, notes=(), after=()):
 
 
 def test_values_stand_below_their_lengths_and_what_is_empty_has_a_place():
-    rows = [Row("lengths", 0, ["2", "0"]), Row("data", 1, (), [Cell("7", 0), Cell("8", 0)])]
+    rows = [LevelRow("lengths", 0, ["2", "0"]), LevelRow("data", 1, (), [Cell("7", 0), Cell("8", 0)])]
     assert texts(Divided([np.array([2, 0])], rows)) == ["lengths", "2", "0", "data", "7", "8"]
 
 
@@ -24,7 +24,7 @@ def test_grids_are_drawn_by_rows():
 
 
 def test_tensors_of_nothing_are_drawn_by_their_names():
-    empty = Divided([np.array([0])], [Row("data", 1, (), [])])
+    empty = Divided([np.array([0])], [LevelRow("data", 1, (), [])])
     assert texts(empty, after=[Grid("rows", [])]) == ["data", "rows"]
 
 

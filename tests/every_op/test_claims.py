@@ -17,7 +17,7 @@ from seqflow.registry.result_values import compute
 from seqflow.registry.results import DeclaredResults
 from seqflow.registry.values import given_attributes
 from seqflow.signature import Described
-from seqflow.signature.language import Call, Given, Max, Name, Sum, parts
+from seqflow.signature.language import Given, Max, Name, OpCall, Sum, parts
 from seqflow.signature.rows import name_outputs
 
 
@@ -93,7 +93,7 @@ def check_depends(op, inputs, attributes, by=1):
 
 
 def is_groups(space):
-    return isinstance(space, Call) and space.op == "groups"
+    return isinstance(space, OpCall) and space.op == "groups"
 
 
 def base_of(space, op, inputs):
@@ -218,7 +218,7 @@ def owner_of_each_row(op, space, inputs):
     """The sequence of each row of a claimed space; None where the claim joins all rows there are."""
     lengths = next((array for argument, array in tensors_of(op, inputs) if argument.name == "lengths"), None)
     match space:
-        case Call(op="select", arguments=(Sum(), Name(name=mask))):
+        case OpCall(op="select", arguments=(Sum(), Name(name=mask))):
             return owners(lengths)[inputs[mask]]
         case Sum(of="data"):
             return np.repeat(owners(lengths), inputs["data"].astype(np.int64))

@@ -11,9 +11,9 @@ import pytest
 
 import seqflow as sf
 from seqflow import registry
+from seqflow.deprecated_names import old_names
 from seqflow.job import Job, run
 from seqflow.output.progress_file import parse_progress
-from seqflow.renamed import old_names
 
 ROOT = Path(__file__).parents[2]
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -4,68 +4,11 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-
-JOB = """
-imports = ["slowly"]
-[source]
-paths = "docs*.parquet"
-[order]
-shuffle = true
-seed = 3
-window = "8 KiB"
-[prepare]
-net = "a = wait_a_little(tokens.values)\\nb = truncate(a, tokens.lengths, max_length=30)\\nreturn b.values, b.lengths, label"
-[batch]
-kind = "packed"
-capacity = 32
-rows = 16
-[net]
-net = "kept = refuse_some(label)"
-[output]
-path = "o/out"
-part_bytes = 1
-row_group_bytes = "4 KiB"
-[bad_rows]
-policy = "quarantine"
-path = "o/bad.parquet"
-"""
-
-SLOWLY = '''
-import os, signal, sys, time
-from seqflow import OpError, op
-
-@op("x[N] -> y[N]")
-def wait_a_little(x):
-    """The same."""
-    time.sleep(float(os.environ.get("WAIT", 0)))
-    return x
-
-@op("x[N] -> y[N]")
-def refuse_some(x):
-    """The same, without some numbers."""
-    if (x % 211 == 3).any():
-        raise OpError("a number that is refused")
-    return x
-
-def killing(function, count=[0]):
-    def call(*arguments, **options):
-        if count[0] == int(os.environ["KILL_AT"]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        count[0] += 1
-        return function(*arguments, **options)
-    return call
-
-if "KILL_AT" in os.environ and "seqflow" in sys.argv[0]:  # the driver, no worker
-    os.replace, os.rename, os.unlink = map(killing, (os.replace, os.rename, os.unlink))
-'''
+from killed_jobs import start, write_slow_job
 
 ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers", "2"]}
 pytestmark = pytest.mark.slow
@@ -84,24 +27,8 @@ def engine(request: pytest.FixtureRequest) -> list[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """About 200 windows, one a part."""
-    draw = np.random.default_rng(0)
-    for file in range(4):
-        lists = [
-            [None] if i % 97 == 5 else [*map(int, draw.integers(0, 99, n))]
-            for i, n in enumerate(draw.integers(0, 40, 3000))
-        ]
-        table = pa.table({"tokens": pa.array(lists, pa.list_(pa.int32())), "label": np.arange(3000)})
-        pq.write_table(table, tmp_path / f"docs{file}.parquet", row_group_size=50)
-    (tmp_path / "slowly.py").write_text(SLOWLY)
-    (tmp_path / "job.toml").write_text(JOB)
+    write_slow_job(tmp_path, "o/out", part_bytes="1", bad_rows="o/bad.parquet", files=4, rows=3000)
     return tmp_path
-
-
-def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet", *arguments],
-        cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
 
 
 def done(process: subprocess.Popen[str]) -> None:

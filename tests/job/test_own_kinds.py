@@ -1,7 +1,5 @@
 """Jobs over sources that a function of the user's makes: what they compare, and runs that are killed."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from killed_jobs import write_dying_job, written_though_killed
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
@@ -48,42 +47,11 @@ def table(path):
     from deltalake import DeltaTable
     return DeltaTable(path).to_pyarrow_dataset()
 """
-JOB = """
-imports = ["dying"]
-{source}
-[order]
-shuffle = true
-window = "2 KiB"
-[batch]
-kind = "rows"
-n = 16
-[net]
-net = "row = die(day)\\nreturn row, ids.values, ids.lengths"
-[output]
-path = "out"
-part_bytes = 2048
-"""
-DYING = """
-import os
-from seqflow import op
-
-calls = 0
-
-@op("x[N] -> y[N]")
-def die(x):
-    \"\"\"The same; a call that the environment names ends the process.\"\"\"
-    global calls
-    calls += 1
-    if calls == int(os.environ.get("DIES_AT", 0)):
-        os._exit(9)
-    return x
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Any:
     (tmp_path / "my_sources.py").write_text(SOURCES)
-    (tmp_path / "dying.py").write_text(DYING)
     yield tmp_path
     sys.modules.pop("my_sources", None)
 
@@ -132,19 +100,6 @@ def test_commands_take_kinds_of_the_current_folder(folder: Path) -> None:
     assert "criteo" in seqflow("info", folder=folder).stdout
 
 
-def run_again(folder: Path, dies_at: int = 0) -> int:
-    """The exit code of the job, which goes on where it was."""
-    command = [sys.executable, "-m", "seqflow", "run", "job.toml", "--resume"]
-    environment = os.environ | {"DIES_AT": str(dies_at)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 9), done.stderr
-    return done.returncode
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (folder / "out").glob("*.parquet")}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("package", "source", "rows"), [
     ("pyarrow", '[source]\nkind = "my_sources:days"', set(range(1000))),
@@ -165,12 +120,6 @@ def test_a_job_over_an_object_that_is_killed_at_five_points_writes_what_an_undis
 
         for start in range(0, 1000, 100):
             write_deltalake(folder / "table", table.slice(start, 100), mode="append")
-    (folder / "job.toml").write_text(JOB.replace("{source}", source))
-    assert run_again(folder) == 0
-    expected = files(folder)
-    found = pq.read_table(folder / "out")["row"].to_pylist()
+    write_dying_job(folder, source)
+    found = written_though_killed(folder)
     assert (len(found), set(found)) == (len(rows), rows)
-    subprocess.run(["rm", "-r", folder / "out"], check=True)
-    assert [run_again(folder, dies_at) for dies_at in (5, 20, 12, 9, 15)] == [9] * 5
-    assert run_again(folder) == 0
-    assert files(folder) == expected

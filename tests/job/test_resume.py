@@ -5,15 +5,14 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from killed_jobs import start, write_slow_job
 from outputs import names
 
 from seqflow.errors import JobError
@@ -22,66 +21,6 @@ from seqflow.loader import Stats
 from seqflow.output.progress_file import parse_progress
 
 THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
-
-JOB = """
-imports = ["slowly"]
-[source]
-paths = "docs.parquet"
-[order]
-shuffle = true
-seed = 3
-window = "8 KiB"
-[prepare]
-net = "a = wait_a_little(tokens.values)\\nb = truncate(a, tokens.lengths, max_length=30)\\nreturn b.values, b.lengths, label"
-[batch]
-kind = "packed"
-capacity = 32
-rows = 16
-[net]
-net = "kept = refuse_some(label)"
-[output]
-path = "{output}"
-part_bytes = "{part}"
-row_group_bytes = "4 KiB"
-{arranged}
-[bad_rows]
-policy = "quarantine"
-path = "bad.parquet"
-"""
-
-SLOWLY = """
-import os, signal, time
-from seqflow import OpError, op
-
-@op("x[N] -> y[N]")
-def wait_a_little(x):
-    \"\"\"The same.\"\"\"
-    time.sleep(float(os.environ.get("WAIT", 0)))
-    return x
-
-@op("x[N] -> y[N]")
-def refuse_some(x):
-    \"\"\"The same, without some numbers.\"\"\"
-    if (x % 211 == 3).any():
-        raise OpError("a number that is refused")
-    return x
-
-def killing(function, count=[0]):
-    def call(*arguments, **options):
-        if count[0] == int(os.environ["KILL_AT"]):
-            if "FULL_DISK" in os.environ:
-                raise OSError(28, "No space left on device")
-            os.kill(os.getpid(), signal.SIGKILL)
-        count[0] += 1
-        return function(*arguments, **options)
-    return call
-
-if "KILL_AT" in os.environ:
-    os.replace = killing(os.replace)
-    if "FULL_DISK" not in os.environ:
-        os.rename, os.unlink = killing(os.rename), killing(os.unlink)
-"""
-
 
 ARRANGED = {
     "arranged": 'partition_by = "window"',
@@ -92,26 +31,14 @@ PLAIN = ["out", "out.parquet"]
 
 @pytest.fixture(params=[*PLAIN, "out.arrow", *ARRANGED] if THOROUGH else PLAIN)
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A folder with docs.parquet, of which some rows are bad, and a job that is slow where WAIT says so."""
-    draw = np.random.default_rng(0)
-    lists = [
-        [None] if i % 97 == 5 else [*map(int, draw.integers(0, 99, n))]
-        for i, n in enumerate(draw.integers(0, 40, 1500))
-    ]
-    table = pa.table({"tokens": pa.array(lists, pa.list_(pa.int32())), "label": np.arange(len(lists))})
-    pq.write_table(table, tmp_path / "docs.parquet", row_group_size=50)
-    (tmp_path / "slowly.py").write_text(SLOWLY)
+    """A folder with docs0.parquet, of which some rows are bad, and a job that is slow where WAIT says so."""
     size = "64 KiB" if "renaming" in request.node.name else "16 KiB"
-    job = JOB.replace("{output}", f"o/{request.param}").replace("{part}", size)
-    (tmp_path / "job.toml").write_text(job.replace("{arranged}", ARRANGED.get(request.param, "")))
-    return tmp_path
-
-
-def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet", *arguments],
-        cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True,
+    arranged = ARRANGED.get(request.param, "")
+    write_slow_job(
+        tmp_path, f"o/{request.param}", part_bytes=f'"{size}"', bad_rows="bad.parquet", arranged=arranged,
+        files=1, rows=1500,
     )  # fmt: skip
+    return tmp_path
 
 
 def run_command(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -209,7 +136,7 @@ def test_after_a_full_disk_the_progress_is_true(folder: Path, expected: dict[str
 
 
 SETTINGS = {
-    "source": {"paths": "docs.parquet", "columns": ["tokens", "label"]},
+    "source": {"paths": "docs0.parquet", "columns": ["tokens", "label"]},
     "order": {"window": 8192, "threads": 0},
     "batch": {"n": 16},
     "output": {"path": "out", "part_bytes": 4096},
@@ -309,9 +236,11 @@ def test_a_run_that_has_not_ended_needs_a_flag(folder: Path) -> None:
 @in_one_folder
 def test_input_that_grew_is_a_difference_that_resuming_names(folder: Path) -> None:
     stopped(folder, 50)
-    table = pq.read_table(folder / "docs.parquet")
-    pq.write_table(pa.concat_tables([table, table]), folder / "docs.parquet", row_group_size=50)
-    with pytest.raises(JobError, match=r"docs.parquet had \d+ bytes and 1500 rows, and has \d+ and 3000 now"):
+    table = pq.read_table(folder / "docs0.parquet")
+    pq.write_table(pa.concat_tables([table, table]), folder / "docs0.parquet", row_group_size=50)
+    with pytest.raises(
+        JobError, match=r"docs0.parquet had \d+ bytes and 1500 rows, and has \d+ and 3000 now"
+    ):
         run(job(folder), resume=True)
 
 
@@ -345,8 +274,8 @@ COUNTS = dict.fromkeys(
     "change",
     [
         {"counts": {"rows": "x"}}, {"counts": {}}, {"counts": {**COUNTS, "filtered": "x"}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
-        {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs.parquet"]},
-        {"stale": ["../docs.parquet"]}, {"part": -1}, {"part": None}, {"progress": 4},
+        {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs0.parquet"]},
+        {"stale": ["../docs0.parquet"]}, {"part": -1}, {"part": None}, {"progress": 4},
     ],
 )  # fmt: skip
 def test_a_damaged_progress_file_is_refused_and_nothing_is_removed(
@@ -406,7 +335,7 @@ def test_a_progress_file_that_names_other_pieces_of_the_quarantine_file_is_refus
     changes: dict[str, dict[str, object]] = {"bad_rows": {"policy": "quarantine", "path": "bad.parquet"}}
     stopped(folder, 50, **changes)
     progress = folder / "out" / ".progress.json"
-    piece = {"name": "../docs.parquet", "rows": 1, "bytes": 1, "row_groups": [0]}
+    piece = {"name": "../docs0.parquet", "rows": 1, "bytes": 1, "row_groups": [0]}
     progress.write_text(json.dumps({**parse_progress(progress.read_text()), "bad_rows": [piece]}) + "\n")
-    with pytest.raises(JobError, match=r"'../docs.parquet' is no piece of '.*bad.parquet'"):
+    with pytest.raises(JobError, match=r"'../docs0.parquet' is no piece of '.*bad.parquet'"):
         run(job(folder, **changes), resume=True)

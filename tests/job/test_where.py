@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from killed_jobs import KILLING
 
 from seqflow.errors import FilterError, JobError, UnknownColumnError
 from seqflow.job import Job, run
@@ -119,17 +120,8 @@ def test_commands_take_filters(data: Path) -> None:
     assert "a job says which rows are kept" in of_job.stderr
 
 
-KILLER = """
-import os, signal
-
-def killing(function, count=[0]):
-    def call(*arguments, **options):
-        if count[0] == int(os.environ["KILL_AT"]):
-            os.kill(os.getpid(), signal.SIGKILL)
-        count[0] += 1
-        return function(*arguments, **options)
-    return call
-
+KILLER = f"""
+{KILLING}
 if "KILL_AT" in os.environ:
     os.replace = killing(os.replace)
 """

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqflow import kernels
-from seqflow.kernels.dispatch import extension
 
-pytestmark = pytest.mark.skipif(extension() is None, reason="native kernels were not built")
+pytestmark = pytest.mark.skipif(kernels.info()["isa"] is None, reason="native kernels are not in use")
 
 
 def parse(text, has_qid=False, one_based=False):

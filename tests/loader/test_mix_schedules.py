@@ -3,8 +3,6 @@
 import json
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
@@ -14,19 +12,6 @@ SCHEDULES = {
     "steps": [sf.Schedule({0: 0.8, 20: 0.1, 31: 0.5}), 0.3, sf.Schedule({0: 0.0, 17: 0.2, 40: 0.0})],
     "ramps": [sf.Schedule({0: 1, 45: 0}, linear=True), sf.Schedule({0: 0, 45: 1}, linear=True), 0.1],
 }
-
-
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory):
-    """Files of 300, 200 and 50 rows; the ids of a file begin at 1,000 times its number."""
-    folder = tmp_path_factory.mktemp("mix")
-    found = []
-    for number, rows in enumerate((300, 200, 50)):
-        ids = np.arange(rows) + 1000 * number + 1
-        lists = pa.array([[int(n)] * (int(n) % 7 + 1) for n in ids], pa.list_(pa.int32()))
-        found.append(folder / f"{number}.parquet")
-        pq.write_table(pa.table({"id": ids, "tokens": lists}), found[-1], row_group_size=20)
-    return found
 
 
 def mix_of(paths, weights, **options):

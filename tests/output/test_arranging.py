@@ -16,7 +16,7 @@ from outputs import names, write
 
 import seqflow as sf
 from seqflow.errors import JobError
-from seqflow.output import Sizes, sorted_runs
+from seqflow.output import FileSizes, sorted_runs
 from seqflow.output.file_writer import FileWriter
 from seqflow.output.sorted_runs import merge_runs, write_run
 from seqflow.output.sorting import SortKey, sort_table
@@ -52,7 +52,7 @@ def test_all_rows_are_sorted_and_equal_ones_keep_their_order(
 
 
 def test_files_follow_each_other_in_the_order_and_are_as_large_as_asked(tmp_path: Path) -> None:
-    files = write(tmp_path / "out", BATCHES, sort_by="-n", sizes=Sizes(rows_per_file=4))
+    files = write(tmp_path / "out", BATCHES, sort_by="-n", sizes=FileSizes(rows_per_file=4))
     assert [column([file]) for file in files] == [[5, 4, 3, 2], [1, 0]]
     manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
     assert [(file["name"], file["row_groups"]) for file in manifest["files"]] == [
@@ -259,7 +259,7 @@ def test_what_is_sorted_is_never_all_in_memory(tmp_path: Path, monkeypatch: pyte
     table = pa.table({"x": values, "row": np.arange(len(values))})
     batches = [from_arrow(table.slice(start, 3000)) for start in range(0, len(values), 3000)]
     files = write(
-        tmp_path / "out", batches, sort_by="x", sizes=Sizes(row_group_bytes=100_000, part_bytes=1 << 20)
+        tmp_path / "out", batches, sort_by="x", sizes=FileSizes(row_group_bytes=100_000, part_bytes=1 << 20)
     )
     found = pa.concat_tables([pq.read_table(file) for file in files])
     np.testing.assert_array_equal(found["row"], np.argsort(values, kind="stable"))

@@ -8,7 +8,6 @@ from command import seqflow
 
 from seqflow import registry
 from seqflow.expression.functions import table
-from seqflow.registry.peers import PEERS
 from seqflow.registry.search import names_elsewhere, nearest, search
 
 OPS = [registry.get(name) for name in registry.names()]
@@ -30,7 +29,7 @@ def test_each_op_is_found_by_each_of_its_names():
 
 def test_each_op_has_a_name_elsewhere_or_is_called_as_in_numpy():
     also = {"erf", "rsub"}
-    assert [op.name for op in OPS if not (op.name in PEERS or hasattr(np, op.name) or op.name in also)] == []
+    assert [op.name for op in OPS if not (op.known_as or hasattr(np, op.name) or op.name in also)] == []
 
 
 def test_functions_of_expressions_are_found_by_all_their_names():
@@ -43,9 +42,8 @@ def test_each_of_the_names_that_an_op_has_in_caffe2_is_one():
     assert found("FCTransposed")[0] == "fc"
 
 
-def test_the_table_has_ops_that_there_are_and_no_name_twice_for_one():
-    assert PEERS.keys() <= set(registry.names())
-    assert [name for name, peers in PEERS.items() if len(set(peers)) < len(peers)] == []
+def test_no_op_has_a_name_twice():
+    assert [op.name for op in OPS if len(set(names_elsewhere(op))) < len(names_elsewhere(op))] == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqflow.shape.terms import Terms, words
+from seqflow.shape.terms import Terms, row_difference
 
 
 def test_what_is_made_alike_is_one_term():
@@ -85,8 +85,8 @@ def test_words_follow_the_case():
         "different places": (record, terms.make("rows", "another file")),
     }
     for text, (one, two) in said.items():
-        assert text in words(one, two)[0]
-    assert words(column, other)[1].endswith("same_lengths(doc.lengths, tag.lengths)")
+        assert text in row_difference(one, two)[0]
+    assert row_difference(column, other)[1].endswith("same_lengths(doc.lengths, tag.lengths)")
 
 
 def test_a_term_reads_as_the_call_that_made_it():

@@ -6,13 +6,13 @@ from seqflow.errors import OpError
 from seqflow.signature.language import (
     Arithmetic,
     AtLeast,
-    Call,
     Each,
+    FixedSize,
     Fresh,
     Given,
-    Literal,
     Max,
     Name,
+    OpCall,
     Repeated,
     Rest,
     Sum,
@@ -57,9 +57,9 @@ def test_dimensions_become_small_syntax_trees():
     assert padded.dims == (Name("B"), AtLeast("T", Max("lengths")), Rest("d"))
     assert lengths.dims == (Name("B"),)
     assert parse("x[4*H, B+1, 3] ->").inputs[0].dims == (
-        Arithmetic("*", Literal(4), Name("H")),
-        Arithmetic("+", Name("B"), Literal(1)),
-        Literal(3),
+        Arithmetic("*", FixedSize(4), Name("H")),
+        Arithmetic("+", Name("B"), FixedSize(1)),
+        FixedSize(3),
     )
     assert parse("x[N] -> y[P=N], z[width|N]").outputs[0].dims == (Fresh("P", Name("N")),)
     assert parse("x[N] -> y[P=N], z[width|N]").outputs[1].dims == (Given("width", Name("N")),)
@@ -69,12 +69,12 @@ def test_definitions_and_bounds_are_syntax_trees_too():
     _, lengths = parse(
         "data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] := minimum(lengths, k) <= k|B"
     ).outputs
-    assert lengths.definition == Call("minimum", (Name("lengths"), Name("k")))
+    assert lengths.definition == OpCall("minimum", (Name("lengths"), Name("k")))
     assert lengths.most == Given("k", Name("B"))
     assert str(lengths) == "int64 lengths'[B]"
     signature = parse("x[N] -> unique[U], int64 counts[U], U <= N, sum(counts) <= 2*(N+1)//k")
     assert [str(limit) for limit in signature.limits] == ["U <= N", "sum(counts) <= 2*(N+1)//k"]
-    assert parse("{lengths[B]}+ -> int64 lengths'[B] := add(*lengths)").outputs[0].definition == Call(
+    assert parse("{lengths[B]}+ -> int64 lengths'[B] := add(*lengths)").outputs[0].definition == OpCall(
         "add", (Each("lengths"),)
     )
 

@@ -21,7 +21,7 @@ def main(folder: str, versions: str, *command: str) -> int:
     if "-MF" not in command:
         return subprocess.call(command)  # not a unit: the compiler is tried
     made, listed = (Path(command[command.index(flag) + 1]) for flag in ("-o", "-MF"))
-    kept = Path(folder, *made.parts[-3:])
+    kept = Path(folder, *made.parts[-4:])
     record = kept.with_suffix(".json")
     names, key = json.loads(record.read_text()) if record.exists() else ([], None)
     if key is not None and key == key_of(command, versions, names):
@@ -41,10 +41,10 @@ def main(folder: str, versions: str, *command: str) -> int:
 
 
 def own_sources(listed: Path) -> list[str]:
-    """The files of this folder among those that the compiler says the object is made of."""
+    """The files below this folder among those that the compiler says the object is made of."""
     text = listed.read_text().replace("\\\n", " ").replace("\\ ", "\0")
-    files = (Path(name.replace("\0", " ")) for name in text.split()[1:])
-    return sorted({file.name for file in files if file.parent.resolve() == HERE})
+    files = (Path(name.replace("\0", " ")).resolve() for name in text.split()[1:])
+    return sorted({file.relative_to(HERE).as_posix() for file in files if file.is_relative_to(HERE)})
 
 
 def key_of(command: tuple[str, ...], versions: str, names: list[str]) -> str:

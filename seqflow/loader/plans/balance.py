@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.selection import Pieces, at_least_one
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import Record
-from seqflow.renamed import renamed_fields
 
 LENGTH, LONGEST = "length", "longest"
 """What a cost may name besides columns: the elements of a piece, and those of the longest in its batch."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
@@ -37,7 +38,6 @@ from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
-from seqflow.renamed import renamed_fields
 
 
 @renamed_fields(value="fill", values="fills")

@@ -10,6 +10,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.arguments import DtypeLike
+from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
 from seqflow.kernels.chunks import converts
@@ -18,7 +19,6 @@ from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.row_source import ChildRanges, RowSource
-from seqflow.renamed import renamed_fields
 
 
 @renamed_fields(value="fill")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance, check_linear
@@ -24,7 +25,6 @@ from seqflow.loader.plans.selection import (
     check_lengths_between,
     check_oversize,
 )
-from seqflow.renamed import renamed_fields
 
 
 @renamed_fields()

@@ -8,8 +8,6 @@ from seqflow.expression.derivatives import FORMULAS
 from seqflow.expression.parser import Call, Literal, Node, Operand, postorder
 from seqflow.expression.printer import infix
 
-_STEPS = ("ceil", "floor", "floor_divide", "round", "sign", "trunc")
-"""Functions that give floats and are piecewise constant. Those that give integers and bools hand on no gradients."""
 _NAME = re.compile(r"[^\W\d]\w*(?!\w|\()")
 
 
@@ -25,7 +23,7 @@ def expression_statements(
 
     `result` and `arriving` are the tensors of the expression's result, and of what arrives at it.
     """
-    found = _Reverse(tree, operands, result, arriving, set(targets), local)
+    found = _ExpressionGradient(tree, operands, result, arriving, set(targets), local)
     yield from found.statements
     plain = len(operands) == 1 and not any(_is_cast(node) for node in postorder(tree))
     for i, target in targets.items():
@@ -47,7 +45,7 @@ def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
     return _NAME.sub(lambda name: names.get(name[0], name[0]), FORMULAS[function][parameter])
 
 
-class _Reverse:
+class _ExpressionGradient:
     """Goes through the nodes from the last to the first."""
 
     def __init__(
@@ -86,7 +84,7 @@ class _Reverse:
     def _handed_on(self, node: Call, arriving: str, active: set[int]) -> Iterator[tuple[Node, str]]:
         """What arrives at each argument of a call."""
         function = node.function
-        if function.name in _STEPS:
+        if function.has_steps:
             raise GradientError(f"{function.name} has no derivative: it is piecewise constant")
         formulas = FORMULAS.get(function.name, {})
         for parameter, child in zip(function.parameters, node.arguments, strict=True):
@@ -130,13 +128,13 @@ def _active(tree: Node, wanted: set[int]) -> set[int]:
         if isinstance(node, Operand) and node.index in wanted:
             found.add(id(node))
         elif isinstance(node, Call):
-            name = node.function.name
-            hand_on = node.function.parameters if name in _STEPS else FORMULAS.get(name, ())
-            pairs = zip(node.function.parameters, node.arguments, strict=True)
+            function = node.function
+            hand_on = function.parameters if function.has_steps else FORMULAS.get(function.name, ())
+            pairs = zip(function.parameters, node.arguments, strict=True)
             if any(id(child) in found for parameter, child in pairs if parameter in hand_on):
                 found.add(id(node))
     return found
 
 
 def _is_cast(node: Node) -> bool:
-    return isinstance(node, Call) and node.function.name.startswith("float")
+    return isinstance(node, Call) and node.function.strong and node.function.name in FORMULAS

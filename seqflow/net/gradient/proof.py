@@ -19,7 +19,7 @@ from seqflow.signature.language import (
     POINTING,
     Anything,
     AtLeast,
-    Literal,
+    FixedSize,
     Max,
     Name,
     Rest,
@@ -151,7 +151,7 @@ def check_declared(op: OpDef) -> None:
         raise not_known
 
 
-_CLOSED = (Literal, Name, AtLeast, Sum, Rest)
+_CLOSED = (FixedSize, Name, AtLeast, Sum, Rest)
 """Sizes that inference has a symbol for."""
 _VALUES = {
     "ints": (0,), "parts": 2, "float": 0.5, "bool": True, "str": "a", "texts": ("a",), "scalar": 1, "fill": 0,

@@ -100,10 +100,9 @@ class _Names:
         return f"{results} = {value}" if results else value
 
     def call(self, step: Step) -> str:
-        if step.op.name == "expression":
-            expression = step.attributes["expr"]
+        if step.expression is not None:
             names = [self.tensor(one) for one in operands_of(step)]
-            return str(expression.with_inputs(names).text)
+            return str(step.expression.with_inputs(names).text)
         given = {name: self.written(operand) for name, operand in step.inputs.items()}
         names = [argument.name for argument in step.op.signature.input_arguments]
         first = next((i for i, name in enumerate(names) if name not in given), len(names))
@@ -191,13 +190,12 @@ class _Reverse:
                 continue
             named = each(operand, lambda one: self._target(one, arrived))
             targets[argument] = named
-        if step.op.name == "expression":
+        if step.expression is not None:
             operands = operands_of(step)
             (result,) = step.results
             given = dict(zip(operands, targets["operands"], strict=True))
-            expression = step.attributes["expr"]
             yield from expression_statements(
-                expression.tree,
+                step.expression.tree,
                 [self.names.tensor(name) for name in operands],
                 self.names.tensor(result),
                 self.names.gradient(result),
@@ -246,9 +244,9 @@ def operands_of(step: Step) -> list[str]:
 
 def _differentiable(step: Step) -> list[str]:
     """The tensors of the inputs through which gradients may flow."""
-    if step.op.name == "expression":
+    if step.expression is not None:
         operands = operands_of(step)
-        return [operands[i] for i in sorted(differentiable_operands(step.attributes["expr"].tree))]
+        return [operands[i] for i in sorted(differentiable_operands(step.expression.tree))]
     return [
         name
         for argument, operand in step.inputs.items()

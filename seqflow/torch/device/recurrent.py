@@ -1,13 +1,13 @@
 """Recurrent cells, by torch's own: cuDNN where there is one. The host waits for the lengths."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqflow.torch.device.registration import implements
+from seqflow import registry
+from seqflow.ops.shared.directions import run_both
+from seqflow.torch.device.registration import IMPLEMENTED, implements
 from seqflow.torch.device.structure import arange, starts_of
 
 _SYNCS = "the lengths"
@@ -180,27 +180,6 @@ def _swapped(weights: Tensor) -> Tensor:
 
 # From both ends
 
-
-def _both(body: Callable[..., tuple[Tensor, ...]], num_biases: int) -> Callable[..., tuple[Tensor, ...]]:
-    """The op of two directions; its states and results are those of both, side by side along the last axis."""
-
-    def run(x: Tensor, lengths: Tensor, *given: Any, **attributes: Any) -> tuple[Tensor, ...]:
-        weights, biases, states = given[:4], given[4 : 4 + 2 * num_biases], given[4 + 2 * num_biases :]
-        halves = [(None, None) if one is None else one.chunk(2, 1) for one in states]
-        found = []
-        for k in (0, 1):
-            own = (
-                *weights[2 * k :][:2],
-                *biases[num_biases * k :][:num_biases],
-                *(half[k] for half in halves),
-            )
-            found.append(body(x, lengths, *own, reverse=k == 1, **attributes))
-        return tuple(torch.cat(pair, 1) for pair in zip(*found, strict=True))
-
-    return run
-
-
-_plain_lstm = partial(_lstm, gate_order="ifgo", forget_bias=0.0)
-implements("bidirectional_rnn", syncs=_SYNCS)(_both(_rnn, 1))
-implements("bidirectional_gru", syncs=_SYNCS)(_both(_gru, 2))
-implements("bidirectional_lstm", syncs=_SYNCS)(_both(_plain_lstm, 1))
+for _cell in ("rnn", "gru", "lstm"):
+    _body = run_both(registry.get(_cell), IMPLEMENTED[_cell].body, torch.cat)
+    implements(f"bidirectional_{_cell}", syncs=_SYNCS)(_body)

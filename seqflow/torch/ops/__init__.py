@@ -30,5 +30,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(
-        [*__all__, *(name for name in registry.names() if why_not(registry.get(name)) is None), "expression"]
+        [
+            *__all__,
+            *(op.name for op in map(registry.get, registry.names()) if op.expression or why_not(op) is None),
+        ]
     )

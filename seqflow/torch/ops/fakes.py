@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from seqflow.registry import OpDef
-from seqflow.registry.inference import infer
+from seqflow.registry.inference import CallOfSpecs, infer
 from seqflow.shape import PartialShape
 from seqflow.shape.guards import Guard
 from seqflow.signature import Repeated
 from seqflow.tensor import TensorSpec
 from seqflow.torch.ops.dtypes import numpy_dtype, torch_dtype
-from seqflow.torch.ops.schemas import attributes_of, takes_total
+from seqflow.torch.ops.schemas import attributes_of
 from seqflow.torch.ops.sizes import Evaluation, Size, Symbols, check_equal, remember, remembered
 
 
@@ -27,7 +27,7 @@ def fake_kernel(op: OpDef) -> Callable[..., Any]:
             for name, one in zip(names, tensors, strict=False)
             if one is not None
         }
-        total = given.pop("total", None) if takes_total(op) else None
+        total = given.pop("total", None) if op.takes_total else None
         if total is not None and remembered(inputs["lengths"], "sum") is None:
             remember(inputs["lengths"], "sum", total)
         attributes = _attributes(op, given)
@@ -78,7 +78,7 @@ class _Call:
             name: [spec(one) for one in value] if isinstance(value, list) else spec(value)
             for name, value in self.inputs.items()
         }
-        return infer(self.op, specs, self.attributes, {}, None, None, None)
+        return infer(CallOfSpecs.alone(self.op, specs, self.attributes))
 
     def _assume(self, guard: Guard, evaluation: Evaluation) -> None:
         """What inference took to be equal: the sum of lengths is from now on the rows it met."""

@@ -12,7 +12,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.torch.compiler import never_traced
 from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
-from seqflow.torch.ops.schemas import attributes_of, takes_total
+from seqflow.torch.ops.schemas import attributes_of
 
 
 def cpu_kernel(op: OpDef) -> Callable[..., Any]:
@@ -20,7 +20,7 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
     defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
     dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
     call, is_group, has_results = op.call, op.result is not None, bool(op.output_names)
-    sized = takes_total(op)
+    sized = op.takes_total
 
     def kernel(*tensors: Any, **attributes: Any) -> Any:
         try:

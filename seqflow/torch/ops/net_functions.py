@@ -121,10 +121,10 @@ def _line(
 ) -> str:
     """A step as a line of Python; what it calls, and literals, are in its scope."""
     function, literals = f"f{number}", 0
-    if step.op.name == "expression":
+    if step.expression is not None:
         (listed,) = step.inputs.values()
         assert isinstance(listed, Listed)
-        scope[function] = _expression(step.attributes["expr"])
+        scope[function] = _expression(step.expression)
         return f"{local(step.results[0])} = {function}({', '.join(local(str(one)) for one in listed.items)})"
 
     def written(operand: Any) -> str:
@@ -151,7 +151,7 @@ def _line(
         scope[f"a{number}_{one.name}"] = value
         arguments.append(f"{one.name}=a{number}_{one.name}")
     lengths = step.inputs.get("lengths")
-    if step.op.name == "expand" and isinstance(lengths, Reference) and lengths.name in totals:
+    if step.op.takes_total and isinstance(lengths, Reference) and lengths.name in totals:
         arguments.append(f"total={local(totals[lengths.name])}.shape[0]")
     call = f"{function}({', '.join(arguments)})"
     if not step.results:

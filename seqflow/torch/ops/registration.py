@@ -1,7 +1,7 @@
 """Registers ops with torch, one by one, when they are first called."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
 from seqflow.torch.ops.kernels import check_total, cpu_kernel
-from seqflow.torch.ops.schemas import attributes_of, schema_of, takes_total, why_not
+from seqflow.torch.ops.schemas import attributes_of, schema_of, why_not
 from seqflow.torch.ops.sparse import sparse_call
 
 _LIBRARY = torch.library.Library("seqflow", "DEF")
@@ -32,9 +32,9 @@ def call_of(name: str) -> Callable[..., Any]:
     """The op of this name on tensors; OpError for one that torch cannot say."""
     if name in by_name:
         return function_call(by_name[name].name)
-    if name == "expression":
-        return expression_call
     op = registry.get(name)
+    if op.expression is not None:
+        return expression_call
     kernel, gradients = cpu_kernel(op), Gradients(op, call_of)
     _register(op, kernel, gradients)
     has_lists = op.signature.listed or op.signature.gives_lists  # in which autograd sees no tensors
@@ -65,10 +65,10 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
     known = {one.name for one in attributes_of(op)}
-    if takes_total(op):
+    if op.takes_total:
         known.add("total")
         convert["total"] = lambda value, *_: value if torch.compiler.is_compiling() else op.check_total(value)
-    with_sparse_gradient = sparse_call(op.name, call_of)
+    with_sparse_gradient = sparse_call(op, call_of)
     if with_sparse_gradient is not None:
         known.add("sparse")
     result, count = op.result, len(names)
@@ -133,11 +133,11 @@ def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
     if attribute.kind == "ints":
         return lambda value, inputs, named: [value] if isinstance(value, int) else value
     if attribute.kind == "parts":
-        return _sizes_of_parts
+        return partial(_sizes_of_parts, op)
     return None
 
 
-def _sizes_of_parts(value: Any, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _sizes_of_parts(op: OpDef, value: Any, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """The sizes of so many equal parts: a schema has no type for either."""
     if not isinstance(value, int) or not isinstance(inputs[0], Tensor):
         return value
@@ -145,7 +145,7 @@ def _sizes_of_parts(value: Any, inputs: Sequence[Any], named: Mapping[str, Any])
     if value < 1 or size % value:
         raise ShapeError(
             f"x.shape[{named.get('axis', 0)}] is {size}, which {value} equal parts do not divide"
-        ).in_op("split")
+        ).in_op(op.name)
     return [size // value] * value
 
 
@@ -203,6 +203,6 @@ def _explain(op: OpDef, named: Mapping[str, Any], error: Exception) -> None:
     """Our error, where torch's is about attributes that the op does not take."""
     if isinstance(error, SeqflowError):
         return
-    given = {name: value for name, value in named.items() if not (takes_total(op) and name == "total")}
+    given = {name: value for name, value in named.items() if not (op.takes_total and name == "total")}
     dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
     op.check_attributes({name: value for name, value in given.items() if name not in dtypes})

@@ -51,14 +51,9 @@ def _inputs(op: OpDef) -> list[str]:
 
 def _keywords(op: OpDef) -> list[str]:
     found = [_keyword(one) for one in attributes_of(op)]
-    if takes_total(op):
+    if op.takes_total:
         found.append("SymInt? total=None")
     return ["*", *found] if found else []
-
-
-def takes_total(op: OpDef) -> bool:
-    """Whether a call may say how many rows the lengths add up to: `expand`, of which nothing else says it."""
-    return op.name == "expand"
 
 
 def _keyword(attribute: Attribute) -> str:

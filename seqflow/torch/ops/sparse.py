@@ -10,25 +10,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from seqflow.registry import OpDef
 from seqflow.torch.ops.net_functions import Caller
 
 Calls = Mapping[str, Callable[..., Any]]
 """The ops that the gradients are made of."""
 _USED = ("expand", "gather", "lengths_sum", "lengths_to_positions")
-_PREFIX = "sparse_lengths_"
 
 
-def sparse_call(name: str, op_of: Caller) -> Callable[..., Tensor] | None:
-    """The pooled look-up of this name with a sparse gradient; None where there is no such.
+def sparse_call(op: OpDef, op_of: Caller) -> Callable[..., Tensor] | None:
+    """A pooled look-up with a sparse gradient; None for an op that has no such.
 
     It takes the look-up itself, its inputs and its attributes.
     """
-    kind = name.removeprefix(_PREFIX)
-    if name == kind or kind not in _FACTORS:
+    factor = op.sparse_factor
+    if factor is None:
         return None
     calls = {used: op_of(used) for used in _USED}
     apply: Callable[..., Tensor] = _SparsePooled.apply
-    return lambda pool, inputs, named: apply(pool, calls, kind, dict(named), *inputs)
+    return lambda pool, inputs, named: apply(pool, calls, factor, dict(named), *inputs)
 
 
 class _SparsePooled(torch.autograd.Function):
@@ -36,9 +36,19 @@ class _SparsePooled(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, pool: Callable[..., Tensor], calls: Calls, kind: str, named: dict[str, Any], *inputs: Tensor
+        ctx: Any,
+        pool: Callable[..., Tensor],
+        calls: Calls,
+        factor: str,
+        named: dict[str, Any],
+        *inputs: Tensor,
     ) -> Tensor:
-        ctx.calls, ctx.kind, ctx.ignored, ctx.shape = calls, kind, named.get("ignore_index"), inputs[0].shape
+        ctx.calls, ctx.factor, ctx.ignored, ctx.shape = (
+            calls,
+            factor,
+            named.get("ignore_index"),
+            inputs[0].shape,
+        )
         ctx.dtype = inputs[0].dtype
         ctx.needs_weights = len(inputs) == 4 and ctx.needs_input_grad[5]
         ctx.save_for_backward(*inputs[1:], *inputs[: int(ctx.needs_weights)])
@@ -52,12 +62,12 @@ class _SparsePooled(torch.autograd.Function):
         rows = ctx.calls["expand"](arriving.contiguous(), lengths, total=indices.shape[0])
         found: list[Tensor | None] = [None] * (count + 1)
         if ctx.needs_input_grad[4]:
-            factors = _FACTORS[ctx.kind](ctx.calls, weights, indices, lengths, ctx.ignored)
+            factors = _FACTORS[ctx.factor](ctx.calls, weights, indices, lengths, ctx.ignored)
             found[0] = _of_table(rows, factors, indices, ctx.shape, ctx.dtype, ctx.ignored)
         if ctx.needs_weights:
             taken = ctx.calls["gather"](ctx.saved_tensors[-1].detach(), indices, ignore_index=ctx.ignored)
             each = (rows * taken).flatten(1).sum(1) if rows.ndim > 1 else rows * taken
-            found[1] = _of_weights(ctx.calls, ctx.kind, each, weights[0], lengths)
+            found[1] = _of_weights(ctx.calls, ctx.factor, each, weights[0], lengths)
         return None, None, None, None, *found
 
 
@@ -78,9 +88,9 @@ def _of_table(
     return found if wide.dtype is dtype else found.coalesce().to(dtype)  # summed wide, and cast once
 
 
-def _of_weights(calls: Calls, kind: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
+def _of_weights(calls: Calls, factor: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
     """The gradient of weights, from those of each look-up; of weights by position it is their sum."""
-    if kind == "weighted_sum":
+    if factor == "weights":
         return each.to(weights.dtype)
     places = calls["lengths_to_positions"](lengths).long()
     sums = torch.zeros_like(weights, dtype=torch.float64).index_add(0, places, each.double())
@@ -108,9 +118,9 @@ def _by_position(
 
 
 _FACTORS: Mapping[str, Callable[..., Tensor | None]] = {
-    "sum": lambda *_: None,
-    "mean": _shares,
-    "weighted_sum": lambda calls, weights, *_: weights[0].detach(),
-    "positional_weighted_sum": _by_position,
+    "one": lambda *_: None,
+    "shares": _shares,
+    "weights": lambda calls, weights, *_: weights[0].detach(),
+    "weights by position": _by_position,
 }
-"""By the kind of look-up, what each row of the table is multiplied by."""
+"""What each row of the table is multiplied by, as look-ups say it."""

@@ -1,0 +1,56 @@
+// Binds hashing.h.
+#include "ids/hashing.h"
+#include "shared/processor.h"
+#include "bindings/python.h"
+#include "shared/threads.h"
+
+namespace seqflow {
+namespace {
+
+nb::object hash_ids(nb::handle ids, Index state, Index num_buckets) {
+  const Buffer buffer(ids);
+  const Integers integers = buffer.integers();
+  if (num_buckets < 1) decline();
+  nb::object buckets = empty_array({}, buffer, 0, dtype_named(INT64));
+  Buffer result(buckets, NUMERIC, true);
+  Hashing job = {};
+  job.ids = integers.values;
+  job.wide = integers.wide;
+  job.state = static_cast<uint64_t>(state.value);
+  job.num_buckets = static_cast<uint64_t>(num_buckets.value);
+  job.out = reinterpret_cast<int64_t *>(result.data());
+  const Unlocked unlocked(result.bytes());
+  const auto run = SEQFLOW_SELECTED(hashing_kernels).hash_ids;
+  parallel_ranges(integers.size, result.bytes(), [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return buckets;
+}
+
+nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, Index num_buckets) {
+  const Buffer bytes(data), counts(lengths);
+  if (bytes.type() != UINT8 || !dtype_of(data).equal(dtype_named(UINT8)) || bytes.rank() != 1 || num_buckets < 1) decline();
+  const Numbers offsets = checked_offsets(counts.counts(), "lengths");
+  const int64_t count = offsets.size - 1;
+  check_sum(offsets[count], bytes.extent(0), "lengths", "data");
+  nb::object buckets = empty_array({count}, counts, 1, dtype_named(INT64));
+  Buffer result(buckets, NUMERIC, true);
+  StringHashing job = {};
+  job.data = bytes.data();
+  job.offsets = offsets.data();
+  job.state = static_cast<uint64_t>(state.value);
+  job.num_buckets = static_cast<uint64_t>(num_buckets.value);
+  job.out = reinterpret_cast<int64_t *>(result.data());
+  const int64_t work = bytes.bytes() + result.bytes();
+  const Unlocked unlocked(work);
+  const auto run = SEQFLOW_SELECTED(hashing_kernels).hash_strings;
+  parallel_ranges(count, work, [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return buckets;
+}
+
+}  // namespace
+
+void bind_hashing(nb::module_ &module) {
+  bind_kernel(module, "hash_ids", hash_ids);
+  bind_kernel(module, "hash_strings", hash_strings);
+}
+
+}  // namespace seqflow

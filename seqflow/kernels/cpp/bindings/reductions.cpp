@@ -1,0 +1,228 @@
+// Binds segment reductions (reductions.h, whole_segments.h) and embedding pooling (pooling.h).
+#include <algorithm>
+#include <cstring>
+
+#include "reductions/pooling.h"
+#include "shared/processor.h"
+#include "bindings/python.h"
+#include "reductions/reductions.h"
+#include "shared/segments.h"
+#include "reductions/whole_segments.h"
+
+namespace seqflow {
+namespace {
+
+Kind kind_named(const char *name) {
+  static const char *const names[NUM_KINDS] = {"sum", "mean", "max", "min"};
+  for (int kind = 0; kind < NUM_KINDS; ++kind)
+    if (std::strcmp(name, names[kind]) == 0) return static_cast<Kind>(kind);
+  decline();
+}
+
+bool is_extreme(Kind kind) { return kind == MAX || kind == MIN; }
+
+nb::object result_dtype(Kind kind, Type type, nb::handle data) {
+  if (is_extreme(kind)) return dtype_of(data);
+  return dtype_named(kind == MEAN ? mean_type(type) : sum_type(type));
+}
+
+// float16 in a dtype to compute with, and an extreme of them as float16 again.
+nb::object widened(Kind kind, nb::handle data) { return cast(data, dtype_named(kind == MEAN ? FLOAT64 : FLOAT32)); }
+nb::object narrowed(Kind kind, nb::object result, nb::handle data) {
+  return is_extreme(kind) ? cast(result, dtype_of(data)) : result;
+}
+
+// The bits of elements that are flipped so that an extreme of them is the largest signed integer, or float.
+uint64_t flipped_bits(Kind kind, int type) {
+  if (!is_extreme(kind)) return 0;
+  const auto top = [](int bytes) { return uint64_t{1} << (8 * bytes - 1); };
+  const bool is_min = kind == MIN;
+  switch (type) {
+    case UINT8: return top(1) ^ -uint64_t{is_min};
+    case UINT16: return top(2) ^ -uint64_t{is_min};
+    case UINT32: return top(4) ^ -uint64_t{is_min};
+    case UINT64: return top(8) ^ -uint64_t{is_min};
+    case FLOAT16:  // compared as float32
+    case FLOAT32: return is_min ? top(4) : 0;
+    case FLOAT64: return is_min ? top(8) : 0;
+    default: return -uint64_t{is_min};
+  }
+}
+
+// Blocks have at least MIN_BLOCK positions, and about BLOCK_ELEMENTS elements.
+constexpr int64_t BLOCK_ELEMENTS = 1 << 16;
+constexpr int64_t MIN_BLOCK = 128;
+
+// Run all blocks, then join what they left. Only segments that are longer than a block leave anything.
+void reduce(ReduceBlock block, CombineBlocks combine, Reduction &job, int64_t bytes) {
+  const int64_t positions = job.offsets[job.num_segments];
+  job.block_size = std::max(MIN_BLOCK, BLOCK_ELEMENTS / job.columns);
+  job.num_blocks = std::max<int64_t>(1, (positions + job.block_size - 1) / job.block_size);
+  bool parts = false;
+  for (int64_t k = 0; k < job.num_segments; ++k) parts |= job.offsets[k + 1] - job.offsets[k] > job.block_size;
+  const int64_t width = product(job.columns, MAX_ACCUMULATOR_BYTES);
+  const int64_t half = parts ? product(job.num_blocks, width) : 0;
+  const std::unique_ptr<uint8_t[]> memory(parts ? new uint8_t[product(2, half) + width] : nullptr);
+  job.head = memory.get();
+  job.tail = memory.get() + half;
+  job.totals = memory.get() + 2 * half;
+  Numbers counts(parts ? 2 * job.num_blocks : 1);
+  job.head_count = counts.data();
+  job.tail_count = counts.data() + job.num_blocks;
+  parallel_for(job.num_blocks, bytes, [&](int64_t task) { block(job, task); });
+  if (parts && !job.fault) combine(job);
+}
+
+nb::object reduce_whole(const WholeSegmentKernel (&kernels)[NUM_TYPES], Type out_type, const Buffer &rows,
+                        const Buffer &counts, nb::handle empty, int64_t ddof) {
+  const Type type = rows.type();
+  const Integers sizes = counts.counts();
+  WholeSegments job = {};
+  job.columns = rows.row_elements();
+  if (job.columns == 0) decline();
+  const nb::object dtype = dtype_named(out_type);
+  nb::object result = empty_array({sizes.size}, rows, 1, dtype);
+  const Fill fill(empty, dtype);
+  job.empty = fill.data();
+  job.data = rows.data();
+  job.out = Buffer(result, NUMERIC, true).data();
+  job.ddof = ddof;
+  const Unlocked unlocked(rows.bytes());
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  job.offsets = offsets.data();
+  check_sum(offsets[offsets.size - 1], rows.extent(0), "lengths", "data");
+  parallel_segments(offsets, job.columns, rows.bytes(),
+                    [&](int64_t begin, int64_t end) { kernels[type](job, begin, end); });
+  return result;
+}
+
+nb::object segment_prod(nb::handle data, nb::handle lengths, nb::handle empty) {
+  const Buffer rows(data), counts(lengths);
+  if (rows.is_half()) return segment_prod(cast(data, dtype_named(FLOAT32)), lengths, empty);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).prod, sum_type(rows.type()), rows, counts, empty, 0);
+}
+
+nb::object segment_variance(nb::handle data, nb::handle lengths, Index ddof, nb::handle empty) {
+  const Buffer rows(data), counts(lengths);
+  if (rows.is_half()) return segment_variance(cast(data, dtype_named(FLOAT64)), lengths, ddof, empty);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).variance, mean_type(rows.type()), rows, counts, empty, ddof);
+}
+
+nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle lengths, nb::handle empty) {
+  if (std::strcmp(kind_name, "prod") == 0) return segment_prod(data, lengths, empty);
+  const Kind kind = kind_named(kind_name);
+  const Buffer rows(data), counts(lengths);
+  if (rows.is_half()) return narrowed(kind, segment_reduce(kind_name, widened(kind, data), lengths, empty), data);
+  const Type type = rows.type();
+  const Integers sizes = counts.counts();
+  Reduction job = {};
+  job.columns = rows.row_elements();
+  if (job.columns == 0) decline();
+  const nb::object dtype = result_dtype(kind, type, data);
+  nb::object result = empty_array({sizes.size}, rows, 1, dtype);
+  const Fill fill(empty, dtype);
+  job.empty = fill.data();
+  job.mean = kind == MEAN;
+  job.flipped = flipped_bits(kind, type);
+  job.data = rows.data();
+  job.num_rows = rows.extent(0);
+  job.out = Buffer(result, NUMERIC, true).data();
+  const Unlocked unlocked(rows.bytes());
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  job.num_segments = offsets.size - 1;
+  job.offsets = offsets.data();
+  check_sum(offsets[job.num_segments], job.num_rows, "lengths", "data");
+  const ReductionKernels &selected = SEQFLOW_SELECTED(reduction_kernels);
+  reduce(selected.reduce_block[kind][type], selected.combine[kind][type], job, rows.bytes());
+  return result;
+}
+
+// A table that indices pick from; float16 is pooled as it is.
+int table_type(const Buffer &rows) { return rows.is_half() ? FLOAT16 : rows.type(); }
+
+nb::object pool(ReduceBlock block, CombineBlocks combine, Reduction &job, const Buffer &rows, const Buffer &picks,
+                nb::handle lengths, nb::handle empty, nb::handle dtype, const Ignored &ignored) {
+  const Buffer counts(lengths);
+  const Integers sizes = counts.counts();
+  job.columns = rows.row_elements();
+  if (job.columns == 0) decline();
+  nb::object result = empty_array({sizes.size}, rows, 1, dtype);
+  const Fill fill(empty, dtype);
+  job.empty = fill.data();
+  job.data = rows.data();
+  job.num_rows = rows.extent(0);
+  job.gathered = true;
+  job.indices = picks.counts();
+  job.rows_ahead = SEQFLOW_SELECTED(pooling_kernels).rows_ahead(job.num_rows, rows.row_bytes());
+  job.ignores = ignored.any;
+  job.ignored = ignored.index;
+  job.out = Buffer(result, NUMERIC, true).data();
+  const int64_t bytes = product(job.indices.size, rows.row_bytes());
+  const Unlocked unlocked(bytes);
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  job.num_segments = offsets.size - 1;
+  job.offsets = offsets.data();
+  check_sum(offsets[job.num_segments], job.indices.size, "lengths", "indices");
+  reduce(block, combine, job, bytes);
+  if (job.fault) blame_index(job.indices, 0, job.num_rows, job.ignores, job.ignored, "indices");
+  return result;
+}
+
+// Indices as int64, and int32 where the kernel takes them.
+nb::object int64_indices(nb::handle indices, bool takes_int32) {
+  if (takes_int32 || Buffer(indices).counts().wide) return nb::borrow(indices);
+  return cast(indices, dtype_named(INT64));
+}
+
+nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::handle indices, nb::handle lengths,
+                                 nb::handle empty, nb::handle ignore_index) {
+  const Kind kind = kind_named(kind_name);
+  const Buffer rows(table);
+  const int type = table_type(rows);
+  const nb::object wide_indices = int64_indices(indices, type == FLOAT32 && !is_extreme(kind));
+  const Buffer picks(wide_indices);
+  const PoolingKernels &selected = SEQFLOW_SELECTED(pooling_kernels);
+  Reduction job = {};
+  job.mean = kind == MEAN;
+  job.flipped = flipped_bits(kind, type);
+  const bool is_half = type == FLOAT16;
+  const nb::object dtype = is_half ? dtype_named(kind == MEAN ? FLOAT64 : FLOAT32)
+                                   : result_dtype(kind, static_cast<Type>(type), table);
+  nb::object result = pool(selected.pool_block[kind][type], selected.combine[kind][type], job, rows, picks, lengths,
+                           empty, dtype, Ignored(ignore_index));
+  return is_half ? narrowed(kind, result, table) : result;
+}
+
+nb::object gather_segment_weigh(nb::handle table, nb::handle weights, nb::handle indices, nb::handle lengths,
+                                bool positional, nb::handle empty, nb::handle ignore_index) {
+  const Buffer rows(table), factors(weights), counts(lengths);
+  const int type = table_type(rows);
+  const Type weight_type = factors.type();
+  if (weight_type != FLOAT32 && weight_type != FLOAT64) decline();
+  const bool narrow = weight_type == FLOAT32;
+  if (narrow && type != FLOAT32 && type != FLOAT16) decline();
+  const nb::object wide_indices = int64_indices(indices, narrow && type == FLOAT32);
+  const Buffer picks(wide_indices);
+  const PoolingKernels &selected = SEQFLOW_SELECTED(pooling_kernels);
+  const int64_t needed = positional ? check_max(counts.counts(), "lengths") : picks.counts().size;
+  if (factors.rank() != 1 || (positional ? factors.size() < needed : factors.size() != needed)) decline();
+  Reduction job = {};
+  job.weights = factors.data();
+  job.positional = positional;
+  const ReduceBlock block = !narrow            ? selected.weigh_block[type]
+                            : type == FLOAT16 ? selected.weigh_float16
+                                              : selected.weigh_float32;
+  return pool(block, narrow ? selected.combine_float32 : selected.combine_float64, job, rows, picks, lengths, empty,
+              dtype_named(weight_type), Ignored(ignore_index));
+}
+
+}  // namespace
+
+void bind_reductions(nb::module_ &module) {
+  bind_kernel(module, "segment_reduce", segment_reduce);
+  bind_kernel(module, "segment_variance", segment_variance);
+  bind_kernel(module, "gather_segment_reduce", gather_segment_reduce);
+  bind_kernel(module, "gather_segment_weigh", gather_segment_weigh);
+}
+
+}  // namespace seqflow

@@ -1,0 +1,99 @@
+// Hashes ids and strings into buckets. In NumPy: hashing.py.
+#pragma once
+
+#include "shared/instruction_set.h"
+
+namespace seqflow {
+
+// Element by element: ids to buckets.
+struct Hashing {
+  const void *ids;
+  bool wide;  // int64, else int32
+  uint64_t state, num_buckets;
+  int64_t *out;
+};
+
+// Strings, one after another in `data`, to buckets.
+struct StringHashing {
+  const uint8_t *data;
+  const int64_t *offsets;
+  uint64_t state, num_buckets;
+  int64_t *out;
+};
+
+struct HashingKernels {
+  void (*hash_ids)(const Hashing &, int64_t begin, int64_t end);            // elements
+  void (*hash_strings)(const StringHashing &, int64_t begin, int64_t end);  // strings
+};
+SEQFLOW_TABLE(HashingKernels, hashing_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
+#include "shared/vectors.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+constexpr uint64_t GOLDEN = 0x9E3779B97F4A7C15;
+
+inline uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+inline uint64_t output(uint64_t state, uint64_t k) { return mix(state + (k + 1) * GOLDEN); }
+
+inline int64_t bucket(uint64_t bits, uint64_t num_buckets) {
+  return static_cast<int64_t>(static_cast<unsigned __int128>(bits) * num_buckets >> 64);
+}
+
+// Bits first, for a block that stays in registers or in the cache: that loop is made of vectors where they can multiply.
+template <class T>
+void hash_integers(const Hashing &job, int64_t begin, int64_t end) {
+  constexpr int64_t BLOCK = 128;
+  const T *ids = static_cast<const T *>(job.ids);
+  uint64_t bits[BLOCK];
+  for (int64_t first = begin; first < end; first += BLOCK) {
+    const int64_t count = end - first < BLOCK ? end - first : BLOCK;
+    for (int64_t i = 0; i < count; ++i)
+      bits[i] = output(job.state, static_cast<uint64_t>(static_cast<int64_t>(ids[first + i])));
+    for (int64_t i = 0; i < count; ++i) job.out[first + i] = bucket(bits[i], job.num_buckets);
+  }
+}
+
+inline void hash_ids(const Hashing &job, int64_t begin, int64_t end) {
+  if (job.wide)
+    hash_integers<int64_t>(job, begin, end);
+  else
+    hash_integers<int32_t>(job, begin, end);
+}
+
+// The next 8 bytes as a little-endian number; of fewer, the others are 0.
+inline uint64_t word(const uint8_t *from, int64_t size) {
+  uint64_t value = 0;
+  if (size >= 8)
+    memcpy(&value, from, 8);
+  else
+    memcpy(&value, from, size);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  value = __builtin_bswap64(value);
+#endif
+  return value;
+}
+
+inline void hash_strings(const StringHashing &job, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) {
+    const int64_t first = job.offsets[k], last = job.offsets[k + 1];
+    uint64_t state = job.state;
+    for (int64_t at = first; at < last; at += 8) state = mix(state ^ word(job.data + at, last - at));
+    job.out[k] = bucket(output(state, static_cast<uint64_t>(last - first)), job.num_buckets);
+  }
+}
+
+extern const HashingKernels hashing_kernels = {hash_ids, hash_strings};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow
+#endif

@@ -1,0 +1,220 @@
+// Gathers rows by index, and copies slices of rows between arrays. In NumPy: moves.py.
+#pragma once
+
+#include "shared/instruction_set.h"
+
+namespace seqflow {
+
+// Rows of `row_bytes` picked by indices.
+struct Gather {
+  const uint8_t *data;
+  int64_t num_rows, row_bytes;
+  Integers indices;
+  bool wrap, ignores;
+  int64_t ignored;
+  uint8_t *out;
+  bool fault = false;
+};
+
+// Slices of rows from one array to another.
+struct Slices {
+  const uint8_t *source;
+  uint8_t *target;
+  int64_t source_rows, target_rows, row_bytes;
+  Integers source_starts, sizes, target_starts;
+};
+
+struct MoveKernels {
+  void (*gather)(Gather &, int64_t begin, int64_t end);              // indices
+  void (*move_slices)(const Slices &, int64_t begin, int64_t end);  // slices
+};
+SEQFLOW_TABLE(MoveKernels, move_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
+#include "moves/copy.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+constexpr int64_t BLOCK = 64;  // indices worked on at a time
+constexpr int64_t FEW = 8;     // rows copied between prefetches, or without any
+constexpr int64_t SKIPPED = INT64_MIN;  // an index that is ignored
+
+// The indices of a block as rows; false where one is outside. They are copied first, so that what was checked is what
+// is used. An index is inside where neither it nor its distance to the last one is negative.
+template <class T>
+inline bool take_indices(const Gather &job, const T *from, int64_t count, int64_t *rows) {
+  const int64_t num_rows = job.num_rows, last = num_rows - 1, shift = job.wrap ? num_rows : 0;
+  T own[BLOCK];
+  memcpy(own, from, count * sizeof(T));
+  int64_t signs = 0;
+  if (job.ignores || job.wrap) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = own[i];
+      const bool skipped = job.ignores && index == job.ignored;
+      signs |= skipped ? 0 : (index + shift) | (last - index);
+      rows[i] = skipped ? SKIPPED : index < 0 ? index + num_rows : index;
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      rows[i] = own[i];
+      signs |= rows[i] | (last - rows[i]);
+    }
+  }
+  return signs >= 0;
+}
+
+// ROW_BYTES 0: any number.
+template <int ROW_BYTES>
+inline void copy_rows(const uint8_t *data, const int64_t *rows, int64_t count, int64_t row_bytes, uint8_t *to) {
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (ROW_BYTES != 0)
+      memcpy(to + i * ROW_BYTES, data + rows[i] * ROW_BYTES, ROW_BYTES);
+    else
+      copy(to + i * row_bytes, data + rows[i] * row_bytes, row_bytes);
+  }
+}
+
+inline void copy_or_clear(const uint8_t *data, const int64_t *rows, int64_t count, int64_t row_bytes, uint8_t *to) {
+  for (int64_t i = 0; i < count; ++i, to += row_bytes) {
+    if (rows[i] == SKIPPED)
+      memset(to, 0, row_bytes);
+    else
+      copy(to, data + rows[i] * row_bytes, row_bytes);
+  }
+}
+
+// Where the table is large, the rows of the next block are on their way while those of this one are copied.
+template <int ROW_BYTES, class T>
+void gather_blocks(Gather &job, int64_t begin, int64_t end) {
+  const int64_t row_bytes = ROW_BYTES ? ROW_BYTES : job.row_bytes;
+  const bool far = job.num_rows * row_bytes >= (1 << 19);
+  const int64_t wanted = 8192 / row_bytes, block = wanted > BLOCK ? BLOCK : wanted < 1 ? 1 : wanted;
+  const T *const indices = static_cast<const T *>(job.indices.values);
+  const uint8_t *const data = job.data;
+  const auto copy_block = job.ignores ? copy_or_clear : copy_rows<ROW_BYTES>;
+  const auto first_byte = [&](int64_t row) {
+    return reinterpret_cast<uintptr_t>(data) + static_cast<uint64_t>(row * row_bytes);
+  };
+  uint8_t *to = job.out + begin * row_bytes;
+  int64_t blocks[2][BLOCK], *rows = blocks[0], *next = blocks[1];
+  int64_t waiting = 0;  // rows that are on their way
+  for (int64_t first = begin; first < end; first += block) {
+    const int64_t count = end - first < block ? end - first : block;
+    if (!take_indices(job, indices + first, count, next)) {
+      __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+      return;
+    }
+    if (!far) {
+      copy_block(data, next, count, row_bytes, to);
+      to += count * row_bytes;
+      continue;
+    }
+    int64_t done = 0;
+    const auto copy_some = [&](int64_t some) {
+      copy_block(data, rows + done, some, row_bytes, to);
+      to += some * row_bytes;
+      done += some;
+    };
+    for (int64_t i = 0; i < count; ++i) {
+      if constexpr (ROW_BYTES != 0)
+        __builtin_prefetch(reinterpret_cast<const void *>(first_byte(next[i])));
+      else
+        prefetch(first_byte(next[i]), row_bytes);
+      if (i % FEW == FEW - 1 && waiting - done >= FEW) copy_some(FEW);
+    }
+    copy_some(waiting - done);
+    int64_t *const copied = rows;
+    rows = next;
+    next = copied;
+    waiting = count;
+  }
+  copy_block(data, rows, waiting, row_bytes, to);
+}
+
+template <int64_t size> struct Group { static constexpr int SIZE = size; };
+
+// Small rows: the indices and rows of a group stay in registers.
+template <int ROW_BYTES, class T, bool wraps>
+void gather_small(Gather &job, int64_t begin, int64_t end) {
+  const T *const indices = static_cast<const T *>(job.indices.values);
+  const uint8_t *const data = job.data;
+  const uint64_t num_rows = static_cast<uint64_t>(job.num_rows);
+  const auto gather_group = [&](int64_t first, auto group) {
+    constexpr int SIZE = decltype(group)::SIZE;
+    uint64_t picked[SIZE];
+    bool outside = false;
+#pragma GCC unroll 8
+    for (int i = 0; i < SIZE; ++i) {
+      const int64_t index = __atomic_load_n(indices + first + i, __ATOMIC_RELAXED);
+      picked[i] = static_cast<uint64_t>(index) + (wraps && index < 0 ? num_rows : 0);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < SIZE; ++i) outside |= picked[i] >= num_rows;
+    if (outside) return false;
+    uint8_t rows[SIZE * ROW_BYTES];
+#pragma GCC unroll 8
+    for (int i = 0; i < SIZE; ++i) memcpy(rows + i * ROW_BYTES, data + picked[i] * ROW_BYTES, ROW_BYTES);
+    memcpy(job.out + first * ROW_BYTES, rows, sizeof rows);
+    return true;
+  };
+  bool inside = true;
+  int64_t first = begin;
+  for (; inside && first + FEW <= end; first += FEW) inside = gather_group(first, Group<FEW>());
+  for (; inside && first < end; ++first) inside = gather_group(first, Group<1>());
+  if (!inside) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+}
+
+template <int ROW_BYTES, class T>
+void gather_by(Gather &job, int64_t begin, int64_t end) {
+  if constexpr (ROW_BYTES > 0)
+    if (!job.ignores)
+      return job.wrap ? gather_small<ROW_BYTES, T, true>(job, begin, end)
+                      : gather_small<ROW_BYTES, T, false>(job, begin, end);
+  gather_blocks<ROW_BYTES, T>(job, begin, end);
+}
+
+template <int ROW_BYTES>
+void gather_rows(Gather &job, int64_t begin, int64_t end) {
+  if (job.indices.wide)
+    gather_by<ROW_BYTES, int64_t>(job, begin, end);
+  else
+    gather_by<ROW_BYTES, int32_t>(job, begin, end);
+}
+
+inline void gather(Gather &job, int64_t begin, int64_t end) {
+  switch (job.row_bytes) {
+    case 1: return gather_rows<1>(job, begin, end);
+    case 2: return gather_rows<2>(job, begin, end);
+    case 4: return gather_rows<4>(job, begin, end);
+    case 8: return gather_rows<8>(job, begin, end);
+    case 16: return gather_rows<16>(job, begin, end);
+    default: return gather_rows<0>(job, begin, end);
+  }
+}
+
+inline bool inside(int64_t start, int64_t size, int64_t rows) {
+  return size >= 0 && start >= 0 && size <= rows && start <= rows - size;
+}
+
+// All slices were checked; they are looked at again because another thread may have changed them since.
+inline void move_slices(const Slices &job, int64_t begin, int64_t end) {
+  constexpr int64_t AHEAD = 4;
+  for (int64_t k = begin; k < end; ++k) {
+    if (k + AHEAD < end) {
+      const uint64_t start = static_cast<uint64_t>(job.source_starts[k + AHEAD]);
+      prefetch(reinterpret_cast<uintptr_t>(job.source) + start * static_cast<uint64_t>(job.row_bytes), 128);
+    }
+    const int64_t from = job.source_starts[k], size = job.sizes[k], to = job.target_starts[k];
+    if (!inside(from, size, job.source_rows) || !inside(to, size, job.target_rows)) continue;
+    copy(job.target + to * job.row_bytes, job.source + from * job.row_bytes, size * job.row_bytes);
+  }
+}
+
+extern const MoveKernels move_kernels = {gather, move_slices};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow
+#endif

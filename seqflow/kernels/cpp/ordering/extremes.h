@@ -1,0 +1,167 @@
+// Argmax and argmin of each segment: the first of equal ones; the first NaN, where there is one.
+// The smallest is the largest in reverse order. `Larger` passes over NaN, which is looked
+// for apart.
+#pragma once
+
+#include "ordering/order_keys.h"
+#include "ordering/ordering.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+template <class T>
+struct FindLargest {
+  using K = typename Keys<T>::K;
+  static constexpr bool floats = Keys<T>::floats;
+  static constexpr int LANES = VECTOR_BYTES / sizeof(K);
+  static constexpr int64_t PART = 1 << 20;  // positions inside a part fit the lanes
+  using V = Vector<K, LANES>;
+  using Lane = typename Signed<sizeof(K)>::type;
+  using Places = Vector<Lane, LANES>;
+
+  static bool better(K x, K most) { return (x > most) | ((x != x) & (most == most)); }
+
+  const T *end;  // of all data
+  int64_t flipped;  // order_keys.h
+
+  static constexpr K lowest() { return floats ? -Keys<T>::largest() : static_cast<K>(~Keys<T>::MOST); }
+
+  static Places counted() {
+    Places lane;
+    for (int i = 0; i < LANES; ++i) lane[i] = i;
+    return lane;
+  }
+
+  V load_lanes(const T *from, int64_t count) const {
+    const bool whole = count >= LANES || end - from >= LANES;
+    return Keys<T>::template comparable<LANES>(
+        whole ? load<K, T, LANES>(from) : load_some<K, T, LANES>(from, count), flipped);
+  }
+
+  // The position of the largest of size elements that fill COUNT vectors but for a part of the last.
+  template <int COUNT>
+  int64_t few(const T *from, int64_t size) const {
+    V x[COUNT];
+    const int64_t tail = size - (COUNT - 1) * LANES;
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT; ++k) x[k] = load_lanes(from + k * LANES, k < COUNT - 1 ? LANES : tail);
+    V most = counted() < static_cast<Lane>(tail) ? x[COUNT - 1] : V{} + lowest();
+    if constexpr (floats) most = Larger::join(V{} + lowest(), most);
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT - 1; ++k) most = Larger::join(most, x[k]);
+    const K value = across<Larger, K, LANES>(most);
+    uint64_t found = 0, nans = 0;
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT; ++k) {
+      found |= lane_bits<Lane, LANES>(x[k] == value) << k * LANES;
+      if constexpr (floats) nans |= lane_bits<Lane, LANES>(x[k] != x[k]) << k * LANES;
+    }
+    if constexpr (floats) {
+      nans &= ~uint64_t{0} >> (64 - size);
+      if (nans != 0) return __builtin_ctzll(nans);
+    }
+    return __builtin_ctzll(found);
+  }
+
+  // The same for up to PART elements; and which it is.
+  int64_t run(const T *from, int64_t size, K *largest) const {
+    V most = V{} + lowest();
+    int64_t i = 0;
+    uint64_t nans = 0;
+    for (; i + LANES <= size && nans == 0; i += LANES) {
+      const V x = load_lanes(from + i, LANES);
+      most = Larger::join(most, x);
+      if constexpr (floats) nans = lane_bits<Lane, LANES>(x != x);
+    }
+    if (nans != 0) {
+      *largest = static_cast<K>(from[i - LANES + __builtin_ctzll(nans)]);
+      return i - LANES + __builtin_ctzll(nans);
+    }
+    K value = across<Larger, K, LANES>(most);
+    for (; i < size; ++i) {
+      const K x = Keys<T>::template comparable<1>(Vector<K, 1>{static_cast<K>(from[i])}, flipped)[0];
+      if (x != x) {
+        *largest = x;
+        return i;
+      }
+      value = x > value ? x : value;
+    }
+    *largest = value;
+    for (i = 0; i < size; i += LANES) {
+      const uint64_t found = lane_bits<Lane, LANES>(load_lanes(from + i, size - i) == value);
+      if (found != 0) return i + __builtin_ctzll(found);
+    }
+    return 0;  // not reached: one of them is it
+  }
+
+  int64_t find(const T *from, int64_t size) const {
+    switch ((size + LANES - 1) / LANES) {
+      case 1: return few<1>(from, size);
+      case 2: return few<2>(from, size);
+      case 3: return few<3>(from, size);
+      case 4: return few<4>(from, size);
+    }
+    if constexpr (LANES <= 8) switch ((size + LANES - 1) / LANES) {
+      case 5: return few<5>(from, size);
+      case 6: return few<6>(from, size);
+      case 7: return few<7>(from, size);
+      case 8: return few<8>(from, size);
+    }
+    K most;
+    int64_t place = run(from, size < PART ? size : PART, &most);
+    for (int64_t at = PART; at < size; at += PART) {
+      K next;
+      const int64_t inside = run(from + at, size - at < PART ? size - at : PART, &next);
+      if (!better(next, most)) continue;
+      most = next;
+      place = at + inside;
+    }
+    return place;
+  }
+
+  // The same for each of up to LANES columns.
+  void find_in_columns(const T *from, int64_t size, int64_t columns, int64_t count, int64_t *to) const {
+    K most[LANES];
+    for (int64_t part = 0; part < size; part += PART) {
+      const int64_t rows = size - part < PART ? size - part : PART;
+      const T *row = from + part * columns;
+      V best = load_lanes(row, count);
+      Places place = {};
+      for (int64_t i = 1; i < rows; ++i) {
+        const V x = load_lanes(row + i * columns, count);
+        const Places wins = floats ? (x > best) | ((x != x) & (best == best)) : x > best;
+        best = wins ? x : best;
+        place = wins ? Places{} + static_cast<Lane>(i) : place;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        if (part > 0 && !better(best[i], most[i])) continue;
+        most[i] = best[i];
+        to[i] = part + place[i];
+      }
+    }
+  }
+};
+
+template <class T>
+void arg_segments(const Ordering &job, int64_t begin, int64_t end, void *) {
+  const int64_t *offsets = job.offsets, columns = job.columns;
+  const T *data = static_cast<const T *>(job.data);
+  constexpr int LANES = FindLargest<T>::LANES;
+  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.flipped};
+  for (int64_t k = begin; k < end; ++k) {
+    const int64_t size = offsets[k + 1] - offsets[k];
+    const T *from = data + offsets[k] * columns;
+    int64_t *to = job.positions + k * columns;
+    if (size == 0) {
+      for (int64_t i = 0; i < columns; ++i) to[i] = -1;
+    } else if (columns == 1) {
+      *to = finder.find(from, size);
+    } else {
+      for (int64_t i = 0; i < columns; i += LANES)
+        finder.find_in_columns(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i);
+    }
+  }
+}
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow

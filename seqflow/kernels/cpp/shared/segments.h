@@ -1,0 +1,29 @@
+// Splits segments among threads, in ranges with about equally many elements.
+#pragma once
+
+#include <algorithm>
+
+#include "shared/checks.h"
+#include "shared/threads.h"
+
+namespace seqflow {
+
+// Call `body(begin, end)` for ranges of segments that together are all of them. `work` is about how many bytes could
+// be copied in the time it takes.
+template <class F>
+void parallel_segments(const Numbers &offsets, int64_t columns, int64_t work, F &&body) {
+  constexpr int64_t elements_per_task = 1 << 15;
+  const int64_t num_segments = offsets.size - 1, total = offsets[num_segments];
+  const int64_t step = std::max<int64_t>(1, elements_per_task / std::max<int64_t>(1, columns));
+  const int64_t num_tasks = std::max<int64_t>(1, (total + step - 1) / step);
+  const auto first_from = [&](int64_t task) {
+    if (task == num_tasks) return num_segments;
+    return std::lower_bound(offsets.data(), offsets.data() + num_segments, task * step) - offsets.data();
+  };
+  parallel_for(num_tasks, work, [&](int64_t task) {
+    const int64_t begin = first_from(task), end = first_from(task + 1);
+    if (begin < end) body(begin, end);
+  });
+}
+
+}  // namespace seqflow

@@ -1,0 +1,159 @@
+"""Claims: properties of an op beyond its signature, by which inference proves values and rows equal.
+
+    depends   {"positions": "mask"}: the inputs that an output depends on; where nothing is said, those of its
+              definition, or all
+    rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
+    steps     {"lengths": "minimum(lengths, max_length) if truncate"}: what an output is really padded for
+    masks     {"mask": "lengths"}: an output that is true where these lengths have rows
+    describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
+    inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
+    moves     "data": the inputs whose values the outputs without a dtype word hold, and with them what integers
+              point at; "" for none. Where nothing is said, the ops of this package move their first input, and those
+              like it; ops of users none
+    several   "gather_within": where this op takes one position of each sequence, the op that takes several
+    pure      False: two calls may differ; then nothing is known to be equal to an output
+
+A claim may end with a condition: `if num_sequences` where this attribute has to be given for it to hold, `unless
+empty` where it must not be; given is what differs from its default. That of an inverse may speak of either op;
+the attribute it wants is the number of sequences that there were, and has to be known to be.
+Every claim is held against the op by the tests that walk over all ops.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqflow.errors import OpError
+from seqflow.signature.language import Each, FixedSize, Fresh, Name, OpCall, Signature, Sum, Value, parts
+from seqflow.signature.parser import parse_value
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The attributes that must, or must not, be given for a claim to hold."""
+
+    given: tuple[str, ...] = ()
+    not_given: tuple[str, ...] = ()
+
+    def holds(self, given: Collection[str]) -> bool:
+        """Whether it does where these attributes are given."""
+        if not self.given and not self.not_given:
+            return True
+        return all(name in given for name in self.given) and not any(name in given for name in self.not_given)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims of an op."""
+
+    depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: Mapping[str, Value] = field(default_factory=dict)
+    """Rows made from others, `select(N, mask)`; a name alone is a dimension, an input or an attribute."""
+    steps: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
+    masks: Mapping[str, str] = field(default_factory=dict)
+    describes: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
+    inverse: tuple[str, Condition] | None = None
+    moves: tuple[str, ...] = ()
+    pure: bool = True
+    several: str = ""
+    commutes: bool = False
+    """The order of the inputs does not matter."""
+    fold: Callable[[int, int], int] | None = None
+    """Of an op that commutes: what two numbers in a row come together to, as 3 in `x + 1 + 2`."""
+    bound: Callable[[Any, Any], Any] | None = None
+    """The upper bounds of its output, from those of two inputs (see `seqflow.signature.limits`)."""
+    value: Callable[..., Any] | None = None
+    """Says itself what its one output is: an expression is what its functions are."""
+    look_up: Callable[[str], Any] = field(default=str, compare=False)
+    """The registry's, for the ops that definitions and inverses speak of."""
+
+
+NONE = Claims()
+_HEADS = {"sum", "select", "sliced", "groups", "joined"}
+
+
+def read_claims(
+    name: str,
+    signature: Signature,
+    *,
+    depends: Mapping[str, str] | None = None,
+    rows: Mapping[str, str] | None = None,
+    steps: Mapping[str, str] | None = None,
+    masks: Mapping[str, str] | None = None,
+    describes: Mapping[str, str] | None = None,
+    inverse: str | None = None,
+    moves: str = "",
+    pure: bool = True,
+    several: str = "",
+    look_up: Callable[[str], Any],
+) -> Claims:
+    """The claims of an op; OpError where one speaks of what the signature does not have."""
+    read = {output: _names(text) for output, text in (depends or {}).items()}
+    _check_names(name, signature, depends=depends, rows=rows, steps=steps, masks=masks, describes=describes)
+    inputs = set(signature.arguments)
+    spoken_of = [("depends", one) for names in read.values() for one in names]
+    spoken_of += [("moves", one) for one in _names(moves)]
+    unknown = next((pair for pair in spoken_of if pair[1] not in inputs), None)
+    if unknown is not None:
+        raise OpError(f"{name}: {unknown[0]} names {unknown[1]!r}, expected inputs\n  {signature}")
+    for output, value in signature.definitions.items():
+        names = {part.name for part in parts(value) if isinstance(part, (Name, Each))}
+        read.setdefault(output, tuple(sorted(names & inputs)))
+    return Claims(
+        read,
+        {axis: _space(name, text) for axis, text in (rows or {}).items()},
+        {one: (parse_value(claim), condition) for one, (claim, condition) in _conditional(steps).items()},
+        dict(masks or {}),
+        {
+            output: (_space(name, claim), condition)
+            for output, (claim, condition) in _conditional(describes).items()
+        },
+        None if inverse is None else _split(inverse),
+        _names(moves),
+        pure,
+        several,
+        look_up=look_up,
+    )
+
+
+def _check_names(name: str, signature: Signature, **claimed: Mapping[str, str] | None) -> None:
+    """OpError where a claim is of what the signature does not have."""
+    outputs = {argument.field for argument in signature.output_arguments}
+    sizes = (part for one in signature.output_arguments for dim in one.dims for part in parts(dim))
+    fresh = {size.name for size in sizes if isinstance(size, (Name, Fresh))}
+    may_be = {"depends": outputs | fresh, "rows": fresh, "steps": set(signature.arguments)}
+    for what, of in claimed.items():
+        known = may_be.get(what, outputs)
+        wrong = next((one for one in of or () if one not in known), None)
+        if wrong is not None:
+            raise OpError(
+                f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}"
+            )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _space(op: str, text: str) -> Value:
+    try:
+        space = parse_value(text)
+    except OpError:
+        space = FixedSize(0)
+    if all(
+        isinstance(part, (Name, Sum)) or (isinstance(part, OpCall) and part.op in _HEADS)
+        for part in parts(space)
+    ):
+        return space
+    raise OpError(f"{op}: rows are {text!r}, expected one of {sorted(_HEADS)} of names")
+
+
+def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, Condition]]:
+    return {name: _split(text) for name, text in (claims or {}).items()}
+
+
+def _split(text: str) -> tuple[str, Condition]:
+    """A claim, and the condition it ends with."""
+    claim, _, given = text.partition(" if ")
+    claim, _, not_given = claim.partition(" unless ")
+    return claim.strip(), Condition(_names(given), _names(not_given))

@@ -1,0 +1,195 @@
+"""Traces the example of an op: which element of its inputs each element of its outputs is.
+
+The op is run again on numbers in place of the elements, twice, so that a number is told from a fill value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from doctest import DocTestParser
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import seqflow.ops
+from seqflow.errors import SeqflowError
+from seqflow.kernels.arrays import Array
+from seqflow.registry import OpDef
+from seqflow.registry.description import describe
+from seqflow.signature.language import GIVEN_DTYPE, LIKE
+
+NOWHERE = -1
+"""The source of an element that no input has: of padding, or of another fill value."""
+_STARTS = 1_000, 2_000
+"""Two numberings of the elements start here: what was moved differs by as much, what was not is the same."""
+
+
+class ExampleCall(NamedTuple):
+    """A call of an op: inputs and outputs are lists of arrays, of one where the signature has no list."""
+
+    inputs: Mapping[str, list[Array]]
+    attributes: Mapping[str, Any]
+    outputs: Mapping[str, list[Array]]
+    arguments: Mapping[str, Any]
+    """The inputs as they were given."""
+
+
+class Moved(NamedTuple):
+    """An input whose elements an op moves."""
+
+    name: str
+    place: int
+    """Its place in a list of inputs."""
+    array: Array
+    start: int
+    """The number of its first element: the elements of all inputs are numbered one after another."""
+
+
+class ElementTrace(NamedTuple):
+    """A call, the inputs that it moves, and for each element of an output its number there, or `NOWHERE`."""
+
+    call: ExampleCall
+    moved: Sequence[Moved]
+    sources: Mapping[str, list[Array]]
+
+    @property
+    def is_still(self) -> bool:
+        """Whether all elements stay in their order, but for those that become a fill value."""
+        found = [one.ravel() for output in self.sources.values() for one in output]
+        return len(found) == len(self.moved) and all(
+            bool(np.all((one == NOWHERE) | (one == given.start + np.arange(one.size))))
+            for one, given in zip(found, self.moved, strict=True)
+        )
+
+
+def trace(op: OpDef, groups_of: Callable[[ExampleCall, Sequence[Moved]], Array]) -> ElementTrace | None:
+    """The trace of the first call in an op's example; None where it computes, or where a source is not clear.
+
+    `groups_of` gives a number for each element of the inputs: of equal elements that have the same, any may be the
+    source.
+    """
+    outputs = [a.field for a in op.signature.output_arguments if a.dtype.word in ("any", LIKE, GIVEN_DTYPE)]
+    if not op.claims.moves or not outputs:
+        return None
+    call = example_call(op)
+    moved = [*_moved(op, call)]
+    values = np.concatenate([one.array.ravel() for one in moved])
+    groups = groups_of(call, moved)
+    for numbers, sources in _candidates(op, call, moved, values, outputs):
+        if _fits(sources, numbers, values, groups, call):
+            return ElementTrace(call, moved, sources)
+    return None
+
+
+def example_call(op: OpDef) -> ExampleCall:
+    """The first call of an op in its example."""
+    function = getattr(seqflow.ops, op.name)
+    calls: list[ExampleCall] = []
+
+    def recorded(*args: Any, **named: Any) -> Any:
+        result = function(*args, **named)
+        bound = inspect.signature(function).bind(*args, **named).arguments
+        given = {name: value for name, value in bound.items() if value is not None}
+        results = tuple(result) if op.result else (result,)
+        calls.append(
+            ExampleCall(
+                {name: _arrays(given[name]) for name in op.signature.arguments if name in given},
+                {name: value for name, value in given.items() if name not in op.input_names},
+                {name: _arrays(one) for name, one in zip(op.output_names, results, strict=False)},
+                bound,
+            )
+        )
+        return result
+
+    scope = {name: getattr(seqflow.ops, name) for name in seqflow.ops.__all__} | {"np": np, op.name: recorded}
+    for example in DocTestParser().get_examples(describe(op).example):
+        exec(compile(example.source, f"<example of {op.name}>", "exec"), scope)
+        if calls:
+            return calls[0]
+    raise LookupError(f"the example of {op.name} does not call it")
+
+
+def _arrays(given: Any) -> list[Array]:
+    """The arrays of a list of inputs or outputs; anything else is one array."""
+    is_list = isinstance(given, (list, tuple)) and all(isinstance(one, np.ndarray) for one in given)
+    return [np.asarray(one) for one in given] if is_list else [np.asarray(given)]
+
+
+def _moved(op: OpDef, call: ExampleCall) -> Iterator[Moved]:
+    start = 0
+    for name in op.signature.arguments:
+        if name in op.claims.moves:
+            for place, array in enumerate(call.inputs.get(name, [])):
+                yield Moved(name, place, array, start)
+                start += array.size
+
+
+def _candidates(
+    op: OpDef, call: ExampleCall, moved: Sequence[Moved], values: Array, outputs: Sequence[str]
+) -> Iterator[tuple[Array, dict[str, list[Array]]]]:
+    """Numbers of the elements, and the sources by them: distinct in the order of values, then equal for equal ones.
+
+    An op that looks for certain values finds none of them among numbers: there the values are their own numbers.
+    """
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.arange(len(values))
+    dense = np.unique(values, return_inverse=True)[1].reshape(-1)
+    for numbers in (ranks, dense):
+        first, second = (_on_numbers(op, call, moved, numbers + start) for start in _STARTS)
+        if first is not None and second is not None:
+            yield numbers, {name: _moved_by(first[name], second[name], numbers) for name in outputs}
+    yield dense, {name: [_look_up(one, values) for one in call.outputs[name]] for name in outputs}
+
+
+def _moved_by(first: list[Array], second: list[Array], numbers: Array) -> list[Array]:
+    """The sources of an output by what it is for both numberings."""
+    pairs = zip(first, second, strict=True)
+    return [
+        np.where(b - a == _STARTS[1] - _STARTS[0], _look_up(a - _STARTS[0], numbers), NOWHERE)
+        for a, b in pairs
+    ]
+
+
+def _on_numbers(
+    op: OpDef, call: ExampleCall, moved: Sequence[Moved], numbers: Array
+) -> dict[str, list[Array]] | None:
+    """The outputs for numbers in place of the elements; None where the op does not take them."""
+    arguments = dict(call.arguments)
+    for one in moved:
+        array = numbers[one.start : one.start + one.array.size].reshape(one.array.shape)
+        given = arguments[one.name]
+        is_list = isinstance(given, (list, tuple))
+        arguments[one.name] = [*given[: one.place], array, *given[one.place + 1 :]] if is_list else array
+    bound = inspect.BoundArguments(inspect.signature(op.call), arguments)
+    try:
+        result = op.call(*bound.args, **bound.kwargs)
+    except SeqflowError:
+        return None
+    results = tuple(result) if op.result else (result,)
+    return {name: _arrays(one) for name, one in zip(op.output_names, results, strict=False)}
+
+
+def _look_up(found: Array, numbers: Array) -> Array:
+    """The first place of each number; `NOWHERE` for what is none."""
+    places = {number: place for place, number in reversed([*enumerate(numbers.tolist())])}
+    return np.array([places.get(one, NOWHERE) for one in found.ravel().tolist()], np.int64).reshape(
+        found.shape
+    )
+
+
+def _fits(
+    sources: Mapping[str, list[Array]], numbers: Array, values: Array, groups: Array, call: ExampleCall
+) -> bool:
+    """Whether the outputs hold the elements at the sources, and no source stands for elements of two groups."""
+    used: set[int] = set()
+    for name, found in sources.items():
+        for one, output in zip(found, call.outputs[name], strict=False):
+            if one.shape != output.shape or len(found) != len(call.outputs[name]):
+                return False
+            inside = one >= 0
+            if not np.array_equal(values[one[inside]], output[inside]):
+                return False
+            used |= set(one[inside].tolist())
+    return bool(used) and all(len(set(groups[numbers == numbers[one]].tolist())) == 1 for one in used)
