@@ -242,7 +242,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     UnknownOpError: [
         Kind("no op is named … (did you mean …?)", "there is no such op; nets say it as a NetError", "`seqflow ops --search WORDS` finds ops by what they do", lambda: sf.registry.get("truncat")),
-        Kind("no operator of Caffe2 that is covered is named …", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
+        Kind("… is not a covered operator of Caffe2", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
     ],
     ExpressionError: [
         Kind("expression, column …: found …, expected …", "malformed arithmetic; the caret says where", "[expressions](nets.md#expressions): `&` for `and`, `where(c, x, y)` for `x if c else y`", lambda: sf.Expression("a +* b")),
