@@ -32,8 +32,7 @@ class Adapter(NamedTuple):
 
     call: Callable[..., Any] | None = None
     """Function with the operator's inputs as positional parameters and its arguments as keyword-only ones; it returns
-    one array or several. If only names, order and dtypes differ, the other fields are enough.
-    """
+    one array or several. If only names, order and dtypes differ, the other fields are enough."""
     strings: bool = False
     """Whether the operator only moves and compares elements, so that it also takes strings."""
     inputs: str = ""

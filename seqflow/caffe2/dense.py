@@ -234,8 +234,7 @@ _REDUCED = {
     "keepdims": Argument("keepdims", bool, True),
 }
 """Reductions over axes. Axes stay, with size 1, unless requested otherwise. Integers are summed in int64; the largest
-of no elements is 0.
-"""
+of no elements is 0."""
 
 ADAPTERS |= {
     "FC": Adapter(fc),

@@ -88,9 +88,7 @@ def split_by_lengths(
     total, size = int(sizes.sum()), data.shape[along]
     if use_scaling_lengths and total:
         if size % total:
-            raise ShapeError(
-                f"sum(lengths) is {total}, but data.shape[{along}] = {size} is not a multiple of it"
-            )
+            raise ShapeError(f"sum(lengths) is {total}, which does not divide data.shape[{along}] = {size}")
         sizes *= size // total
     return ops.split(data, parts=sizes.tolist(), axis=along)
 

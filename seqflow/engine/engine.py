@@ -21,12 +21,10 @@ class EngineSettings:
     kind: Literal["local", "ray"] = "local"
     workers: int | None = None
     """Number of processes that make parts at once, of this machine or as tasks of Ray. None: this process alone, with
-    threads; with Ray as many as its cluster has CPUs for.
-    """
+    threads; with Ray as many as its cluster has CPUs for."""
     address: str | None = None
     """Ray's cluster: "host:6379" or "ray://host:10001"; "auto" joins the one on this machine, "local" starts one.
-    None uses RAY_ADDRESS if it is set, otherwise it starts one.
-    """
+    None uses RAY_ADDRESS if it is set, otherwise it starts one."""
     cpus: int = 1
     """Number of CPUs, and of threads, of each worker."""
     memory: int | str | None = None

@@ -15,9 +15,7 @@ from seqflow.output.threads import in_threads
 _END = 64 << 10
 """Bytes at each end of a file that the quick checksum covers."""
 WHOLE_BYTES = 2 << 30
-"""Files that should be complete are read whole up to this many bytes in total; of larger outputs only both ends are
-read.
-"""
+"""Complete files are read whole up to this many bytes in total; of larger outputs only both ends are read."""
 
 
 FORM = {"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}

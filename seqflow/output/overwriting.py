@@ -22,9 +22,7 @@ class FileSource(Protocol):
 def check_unused(path: Path, overwrite: bool) -> None:
     """Raise JobError when a command would replace a file without `--overwrite`."""
     if path.is_file() and not overwrite:
-        raise JobError(
-            f"output: {str(path)!r} exists\n  --overwrite replaces it; or choose another output"
-        )
+        raise JobError(f"output: {str(path)!r} exists\n  --overwrite replaces it; or choose another output")
 
 
 def check_new_file(setting: str, path: Path, source: FileSource) -> None:

@@ -48,8 +48,7 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     if not isinstance(record, Record):
         raise ProviderTypeError(
             f"to_arrow: found {type(record).__name__}, expected a record or a Sequence\n"
-            "  a mapping of names to arrays does not say which lengths describe which values: "
-            "seqflow.run returns a record for a record"
+            "  a mapping of arrays has no lengths for its values: seqflow.run returns a record for a record"
         )
     writer = _Writer(record)
     columns: dict[str, tuple[pa.Field, pa.Array]] = {}

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from seqflow.shape.dimension import Dimension
 
 NAME = r"(?:[^\W\d]\w*|%\d+|`[^`\n]*`)(?:\.\w+)*(?:\[\d+\])?"
-"""Pattern of the name of a size or tensor: `B`, `doc.values`, `x.shape[1]`, `%1` for an unnamed result; any name in
-backticks.
-"""
+"""Pattern of a name of a size or tensor: `B`, `doc.values`, `x.shape[1]`; `%1` is unnamed; in backticks, any."""
 AXIS = r"(?P<tensor>.+)\.shape\[(?P<axis>\d+)\]"
 """Pattern of the size of an axis of a tensor."""
 

@@ -25,9 +25,7 @@ class Equalities:
 
     def __init__(self, all_declared: bool = True) -> None:
         self.all_declared = all_declared
-        """Whether each axis without rows is known to be plain; if not, it takes the first rows it is combined
-        with.
-        """
+        """Whether an axis without rows is plain; if not, it takes the first rows it is combined with."""
         self._values: dict[Atom, Dimension] = {}
         self._reasons: dict[Atom, str] = {}
         self._counts: dict[Term, Dimension] = {}
