@@ -142,8 +142,8 @@ _ROOMS = {
     "vocabulary": "Vocabulary",
 }
 _ON_FIRST_USE = {name: room for room, names in _ROOMS.items() for name in names.split()}
-"""Names whose modules are imported when they are first asked for, as are the ops and the providers: those who
-only call ops do not pay for Arrow."""
+"""Names whose modules are imported at first use, like the ops and the providers: a program that only calls ops does
+not import Arrow."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Arguments of public functions, and keys of job files, held against their annotations."""
+"""Check arguments of public functions, and keys of job files, against their annotations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _is_dtype(value: Any) -> bool:
 
 
 def is_path(value: Any) -> bool:
-    """Whether a value is the path that some file may have."""
+    """Return whether a value can be the path of a file."""
     try:
         return bool(value) and b"\0" not in os.fsencode(value)
     except (TypeError, ValueError):
@@ -38,7 +38,7 @@ def is_path(value: Any) -> bool:
 
 
 def are_distinct(values: Any) -> bool:
-    """Whether no value comes twice; of an iterator nothing is known."""
+    """Return whether all values are different; an iterator is not checked."""
     return not isinstance(values, abc.Collection) or len(values) == len(set(values))
 
 
@@ -49,7 +49,7 @@ def _are_columns(names: Any) -> bool:
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
 FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
 Columns = Annotated[abc.Sequence[str], _are_columns, "the names of one column or more, each once"]
-"""Types with a condition, and their words; Annotated, so that type checkers see the type."""
+"""Types with a condition, described in words; Annotated, so that type checkers see the type."""
 _LISTS = (tuple, list, abc.Sequence, abc.Collection, abc.Iterable)
 _DICTS = (dict, abc.Mapping)
 _PLURALS = {str: "text", int: "integers", float: "numbers"}
@@ -57,7 +57,7 @@ WORDS: Mapping[Any, str] = {
     str: "text", int: "an integer", float: "a number", bool: "True or False", dict: "a dict",
     abc.Callable: "a function", os.PathLike: "a path", np.ndarray: "an array",
 }  # fmt: skip
-"""Annotated types in words; others by their names."""
+"""Annotated types in words; other types are described by their names."""
 
 
 def checked(
@@ -67,11 +67,12 @@ def checked(
     late: bool = False,
     methods: bool = True,
 ) -> Callable[[F], F]:
-    """Decorate a function, or a class and its public methods: a value of another type is an error that names it.
+    """Decorate a function, or a class and its public methods: an argument of another type raises an error that names
+    it.
 
-    Arguments are looked at after the call, so that its own errors, which may say more, come first. With `late` they
-    are looked at only where it fails with an error that is not ours, for functions that are called often. `options`
-    are the types of further keywords.
+    Arguments are checked after the call, so that more specific errors of the function itself come first. With `late`,
+    for functions that are called often, they are checked only if the call fails with an error that is not ours.
+    `options` are the types of further keywords.
     """
 
     def misfit(
@@ -121,7 +122,7 @@ def checked(
 
 
 def check_public(names: dict[str, Any]) -> None:
-    """Do what `checked` does for the functions and constructors in `__all__` of a package, where they are defined."""
+    """Apply `checked` to the functions and constructors in `__all__` of a package, where they are defined."""
     for name in names["__all__"]:
         value = names.get(name)
         if isinstance(value, (type, types.FunctionType)):
@@ -131,7 +132,7 @@ def check_public(names: dict[str, Any]) -> None:
 
 @functools.cache
 def _declared(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The defaults and the types of parameters; Any for a name that is imported for type checkers only."""
+    """Return the defaults and the types of parameters; Any for a name that is imported only for type checkers."""
     parameters = inspect.signature(function).parameters.values()
     written_in = inspect.unwrap(function).__globals__
     hints: dict[str, Any] = {}
@@ -147,18 +148,18 @@ def _declared(function: Callable[..., Any]) -> tuple[Mapping[str, Any], Mapping[
 
 
 def shown(value: Any) -> str:
-    """The value in a short line; an array as its dtype and shape."""
+    """Return the value in a short line; an array as its dtype and shape."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape}"
     try:
         text = repr(value)
-    except ValueError:  # Python writes no integers of more than 4,300 digits
+    except ValueError:  # Python refuses to write integers of more than 4,300 digits
         return "a number of too many digits"
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether the value is of the annotated type."""
+    """Return whether the value has the annotated type."""
     return any(_fits_one(value, member) for member in _members(hint))
 
 
@@ -176,7 +177,7 @@ def _fits_one(value: Any, hint: Any) -> bool:
         return fits(value, arguments[0]) and bool(arguments[1](value))
     if kind is abc.Callable:
         return callable(value)
-    if not isinstance(kind, type):  # Any, a TypeVar, a name that is not known yet
+    if not isinstance(kind, type):  # Any, a TypeVar, or a name that is not defined yet
         return True
     if kind in _LISTS:
         is_dict = isinstance(value, abc.Mapping) and kind is abc.Sequence
@@ -190,14 +191,14 @@ def _fits_one(value: Any, hint: Any) -> bool:
         return _fits_number(value, kind)
     try:
         return isinstance(value, kind)
-    except TypeError:  # a protocol that is for type checkers only
+    except TypeError:  # a protocol for type checkers only
         return True
 
 
 def _fits_list(value: Any, arguments: tuple[Any, ...]) -> bool:
     if not isinstance(value, abc.Iterable) or isinstance(value, (str, bytes)):
         return False
-    if not isinstance(value, abc.Collection):  # an iterator can be read once only
+    if not isinstance(value, abc.Collection):  # checking an iterator would consume it
         return True
     if len(arguments) == 2 and arguments[1] is not ...:
         return len(value) == 2 and all(map(fits, value, arguments))
@@ -217,7 +218,7 @@ def _fits_number(value: Any, kind: type) -> bool:
 
 
 def described(hint: Any, words: Mapping[Any, str] = WORDS) -> str:
-    """The annotated type in words."""
+    """Return the annotated type in words."""
     found = [_described_one(member, words) for member in _members(hint) if member is not type(None)]
     return " or ".join(dict.fromkeys(found))
 
@@ -238,6 +239,6 @@ def _described_one(hint: Any, words: Mapping[Any, str]) -> str:
 
 
 def choices(hint: Any) -> list[str]:
-    """The literals the annotated type allows."""
+    """Return the literals that the annotated type allows."""
     literals = [member for member in _members(hint) if typing.get_origin(member) is Literal]
     return [choice for member in literals for choice in typing.get_args(member)]

@@ -1,4 +1,4 @@
-"""ArrowFunction: a net as a function of Arrow tables, for engines that call one on the batches they have."""
+"""ArrowFunction: a net as a function of Arrow tables, for engines that call a function on their batches."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from seqflow.record import Fill, Valid, as_table, from_arrow, to_arrow
 from seqflow.record.one_schema import of_schema
 
 _MOST_PLANS = 16
-"""Schemas for which a function remembers what it makes of them."""
+"""Number of schemas for which a function caches its plan."""
 
 
 class TablePlan(NamedTuple):
-    """What a function makes of tables of one schema."""
+    """Plan of a function for tables of one schema."""
 
     columns: list[str]
-    """The columns it reads, in the order of the table."""
+    """Columns that it reads, in the order of the table."""
     schema: pa.Schema
-    """The schema of its results."""
+    """Schema of its results."""
     keeps_rows: bool
     """Whether row i of each result is made of row i."""
 
@@ -35,8 +35,8 @@ class TablePlan(NamedTuple):
 class ArrowFunction:
     """A net as a function of Arrow tables; `arrow_function` makes it.
 
-    It pickles by the net's text, its constants (those of files by their paths) and the options, so two of equal nets
-    pickle alike. Threads may share one.
+    Its pickle has the net's text, its constants (constants from files by their paths) and the options, so functions
+    of equal nets have equal pickles. Threads may share one.
     """
 
     def __init__(self, net: Net | str, *, fill: Fill = None, valid: Valid = False) -> None:
@@ -54,31 +54,31 @@ class ArrowFunction:
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The columns that the net reads, by first use; None for all, which a net without `return` passes on.
+        """Columns that the net reads, by first use; None for all columns, which a net without `return` passes on.
 
-        A column whose own name has a dot is given by the part before it.
+        A column with a dot in its name is listed by the part before the dot.
         """
         if self.net.returned is None:
             return None
         return tuple(dict.fromkeys(name.partition(".")[0] for name in self.net.inputs))
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """The schema of the results for tables of `schema`, before there are data.
+        """Return the schema of the results for tables of `schema`, before there are data.
 
-        NetError where the type of a column depends on the data (a padded axis as long as the longest row);
-        UnknownColumnError where the net reads a column that is not there.
+        Raises NetError when the type of a column depends on the data (an axis padded to the longest row), and
+        UnknownColumnError when the net reads a column that does not exist.
         """
         return self._plan(schema).schema
 
     def keeps_rows(self, schema: pa.Schema) -> bool:
-        """Whether it is proved that row i of each result is made of row i of a table of `schema`."""
+        """Return whether row i of each result is proved to be made of row i of a table of `schema`."""
         return self._plan(schema).keeps_rows
 
     def __call__(self, data: Any) -> Any:
-        """Run the net on a table or batch, or on each of an iterator or reader of them; the same kind comes back.
+        """Run the net on a table or batch, or on each of an iterator or reader of them; return the same kind.
 
-        Another holder of Arrow columns, such as a frame, gives a Table. The columns are those of `schema`. Raises
-        what `from_arrow`, `run` and `to_arrow` raise.
+        Another object with Arrow columns, such as a frame, gives a Table. The columns are those of `schema`. Raises
+        the errors of `from_arrow`, `run` and `to_arrow`.
         """
         if isinstance(data, pa.RecordBatch):
             return self._result(data)
@@ -90,11 +90,11 @@ class ArrowFunction:
         return pa.Table.from_batches([self._result(table)])
 
     def udf(self, schema: pa.Schema) -> dict[str, Any]:
-        """The arguments of DuckDB's `create_function` behind the name, for columns of `schema` in its order.
+        """Return the arguments of DuckDB's `create_function` after the name, for columns of `schema` in its order.
 
         The function takes one argument for each column that the net reads. It returns the net's one output, or a
-        struct of all. Rows with a NULL among the arguments give NULL, unless `fill` or `valid` says what a null is.
-        NetError where it is not proved that the rows stay, as DuckDB needs.
+        struct of all. Rows with a NULL among the arguments give NULL, unless `fill` or `valid` handles nulls. Raises
+        NetError when the net is not proved to keep rows, as DuckDB requires.
         """
         import duckdb
 
@@ -104,7 +104,7 @@ class ArrowFunction:
         if not plan.keeps_rows:
             raise NetError(
                 "arrow_function: a DuckDB function needs a result for each row, and this net does not keep rows\n"
-                "  call it on the batches of a query instead, and query what it returns"
+                "  call it on the batches of a query instead, and query the result"
             )
         returned = plan.schema
         if len(returned) > 1:
@@ -146,11 +146,11 @@ class ArrowFunction:
 
 @checked()
 def arrow_function(net: Net | str, *, fill: Fill = None, valid: Valid = False) -> ArrowFunction:
-    """A net as a function of Arrow tables: for Ray Data, Spark, Polars, DuckDB, datasets, or a loop of one's own.
+    """Return a net as a function of Arrow tables: for Ray Data, Spark, Polars, DuckDB, datasets, or your own loop.
 
-    `net` reads columns by the names that `from_arrow` gives their tensors, and what it returns are the columns of the
-    result, as `to_arrow` makes them. It sees one table at a time: what it computes across rows it computes across
-    those of that table. `fill` and `valid` say what becomes of nulls, as in `from_arrow`.
+    `net` reads columns by the names that `from_arrow` gives their tensors; its outputs become the columns of the
+    result, as `to_arrow` makes them. It sees one table at a time: a computation across rows uses the rows of that
+    table. `fill` and `valid` handle nulls, as in `from_arrow`.
 
     >>> count = arrow_function("n = lengths_sum(ids.values, ids.lengths)")
     >>> table = pa.table({"ids": pa.array([[1, 2], [], [3]], pa.list_(pa.int32()))})
@@ -163,13 +163,13 @@ def arrow_function(net: Net | str, *, fill: Fill = None, valid: Valid = False) -
 
 
 def _columns_read(net: Net, schema: pa.Schema) -> list[str]:
-    """The columns of a table that a net reads, in the table's order."""
+    """Return the columns of a table that a net reads, in the table's order."""
     columns = set(_columns_of_inputs(net, schema).values())
     return [name for name in schema.names if net.returned is None or name in columns]
 
 
 def _columns_of_inputs(net: Net, schema: pa.Schema) -> dict[str, str]:
-    """The column of each input of a net; UnknownColumnError for one that is not there."""
+    """Return the column of each input of a net; raise UnknownColumnError for a missing one."""
     doubled = next((name for name in schema.names if schema.names.count(name) > 1), None)
     if doubled is not None:
         raise ProviderError(f"arrow_function: the table has several columns {doubled!r}, expected one")
@@ -196,7 +196,9 @@ def _check_fixed(name: str, dimensions: Any) -> None:
 
 
 def _function_of_arrays(function: ArrowFunction, schema: pa.Schema) -> Callable[..., pa.Array]:
-    """One array for the arrays of the columns of `schema`, as DuckDB calls it; its signature says how many."""
+    """Return a function from arrays of the columns of `schema` to one array, as DuckDB calls it; its signature has
+    one parameter a column.
+    """
 
     def of_arrays(*columns: Any) -> pa.Array:
         column = function(pa.table(list(columns), schema=schema)).to_struct_array()

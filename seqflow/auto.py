@@ -4,10 +4,10 @@
     y = auto.fc(h, *w2)            # fc knows nothing of lengths
     z = auto.lstm(y, *w3).h        # z.lengths is words.lengths
 
-A lengths input that says how the rows of another input are divided is left out: it comes with the Sequence. By
-keyword it may be given, and must then be the same. Other lengths stay where they are, and take an array, a LoD, or
-a Sequence, which stands for its LoD. An output is a Sequence where its rows are known to be divided by lengths,
-else a plain array. Plain arrays are taken wherever the op takes them.
+A lengths input that divides the rows of another input is omitted: it comes with the Sequence. It may be given by
+keyword, and must then be equal. Other lengths inputs stay, and take an array, a LoD, or a Sequence, which means its
+LoD. An output is a Sequence if its rows are known to be divided by lengths, otherwise a plain array. Plain arrays are
+accepted wherever the op accepts them.
 """
 
 from typing import Any as _Any

@@ -12,7 +12,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def parse_bytes(size: int | str) -> int:
-    """The number of bytes in `"32 MiB"`, `"1.5 GB"` or a plain number. ValueError for anything else.
+    """Return the number of bytes in `"32 MiB"`, `"1.5 GB"` or a plain number; raise ValueError for anything else.
 
     >>> parse_bytes("32 MiB")
     33554432
@@ -29,7 +29,7 @@ def parse_bytes(size: int | str) -> int:
 
 
 def format_bytes(count: int | None) -> str:
-    """A number of bytes with a unit; `?` for None, a number that is not known.
+    """Return a number of bytes with a unit; `?` for None, an unknown number.
 
     >>> format_bytes(3 << 20), format_bytes(None)
     ('3.0 MiB', '?')

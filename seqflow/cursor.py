@@ -1,4 +1,4 @@
-"""A cursor over the tokens of a short text; what is wrong with the text is shown at its place."""
+"""A cursor over the tokens of a short text, with errors that show their place in it."""
 
 import re
 from typing import NamedTuple, NoReturn
@@ -9,7 +9,7 @@ _DEEPEST = 64
 
 
 class Token(NamedTuple):
-    """A piece of the text, and where it begins."""
+    """A piece of the text, and its position."""
 
     text: str
     position: int
@@ -18,8 +18,8 @@ class Token(NamedTuple):
 class Cursor:
     """Reads a text token by token.
 
-    `tokens` has one group for a token, and one for a character that begins none; `what` the text is, and the kind of
-    `error`, go into messages.
+    `tokens` has one group for a token, and one for a character that cannot begin a token; `what` (the kind of text)
+    and `error` are for messages.
     """
 
     def __init__(
@@ -31,22 +31,22 @@ class Cursor:
         self.tokens: list[Token] = []
         self.next = 0
         self.depth = 0
-        for match in tokens.finditer(text.rstrip()):  # blanks before nothing would be tried again and again
+        for match in tokens.finditer(text.rstrip()):  # trailing blanks would be matched again and again
             if match[2]:
                 self.fail(wanted, Token(match[2], match.start(2)))
             self.tokens.append(Token(match[1], match.start(1)))
 
     def token(self, at: int) -> Token:
-        """The token of this number; behind the last one the end."""
+        """Return the token of this number; after the last one, the end."""
         return self.tokens[at] if at < len(self.tokens) else Token("", len(self.text))
 
     def peek(self, ahead: int = 0) -> str:
-        """The text of the next token, or one further ahead; "" at the end."""
+        """Return the text of the next token, or of one further ahead; "" at the end."""
         at = self.next + ahead
         return self.tokens[at].text if at < len(self.tokens) else ""
 
     def take(self, *expected: str) -> str:
-        """The next token, which has to be one of these, or any."""
+        """Return the next token, which must be one of these, or any."""
         token = self.peek()
         if not token or (expected and token not in expected):
             self.fail(" or ".join(map(repr, expected)) or "more text")
@@ -54,19 +54,19 @@ class Cursor:
         return token
 
     def accept(self, text: str) -> bool:
-        """Whether this is the next token, which then is read."""
+        """Return whether this is the next token, and read it if so."""
         found = self.peek() == text
         self.next += found
         return found
 
     def deeper(self) -> None:
-        """A bracket opens: errors instead of endless recursion."""
+        """Count an opening bracket: deep nesting must raise an error before recursion becomes too deep."""
         self.depth += 1
         if self.depth > _DEEPEST:
             self.fail(f"brackets nested in at most {_DEEPEST} levels")
 
     def fail(self, expected: str, token: Token | None = None, because: str = "") -> NoReturn:
-        """The error for a token, or the next one, in the place of what was expected."""
+        """Raise the error for a token, or the next one, found in place of `expected`."""
         found, position = self.token(self.next) if token is None else token
         raise self.error(
             f"{self.what}: found {repr(found) if found else 'the end'} at column {position + 1}, "

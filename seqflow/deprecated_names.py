@@ -19,11 +19,11 @@ C = TypeVar("C", bound=type)
 
 _FOLDER = os.path.dirname(__file__) + os.sep
 _RENAMED: dict[str, Mapping[str, str]] = {}
-"""For each op or class by name: old names of its arguments, and what they are called now."""
+"""For each op or class by name: old names of its arguments, and their present names."""
 
 
 def rename(function: str, names: Mapping[str, str]) -> None:
-    """Declare that arguments of a callable were renamed; with no names, forget what was declared."""
+    """Declare that arguments of a callable were renamed; with no names, forget the declaration."""
     if names:
         _RENAMED[function] = dict(names)
     else:
@@ -31,12 +31,12 @@ def rename(function: str, names: Mapping[str, str]) -> None:
 
 
 def old_names(function: str) -> Mapping[str, str]:
-    """The old names of a callable's arguments, with the new ones."""
+    """Return the old names of a callable's arguments, with the new ones."""
     return _RENAMED.get(function, {})
 
 
 def renamed_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments by their new names; TypeError for one that is given by both.
+    """Return keyword arguments by their new names; raise TypeError for one that is given by both.
 
     The DeprecationWarning for an old name points at the line outside of seqflow that gave it.
     """
@@ -54,7 +54,7 @@ def renamed_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _frames_inside() -> int:
-    """The stack level, from the caller of this function, of the first frame outside of seqflow."""
+    """Return the stack level, from the caller of this function, of the first frame outside of seqflow."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith((_FOLDER, "<op ")):
         frame, level = frame.f_back, level + 1
@@ -62,9 +62,9 @@ def _frames_inside() -> int:
 
 
 def renamed_fields(**names: str) -> Callable[[C], C]:
-    """A decorator for dataclasses: old names of fields are taken as arguments and read as attributes.
+    """Return a decorator for dataclasses: old names of fields are accepted as arguments and readable as attributes.
 
-    An argument that is no field is an OpTypeError, which suggests one.
+    An argument that is not a field raises an OpTypeError, which suggests one.
     """
 
     def decorate(cls: C) -> C:
@@ -90,9 +90,10 @@ def renamed_fields(**names: str) -> Callable[[C], C]:
 
 
 def with_new_names(text: str) -> str:
-    """The repr of a plan, or a statement of a net, with the names that its arguments have now; else as it was.
+    """Return the repr of a plan, or a statement of a net, with the present names of its arguments; other texts
+    unchanged.
 
-    Records of earlier versions hold such texts, and are compared with what would be written today.
+    Records of earlier versions hold such texts, and are compared with texts in present names.
     """
     if not any(f"{old}=" in text for names in _RENAMED.values() for old in names):
         return text
@@ -100,7 +101,7 @@ def with_new_names(text: str) -> str:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
-    lines = text.encode().splitlines(keepends=True)  # the parser counts bytes
+    lines = text.encode().splitlines(keepends=True)  # the parser counts positions in bytes
     found = [
         (keyword.lineno - 1, keyword.col_offset, keyword.arg, old_names(node.func.id)[keyword.arg])
         for node in nodes

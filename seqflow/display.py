@@ -15,14 +15,14 @@ from seqflow.lod import LoD
 from seqflow.printable import printable_line
 
 _SHOWN = (6, 5, 4)
-"""How many elements of the outermost level are shown, of the next, and of those inside."""
+"""Number of elements shown of the outermost level, of the next, and of those inside."""
 _ROWS = 8
 _DRAWN = 24
-"""Rows of values in a picture."""
+"""Number of rows of values in a picture."""
 
 
 class SequenceLike(Protocol):
-    """The interface of a Sequence that display uses; an element is a Sequence, or an array of rows."""
+    """Protocol: the part of a Sequence that display uses; an element is a Sequence, or an array of rows."""
 
     @property
     def values(self) -> Array: ...
@@ -33,7 +33,7 @@ class SequenceLike(Protocol):
 
 
 def as_text(sequence: SequenceLike) -> str:
-    """A title line, then a line for each of the first outermost elements."""
+    """Return a title line, then a line for each of the first outermost elements."""
     shown = min(len(sequence), _SHOWN[0])
     lines = [f"  {_text(sequence[i], 1)}" for i in range(shown)]
     if shown < len(sequence):
@@ -42,13 +42,13 @@ def as_text(sequence: SequenceLike) -> str:
 
 
 def as_svg(sequence: SequenceLike, theme: str) -> str:
-    """The values below the lengths of every level; of long data the beginning."""
+    """Return a picture of the values below the lengths of every level; long data are cut."""
     values = [_row(row) for row in sequence.values[:_DRAWN]]
     return nested(sequence.lod.levels, values, theme_of(theme))
 
 
 def _title(sequence: SequenceLike) -> str:
-    """The counts of each level: `Sequence of 2 > 5 sequences, 7 rows, float32[4]`."""
+    """Return the counts of each level: `Sequence of 2 > 5 sequences, 7 rows, float32[4]`."""
     counts = " > ".join(str(len(level)) for level in sequence.lod)
     rows = sequence.lod.num_rows
     shape = list(sequence.values.shape[1:])
@@ -72,7 +72,7 @@ def _text(element: Any, depth: int) -> str:
 
 
 def _row(row: Any) -> str:
-    """A row as short text."""
+    """Return a row as short text."""
     if np.ndim(row):
         flat = np.ravel(row)
         inside = ", ".join(map(_row, flat[:3]))
@@ -87,7 +87,9 @@ _FILLS = ("rgba(76,139,208,.16)", "rgba(63,166,106,.18)", "rgba(192,138,46,.20)"
 
 
 def as_html(sequence: SequenceLike) -> str:
-    """Nested blocks: a block for each sequence, its rows inside; in the page's own text colour, without scripts."""
+    """Return nested blocks: a block for each sequence, its rows inside; in the page's text colour, without
+    scripts.
+    """
     parts = [_html(sequence[i], 1) for i in range(min(len(sequence), _SHOWN[0]))]
     if len(sequence) > _SHOWN[0]:
         parts.append(_more(len(sequence) - _SHOWN[0]))

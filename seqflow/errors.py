@@ -1,8 +1,7 @@
 """The errors that seqflow raises.
 
-The first line of a message names the op or place, the argument, what was found, what was expected and where
-it came from; a second line says what to do, where that helps. Names in it are shown with their control characters
-escaped.
+The first line of a message names the op or place, the argument, the value found, the expected value and its origin; a
+second line may give advice. Control characters in names are escaped.
 """
 
 from collections.abc import Iterable
@@ -16,22 +15,22 @@ class SeqflowError(Exception):
     """Base class of all errors of seqflow."""
 
     ops: tuple[str, ...] = ()
-    """The ops it comes from, outermost first; the message starts with their names."""
+    """Ops in which the error was raised, outermost first; the message starts with their names."""
     inputs: str = ""
-    """What the innermost of these ops takes, as its signature says; it ends the first line of the message."""
+    """Inputs of the innermost of these ops, from its signature; they end the first line of the message."""
     is_of_type: bool = False
-    """Whether an argument was not of its annotated type: the outermost function that was given it names it."""
+    """Whether an argument did not have its annotated type: the outermost function that received it names it."""
     statement: str = ""
-    """The statement of a net that failed."""
+    """Statement of a net that failed."""
 
     def in_op(self, name: str, inputs: str = "") -> Self:
-        """Add the op that the error comes from, and the inputs that it takes, to the message."""
+        """Add the op in which the error was raised, and its inputs, to the message."""
         if self.ops[:1] != (name,):
             self.ops = (name, *self.ops)
         self.inputs = self.inputs or inputs
         return self
 
-    def __str__(self) -> str:  # KeyError would show the repr of the message
+    def __str__(self) -> str:  # `KeyError.__str__` would show the repr of the message
         first, newline, rest = "\n".join(map(str, self.args)).partition("\n")
         inputs = f" ({self.inputs})" if self.inputs else ""
         return printable("".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest)
@@ -42,38 +41,38 @@ class ShapeError(SeqflowError, ValueError):
 
 
 class LodError(SeqflowError, ValueError):
-    """Lengths that are malformed, or do not describe the values they came with."""
+    """Lengths that are malformed, or do not describe their values."""
 
 
 class OpError(SeqflowError, ValueError):
-    """An op was called with an argument it does not take."""
+    """An op was called with an argument that it does not accept."""
 
 
 class OpTypeError(OpError, TypeError):
-    """An op was given an argument of a type or dtype it does not take."""
+    """An op was called with an argument of a type or dtype that it does not accept."""
 
 
 class OpIndexError(OpError, IndexError):
-    """An op was given an index outside the rows it points into."""
+    """An op was called with an index outside its rows."""
 
 
 class OpMemoryError(OpError, MemoryError):
-    """An op was asked for a result that needs more memory than there is."""
+    """An op was asked for a result that needs more memory than is available."""
 
 
 class OpResultError(OpError):
-    """An op of your own has given another result than its signature declares: the op is wrong, not its input."""
+    """A user's own op has returned another result than its signature declares: the op is wrong, not its input."""
 
 
 class UnknownOpError(OpError, KeyError):
-    """No op of that name is registered."""
+    """There is no registered op of that name."""
 
 
 class ExpressionError(SeqflowError, ValueError):
-    """A malformed expression, or operands that it does not take."""
+    """A malformed expression, or operands that it does not accept."""
 
     fault: tuple[int, str, str] | None = None
-    """Of a malformed text: the position, what is wrong there, and advice, which may be empty."""
+    """Fault in a malformed text: its position, a description, and advice, which may be empty."""
 
 
 class NetError(SeqflowError, ValueError):
@@ -81,11 +80,11 @@ class NetError(SeqflowError, ValueError):
 
 
 class GradientError(NetError, OpError):
-    """A gradient is asked of what has none, or a formula of a derivative is malformed."""
+    """A gradient of something that has none, or a malformed formula of a derivative."""
 
 
 class ProviderError(SeqflowError, ValueError):
-    """A source of records that is missing, damaged, or holds what was not asked for."""
+    """A source of records that is missing, damaged, or has unexpected content."""
 
 
 class MissingSourceError(ProviderError, FileNotFoundError):
@@ -93,7 +92,7 @@ class MissingSourceError(ProviderError, FileNotFoundError):
 
 
 class ProviderOptionError(ProviderError):
-    """An option that a source does not have, or does not have with this value."""
+    """An option that a source does not have, or a value that the option does not accept."""
 
 
 class FilterError(ProviderOptionError, ExpressionError):
@@ -101,11 +100,11 @@ class FilterError(ProviderOptionError, ExpressionError):
 
 
 class BatchPlanError(LodError, OpError):
-    """A batch is to be planned on lengths that the records do not have."""
+    """A batch plan on lengths that the records do not have."""
 
 
 class ProviderTypeError(ProviderError, TypeError):
-    """An object that is no record and no source."""
+    """An object that is neither a record nor a source."""
 
 
 class UnknownColumnError(ProviderError, KeyError):
@@ -113,7 +112,7 @@ class UnknownColumnError(ProviderError, KeyError):
 
 
 class WriteError(SeqflowError, OSError):
-    """A file that cannot be written: the disk is full, or its folder takes no files."""
+    """A file that cannot be written: the disk is full, or its folder is not writable."""
 
 
 class JobError(SeqflowError, ValueError):
@@ -121,6 +120,6 @@ class JobError(SeqflowError, ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`" (did you mean 'x'?)"` for the known name closest to `name`, or an empty string."""
+    """Return `" (did you mean 'x'?)"` for the known name closest to `name`, or an empty string."""
     close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,4 +1,4 @@
-"""Runs the steps of a net on the tensors of a record, and checks what inference could not prove."""
+"""Run the steps of a net on the tensors of a record, and check assumptions that inference could not prove."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def run(
     *,
     reseed: Reseed | None = None,
 ) -> Record | dict[str, Array]:
-    """The net's outputs: a record for a record, a dictionary for any other mapping of names to arrays.
+    """Run a net; return a record for a record, a dictionary for any other mapping of names to arrays.
 
-    In a mapping `x.lengths` describes `x.values`. In the resulting record an output that a returned lengths tensor
-    describes has it as its parent; all others are rows of the record itself.
+    In a mapping, `x.lengths` describes `x.values`. In the resulting record, the parent of an output is the returned
+    lengths tensor that describes it; the rows of all other outputs are rows of the record.
 
-    The steps run in topological order and tensors are dropped after their last use. What inference took to be
-    equal without proof is checked before the step that relies on it. An exception keeps its type and gains a note
-    with the statement and the shapes it was given. `profile` collects the time and the bytes of each step.
-    `reseed` gives random ops another seed, made from their own.
+    The steps run in topological order, and tensors are dropped after their last use. Equalities that inference
+    assumed without proof are checked before the step that relies on them. An exception keeps its type and gets a note
+    with the statement and the shapes of its inputs. `profile` collects the time and the bytes of each step. `reseed`
+    gives random ops a different seed, made from their own.
 
     >>> run("total = lengths_sum(x.values, x.lengths)", {"x.values": [1, 2, 3], "x.lengths": [2, 0, 1]})
     {'total': array([3, 0, 3])}
@@ -82,7 +82,7 @@ def _execute(
     reseed: Reseed | None,
     kept: Sequence[str] = (),
 ) -> tuple[NetPlan, dict[str, Array]]:
-    """Run the steps of a net; its plan, its outputs, and the tensors that are `kept` besides."""
+    """Run the steps of a net; return its plan, its outputs, and the additional tensors in `kept`."""
     net.require(given)
     tensors = {**given, **net.constants}
     plan = _plan_for(net, given, parents)
@@ -94,7 +94,7 @@ def _execute(
         if profile is not None:
             profile.add(step, perf_counter() - start, values)
         _name_results(step, values, tensors)
-        if kept:  # also results that are thrown away, which are all called "_"
+        if kept:  # `dead` also has discarded results, which are all called "_"
             tensors.update(zip(step.names_at(number), values, strict=True))
         for guard in guards.after:
             _check(guard, step, tensors)
@@ -112,15 +112,15 @@ def _reseeded(step: Step, reseed: Reseed) -> Step:
 
 
 def keeps_rows(net: Net, record: Record) -> bool:
-    """Whether row i of what the net makes of such a record is known to be row i of the record."""
+    """Return whether row i of the net's result for such a record is known to be row i of the record."""
     return _plan_for(net, record, record.parents).keeps_rows
 
 
 def row_numbers(net: Net, record: Record, reseed: Reseed | None = None) -> Array | None:
-    """int64: the row of the record that each row of the net's result comes from; None where it is not known.
+    """Return int64: the row of the record that each row of the net's result comes from; None if unknown.
 
-    Inferred row terms say it: rows are followed through masks and orders that select them, and through lists whose
-    elements become rows. The net runs for it, and keeps the tensors that these terms are made of.
+    Rows are traced by inferred row terms, through masks and orders that select them, and through lists whose elements
+    become rows. For that the net is run, and the tensors in these terms are kept.
     """
     own, inferred = _inferred(net, _structure(record, record.parents, with_sizes=True))
     parents = inferred.parents(net.outputs(tuple(record)))
@@ -142,17 +142,17 @@ def row_numbers(net: Net, record: Record, reseed: Reseed | None = None) -> Array
 
 
 def output_specs(net: Net, record: Record) -> Mapping[str, TensorSpec]:
-    """Dtype and shape of each of the net's outputs for records with tensors of these dtypes and ranks.
+    """Return dtype and shape of each of the net's outputs for records with tensors of these dtypes and ranks.
 
-    Sizes of rows are unknown; those of other axes are known where the net or the record says them.
+    Sizes of rows are unknown; sizes of other axes are known if the net or the record gives them.
     """
     return _plan_for(net, record, record.parents).outputs
 
 
 def empty_result(net: Net, record: Record) -> Record:
-    """What the net makes of such a record, without rows: inferred, not run, since a net may need a row.
+    """Return the net's result for such a record, without rows: inferred, not run, since a net may need a row.
 
-    Axes behind the first, of which inference does not know the size, have size 0.
+    Later axes of unknown size have size 0.
     """
     plan = _plan_for(net, record, record.parents)
     tensors = {name: _without_rows(spec) for name, spec in plan.outputs.items()}
@@ -165,12 +165,12 @@ def _without_rows(spec: TensorSpec) -> Array:
 
 
 class StepGuards(NamedTuple):
-    """Equalities that a step relies on, checked once both sides are known."""
+    """Equalities that a step relies on, checked as soon as both sides are known."""
 
     before: tuple[Guard | SameLengths, ...]
-    """On its inputs."""
+    """Guards on the inputs of the step."""
     after: tuple[Guard | SameLengths, ...]
-    """On its results."""
+    """Guards on its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,11 @@ class NetPlan:
     """Execution plan of a net for one set of dtypes, ranks and parents."""
 
     guards: tuple[StepGuards, ...]
-    """For each step, the sizes and the lengths that have to be equal."""
+    """For each step, the sizes and the lengths that must be equal."""
     dead: tuple[tuple[str, ...], ...]
     """For each step, the tensors to drop after it."""
     parents: Mapping[str, str | None]
-    """The outputs, and the lengths among them that describe their rows."""
+    """Parent of each output: the output lengths that describe its rows, or None."""
     keeps_rows: bool
     """Whether all other outputs have the rows of the record."""
     outputs: Mapping[str, TensorSpec]
@@ -193,14 +193,14 @@ Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[int | None, ...]], .
 
 
 def _plan_for(net: Net, tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> NetPlan:
-    """The plan for such tensors; where it takes more to infer it, with the sizes of each row of all of them."""
+    """Return the plan for such tensors; if inference needs sizes, the plan for the sizes of these tensors."""
     plan = _plan_without_sizes(net, _structure(tensors, parents))
     return _plan(net, _structure(tensors, parents, with_sizes=True)) if plan is None else plan
 
 
 @lru_cache(maxsize=128)
 def _plan_without_sizes(net: Net, structure: Structure) -> NetPlan | None:
-    """The plan that serves batches of all sizes; None where some op cannot be inferred without sizes."""
+    """Return the plan for batches of all sizes; None if some op cannot be inferred without sizes."""
     try:
         return _plan(net, structure)
     except SeqflowError:
@@ -210,7 +210,9 @@ def _plan_without_sizes(net: Net, structure: Structure) -> NetPlan | None:
 def _structure(
     tensors: Mapping[str, Array], parents: Mapping[str, Any], with_sizes: bool = False
 ) -> Structure:
-    """Dtypes, ranks, parents and sizes: of rows with a parent those of each row, of others which are 0 or 1."""
+    """Return dtypes, ranks, parents and sizes: of rows with a parent each length, of other rows whether they are 0 or
+    1.
+    """
     return tuple([
         (name, array.dtype, array.ndim, parents[name],
          tuple([size if size < 2 or (i and with_sizes) else None for i, size in enumerate(array.shape)])
@@ -220,13 +222,13 @@ def _structure(
 
 
 def _inferred(net: Net, structure: Structure) -> tuple[OwnRows, NetInference]:
-    """The rows of the record, and what is inferred for tensors of this structure."""
+    """Return the rows of the record, and the inferred results for tensors of this structure."""
     own = OwnRows("the record")
     specs = {}
     for name, dtype, rank, parent, known in structure:
         least = (
             2 if parent is _UNKNOWN else 0
-        )  # a size of 1 is repeated where it meets others: it is told apart
+        )  # a size of 1 may be repeated to match others, so it is a case of its own
         sizes = [Dimension(least, None) if size is None else Dimension(size) for size in known]
         shape = PartialShape(sizes).named(name)
         if parent is None or parent is _UNKNOWN:
@@ -253,7 +255,7 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
 
 
 def _to_check(step: Step, guards: Iterable[Guard | SameLengths]) -> StepGuards:
-    """The guards that the op does not check itself: it checks what its signature says."""
+    """Return the guards that the op does not check itself; it checks what its signature says."""
     found = [
         guard
         for guard in guards
@@ -264,7 +266,7 @@ def _to_check(step: Step, guards: Iterable[Guard | SameLengths]) -> StepGuards:
 
 
 class Profile:
-    """The time and the bytes of each step, summed over all runs.
+    """Time and bytes of each step, summed over all runs.
 
     >>> profile = Profile()
     >>> _ = run("y = x * 2", {"x": np.arange(3.0)}, profile)
@@ -278,7 +280,7 @@ class Profile:
 
     @property
     def rows(self) -> list[ProfileRow]:
-        """One row a step, in the order they first ran."""
+        """One row a step, in the order of the first run."""
         return list(self._rows.values())
 
     def add(self, step: Step, seconds: float, results: list[Array]) -> None:
@@ -306,7 +308,7 @@ class ProfileRow(NamedTuple):
 
 
 def _check(guard: Guard | SameLengths, step: Step, tensors: Mapping[str, Array]) -> None:
-    """ShapeError where two sizes are known by now and different, LodError where lengths are."""
+    """Raise ShapeError when two known sizes differ, LodError when lengths do."""
     if isinstance(guard, SameLengths):
         _check_lengths(guard, step, tensors)
         return
@@ -337,7 +339,7 @@ def _check_lengths(guard: SameLengths, step: Step, tensors: Mapping[str, Array])
 
 
 def _evaluated(side: Dimension | PartialShape, tensors: Mapping[str, Array]) -> object:
-    """A size, or the sizes of a shape, read off the tensors; None where one is not known."""
+    """Return a size, or the sizes of a shape, of the tensors; None if one is unknown."""
     size_of = partial(_size_of, tensors=tensors)
     if isinstance(side, Dimension):
         return side.computed(size_of)
@@ -351,7 +353,7 @@ _READ = {"sum": kernels.check_lengths, "max": kernels.max_length, "len": len}
 
 
 def _size_of(atom: Atom, tensors: Mapping[str, Array]) -> int | None:
-    """The size that an atom names, read off the tensor it speaks of."""
+    """Return the size that an atom names, taken from its tensor."""
     tensor = None if atom.tensor is None else tensors.get(atom.tensor)
     if tensor is None:
         return None
@@ -359,7 +361,7 @@ def _size_of(atom: Atom, tensors: Mapping[str, Array]) -> int | None:
         return int(tensor.shape[atom.axis])
     try:
         return int(_READ[atom.kind](tensor))
-    except (kernels.KernelError, TypeError, ValueError):  # no lengths at all: the op says what is wrong
+    except (kernels.KernelError, TypeError, ValueError):  # malformed lengths: the op itself raises the error
         return None
 
 
@@ -401,7 +403,7 @@ def _as_record(
 
 
 def _schema_of_rest(schema: pa.Schema | None, assigned: Sequence[str]) -> pa.Schema | None:
-    """The schema without the columns whose names the net gives to other tensors."""
+    """Return the schema without the columns whose names the net gives to other tensors."""
     if schema is None:
         return None
     for name in assigned:

@@ -1,17 +1,17 @@
-"""Check the form of JSON that is read back from a file, which may have been damaged or edited."""
+"""Check the form of JSON that is read from a file, which may have been damaged or edited."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 LARGEST_COUNT = 2**62
-"""Counts are below: sums of two still fit an int64."""
+"""Largest count: the sum of two counts still fits an int64."""
 
 
 def has_form(value: Any, form: Any) -> bool:
-    """Whether a value read from JSON has a form.
+    """Return whether a value read from JSON has a form.
 
-    A form is a type; a function that says whether the value is right; `[form]` for a list of any length; `(form, …)`
-    for a list of that length; or `{name: form}` for an object that has these entries, and maybe others.
+    A form is a type; a function that returns whether the value is valid; `[form]` for a list of any length; `(form,
+    …)` for a list of that length; or `{name: form}` for an object with these entries and possibly others.
     """
     if isinstance(form, dict):
         return isinstance(value, Mapping) and all(
@@ -26,12 +26,12 @@ def has_form(value: Any, form: Any) -> bool:
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is an integer from 0 to LARGEST_COUNT."""
+    """Return whether a value is an integer from 0 to LARGEST_COUNT."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT
 
 
 def numbered(form: Any) -> Callable[[Any], bool]:
-    """The form of an object whose names are counts as text, with an entry of a form for each."""
+    """Return the form of an object whose names are counts as text, with an entry of a form for each."""
 
     def fits(value: Any) -> bool:
         return isinstance(value, Mapping) and all(

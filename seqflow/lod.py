@@ -30,7 +30,7 @@ class LoD(Sequence[Lengths]):
     __slots__ = ("_equals", "_levels", "_outer", "num_rows")
 
     num_rows: int
-    """The number of rows of values that the innermost level describes."""
+    """Number of rows of values that the innermost level describes."""
 
     def __init__(self, *levels: Any) -> None:
         if not levels:
@@ -44,7 +44,7 @@ class LoD(Sequence[Lengths]):
 
     @classmethod
     def from_checked(cls, levels: tuple[Lengths, ...], num_rows: int) -> "LoD":
-        """The LoD of levels that are known to be right; they are made read-only, but not checked."""
+        """Return the LoD of levels that are known to be valid; they are made read-only, but not checked."""
         for level in levels:
             level.flags.writeable = False
         self = cls.__new__(cls)
@@ -55,7 +55,7 @@ class LoD(Sequence[Lengths]):
         self._levels, self.num_rows = levels, num_rows
         self._outer: LoD | None = None
         self._equals = object()
-        """One object for all LoDs that were compared and found equal, so that they are compared once."""
+        """Shared by all LoDs that were compared and found equal, so that they are compared only once."""
 
     @property
     def levels(self) -> tuple[Lengths, ...]:
@@ -67,7 +67,7 @@ class LoD(Sequence[Lengths]):
 
     @property
     def num_sequences(self) -> int:
-        """The number of sequences of the outermost level."""
+        """Number of sequences of the outermost level."""
         return len(self._levels[0])
 
     @property
@@ -77,7 +77,7 @@ class LoD(Sequence[Lengths]):
 
     @checked(late=True)
     def outermost(self, num_levels: int) -> "LoD":
-        """The LoD of the first `num_levels` levels; the same object each time.
+        """Return the LoD of the first `num_levels` levels; the same object each time.
 
         >>> LoD([2, 3], [2, 1, 1, 1, 2]).outermost(1)
         LoD([2, 3])
@@ -91,7 +91,7 @@ class LoD(Sequence[Lengths]):
 
     @checked(late=True)
     def difference(self, other: "LoD") -> str:
-        """Where two LoDs first differ, in words; nothing where they are equal.
+        """Return the first difference of two LoDs, in words; an empty text if they are equal.
 
         >>> LoD([2, 0, 1]).difference(LoD([2, 1, 0]))
         'lod[0][1] is 0 and 1'
@@ -108,7 +108,7 @@ class LoD(Sequence[Lengths]):
         return f"lod[{k}][{i}] is {mine[i]} and {theirs[i]}"
 
     def check(self, values: Any) -> None:
-        """LodError unless `values` has exactly the rows this LoD describes."""
+        """Raise LodError when `values` does not have exactly the rows that this LoD describes."""
         rows = np.shape(values)[0] if np.ndim(values) else 0
         if rows != self.num_rows:
             raise LodError(f"LoD: describes {self.num_rows} rows but values has {rows}")
@@ -127,7 +127,7 @@ class LoD(Sequence[Lengths]):
         return iter(self._levels)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the lengths are equal at every level; their integer dtypes may differ."""
+        """Return whether the lengths are equal at every level; their integer dtypes may differ."""
         if not isinstance(other, LoD):
             return NotImplemented
         if self._equals is other._equals:
@@ -147,10 +147,10 @@ class LoD(Sequence[Lengths]):
             return f"LoD({', '.join(np.array2string(level, separator=', ') for level in self)})"
 
     def to_svg(self, theme: str = "inline") -> str:
-        """A picture of the lengths of every level, each above what it counts, as SVG; of long data the beginning.
+        """Return a picture of the lengths of every level, each above the entries it counts, as SVG; long data are
+        cut.
 
-        `theme` is "light" or "dark", or "inline" for a page of any colour, whose own text colour it takes. OpError
-        for another.
+        `theme` is "light" or "dark", or "inline" for the text colour of the page; OpError is raised for other values.
         """
         from seqflow.drawing.nested import nested
         from seqflow.drawing.svg import theme_of

@@ -2,10 +2,10 @@
 
 
 def printable(text: str) -> str:
-    r"""The text with each character that is not printable, line breaks and tabs excepted, as its escape sequence.
+    r"""Return the text with all characters that cannot be printed as escape sequences, except line breaks and tabs.
 
-    These are those that `repr` escapes: control characters, overrides of the direction of writing, bytes of file
-    names that are not UTF-8.
+    The same characters as in `repr` are escaped: control characters, overrides of the writing direction, bytes of
+    file names that are not UTF-8.
 
     >>> printable("a\x1b[31m\n\udcff")
     'a\\x1b[31m\n\\udcff'
@@ -14,7 +14,7 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    r"""Escape line breaks and tabs, too.
+    r"""Return the text with line breaks and tabs escaped as well.
 
     >>> printable_line("a\nb")
     'a\\nb'

@@ -1,7 +1,6 @@
-"""Progress of what takes long: whoever does it counts what is done, and whoever watches looks when it likes.
+"""Progress of long work: the worker counts, and an observer reads the counts when it likes.
 
-Nothing is called back, so that counting costs an addition for each block, and nothing at all is shown unless the
-command watches.
+There are no callbacks: counting costs one addition for each block, and nothing is shown unless the command watches.
 """
 
 from __future__ import annotations
@@ -16,34 +15,34 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Stage:
-    """Work of which so much is done, of a total that is known before, or None."""
+    """A part of the work: its progress, and its total if that is known beforehand."""
 
     unit: str
-    """What is counted: rows, blocks."""
+    """The unit that is counted: rows, blocks."""
     total: int | None = None
     name: str = ""
-    """What of the work this is, such as a window; empty for all of it."""
+    """Name of the part of the work, such as a window; empty for the whole work."""
     done: int = 0
-    """Added to by one thread at a time."""
+    """Units done; only one thread at a time adds to it."""
     before: int = 0
-    """What of it an earlier run has done: it says nothing about how long the rest takes."""
+    """Units done by an earlier run, which are ignored when the remaining time is estimated."""
     note: Callable[[], str] | None = None
-    """What else to show."""
+    """Function that returns more text to show."""
     after: str = ""
-    """What goes on once all is counted."""
+    """Name of the work that follows after all units are counted."""
     is_over: bool = False
 
 
 @dataclass(slots=True)
 class Watch:
-    """The work that goes on: the outermost stage, and the latest inside it."""
+    """The work in progress: the outermost stage, and the latest one inside it."""
 
     outer: Stage | None = None
     inner: Stage | None = None
     _open: list[Stage] = field(default_factory=list)
 
     def begin(self, stage: Stage) -> None:
-        """A stage begins; behind the end of the outermost one, the next is outermost."""
+        """Begin a stage; after the end of the outermost one, the next one is outermost."""
         if not self._open:
             self.outer, self.inner = stage, None
         else:
@@ -51,7 +50,7 @@ class Watch:
         self._open.append(stage)
 
     def end(self, stage: Stage) -> None:
-        """A stage ends; an inner one is shown until the next begins."""
+        """End a stage; an inner one is shown until the next one begins."""
         self._open.remove(stage)
         stage.is_over = True
 
@@ -61,7 +60,7 @@ _watch: Watch | None = None
 
 @contextmanager
 def watched() -> Iterator[Watch]:
-    """Stages that begin inside of this context are seen."""
+    """Watch the stages that begin inside this context."""
     global _watch
     _watch = watch = Watch()
     try:
@@ -72,7 +71,7 @@ def watched() -> Iterator[Watch]:
 
 @contextmanager
 def stage(of: Stage) -> Iterator[Stage]:
-    """The stage goes on inside of this context. Threads that the work is divided among begin none."""
+    """Run the stage inside this context. Threads that share its work begin no stages of their own."""
     watch = _watch
     if watch is None:
         yield of
@@ -85,7 +84,9 @@ def stage(of: Stage) -> Iterator[Stage]:
 
 
 def over(items: Iterable[T], unit: str, total: Callable[[], int | None]) -> Iterator[T]:
-    """The items, each of which is done when the next is asked for. The total is asked for where somebody watches."""
+    """Yield the items, each of which counts as done when the next is requested. `total` is called only if the work is
+    watched.
+    """
     if _watch is None:
         yield from items
         return

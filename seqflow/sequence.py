@@ -37,10 +37,10 @@ _COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": 
 
 
 def _with_operators(cls: C) -> C:
-    """Add the methods of Python's operators on two operands, by the functions of these symbols.
+    """Add the methods of Python's binary operators, which call the functions of these symbols.
 
-    NumPy's mixin only declares them for type checkers. Its methods would refuse `s += 1`, which it computes in
-    place, and operands of other libraries, which may know how to compute with a Sequence.
+    NumPy's mixin only declares them for type checkers. Its methods would compute `s += 1` in place, which fails, and
+    would refuse operands of other libraries that can compute with a Sequence.
     """
 
     def operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
@@ -61,7 +61,7 @@ class Sequence(_Operators):
 
     Values may be a tensor of torch: ops then run on it, with gradients, and give Sequences of tensors. `lod` is a
     LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost first. The
-    values are kept without a copy; the lengths are read-only. LodError where they do not fit.
+    values are not copied; the lengths are read-only. Raises LodError when they do not fit.
 
     >>> words = Sequence([1, 2, 3, 4], [3, 0, 1])
     >>> words
@@ -76,8 +76,8 @@ class Sequence(_Operators):
     levels a Sequence. Slices, lists of indices and masks of the outermost level give a Sequence.
 
     Arithmetic works row by row through the functions of the expression language: `words * 2`, `words == other`,
-    `-words`, `np.sqrt(words)`; the LoD rides along, and two Sequences need the same. `np.asarray` and other NumPy
-    functions refuse a Sequence, since they would lose its lengths: pass `words.values`. For every op see
+    `-words`, `np.sqrt(words)`; the result has the same LoD, and two Sequences must have equal ones. `np.asarray` and
+    other NumPy functions refuse a Sequence, since they would lose its lengths: pass `words.values`. For every op see
     `seqflow.auto`. Iteration goes by sequence, so use `values, *lengths = words.unpack()` to get the values and the
     lengths of every level.
     """
@@ -100,7 +100,7 @@ class Sequence(_Operators):
 
     @classmethod
     def from_checked(cls, values: Array, lod: LoD, holds_lengths: bool = False) -> Sequence:
-        """The Sequence of values and a LoD that are known to fit."""
+        """Return the Sequence of values and a LoD that are known to fit."""
         self = cls.__new__(cls)
         self._set(values, lod, holds_lengths)
         return self
@@ -112,10 +112,10 @@ class Sequence(_Operators):
     @classmethod
     @checked(late=True)
     def from_lists(cls, lists: Iterable[Any], dtype: DtypeLike = None, levels: int | None = None) -> Sequence:
-        """The Sequence of nested lists; as many levels as they nest, or so many, and rows below.
+        """Return the Sequence of nested lists; with `levels`, that many levels of lists, and rows below.
 
         An array among the lists is a sequence of the innermost level; the values have the dtype that all of them
-        share. LodError where some nest deeper than others, OpError where a value is not one of that dtype.
+        share. Raises LodError when lists nest to different depths, OpError when a value does not fit the dtype.
 
         >>> Sequence.from_lists([[[1, 2], [3]], []]).lod
         LoD([2, 0], [2, 1])
@@ -137,7 +137,7 @@ class Sequence(_Operators):
         return cls(values if dtype is None else _exactly(values, dtype, "from_lists: values"), LoD(*found))
 
     def to_lists(self) -> list[Any]:
-        """Nested Python lists, one for each sequence of each level.
+        """Return nested Python lists, one for each sequence of each level.
 
         >>> Sequence([1, 2, 3], [2, 0, 1]).to_lists()
         [[1, 2], [], [3]]
@@ -149,7 +149,7 @@ class Sequence(_Operators):
         return items
 
     def unpack(self) -> tuple[Array, ...]:
-        """The values, then the lengths of each level, outermost first.
+        """Return the values, then the lengths of each level, outermost first.
 
         >>> values, sentences, words = Sequence([7, 8, 9], [[2], [1, 2]]).unpack()
         >>> values, sentences, words
@@ -177,9 +177,9 @@ class Sequence(_Operators):
 
     @property
     def holds_lengths(self) -> bool:
-        """Whether the values are lengths themselves, as an op said that gave them.
+        """Whether the values are lengths themselves, as declared by the op that returned them.
 
-        For an op that needs lengths such a Sequence stands for its values, any other for its lengths.
+        As a lengths input of an op, such a Sequence means its values; any other Sequence means its lengths.
         """
         return self._holds_lengths
 
@@ -190,7 +190,7 @@ class Sequence(_Operators):
         return dtype
 
     def __len__(self) -> int:
-        """How many sequences the outermost level has."""
+        """Return the number of sequences of the outermost level."""
         return self._lod.num_sequences
 
     def __bool__(self) -> NoReturn:
@@ -204,7 +204,7 @@ class Sequence(_Operators):
     @overload
     def __getitem__(self, index: Any) -> Sequence | Any: ...
     def __getitem__(self, index: Any) -> Any:
-        """One outermost element, or the Sequence of some of them."""
+        """Return one outermost element, or the Sequence of several."""
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step == 1:
@@ -229,7 +229,7 @@ class Sequence(_Operators):
         return Sequence.from_checked(inner.values, LoD.from_checked(inner.lod[1:], inner.lod.num_rows))
 
     def _between(self, start: int, stop: int) -> Sequence:
-        """The outermost elements from `start` to before `stop`, as views."""
+        """Return the outermost elements from `start` to before `stop`, as views."""
         levels = []
         for lengths, offsets in zip(self._lod, self._all_offsets(), strict=True):
             levels.append(lengths[start:stop])
@@ -239,7 +239,7 @@ class Sequence(_Operators):
         )
 
     def _picked(self, positions: Array) -> Sequence:
-        """The outermost elements at these positions, copied."""
+        """Return the outermost elements at these positions, copied."""
         starts, sizes = positions.astype(np.int64, copy=False), np.ones(len(positions), np.int64)
         levels = []
         for lengths, offsets in zip(self._lod, self._all_offsets(), strict=True):
@@ -253,7 +253,7 @@ class Sequence(_Operators):
         )
 
     def _all_offsets(self) -> list[Array]:
-        """Where each element of each level starts, computed when it is first asked for."""
+        """Start of each element of each level, computed at first use."""
         if self._offsets is None:
             self._offsets = [kernels.lengths_to_offsets(lengths) for lengths in self._lod]
         return self._offsets
@@ -285,10 +285,9 @@ class Sequence(_Operators):
         return as_html(self)
 
     def to_svg(self, theme: str = "inline") -> str:
-        """A picture of the values below the lengths of every level, as SVG; of long data the beginning.
+        """Return a picture of the values below the lengths of every level, as SVG; long data are cut.
 
-        `theme` is "light" or "dark", or "inline" for a page of any colour, whose own text colour it takes. OpError
-        for another.
+        `theme` is "light" or "dark", or "inline" for the text colour of the page; OpError is raised for other values.
 
         >>> Sequence(["to", "be", "or"], [2, 0, 1]).to_svg()[:4]
         '<svg'
@@ -314,7 +313,7 @@ class Sequence(_Operators):
 
 
 def lifted(name: str) -> Callable[..., Any]:
-    """The op of that name for Sequences; UnknownOpError where there is none."""
+    """Return the op of that name for Sequences; raise UnknownOpError when there is none."""
     return _lifted(registry.get(name))
 
 
@@ -324,7 +323,7 @@ def _lifted(op: OpDef) -> Lifted:
 
 
 def _operate(symbol: str, *operands: Any) -> Sequence:
-    """The result of an operator; NotImplemented for operands that are no numbers at all."""
+    """Return the result of an operator; NotImplemented for operands that are not numbers."""
     numbers = all(isinstance(one, _OPERANDS) or is_tensor(one) for one in operands)
     result: Sequence = _operator(symbol, len(operands))(*operands) if numbers else NotImplemented
     return result
@@ -347,7 +346,7 @@ def _as_lod(lod: Any) -> LoD:
 
 
 def _positions(index: Array, count: int) -> Array:
-    """A list of indices, or a mask, as positions from the front."""
+    """Return a list of indices, or a mask, as positions from the front."""
     if index.dtype == np.bool_:
         if len(index) != count:
             raise IndexError(f"the mask has {len(index)} entries for {count} sequences")
@@ -373,14 +372,14 @@ def _slices(rows: Array, starts: Array, sizes: Array) -> Array:
 
 
 def _values_of(items: list[Any], dtype: Any) -> Array:
-    """Python values as rows. NumPy makes times of texts, and of Python's times, where a dtype of times is given."""
+    """Return Python values as rows. NumPy converts texts and Python's times only if a dtype of times is given."""
     if not items or (dtype is not None and (kind := np.dtype(dtype).kind) in "mM"):
         return np.array(items, dtype if not items else f"{kind}8")
     return as_array("values", items)
 
 
 def _joined(items: list[Any]) -> Array:
-    """The rows of arrays, and of lists among them, in the dtype that they share."""
+    """Return the rows of arrays, and of lists among them, in their common dtype."""
     arrays = [as_array(f"lists[{i}]", item) for i, item in enumerate(items)]
     typed = [array.dtype for array, item in zip(arrays, items, strict=True) if len(item) or array is item]
     try:
@@ -395,7 +394,7 @@ def _joined(items: list[Any]) -> Array:
 
 
 def _exactly(values: Array, dtype: Any, name: str) -> Array:
-    """The values in a dtype; OpError where one of them is not a value of it."""
+    """Return the values in a dtype; raise OpError when a value does not fit it."""
     made, wrong = converted(values, dtype)
     if wrong.any():
         at = tuple(np.argwhere(wrong)[0].tolist())
@@ -405,7 +404,7 @@ def _exactly(values: Array, dtype: Any, name: str) -> Array:
 
 
 def _refuse_uneven(items: list[Any], depth: int, levels: int | None) -> None:
-    """LodError where lists nest less deeply than asked for, or not all alike."""
+    """Raise LodError when lists nest less deeply than requested, or to different depths."""
     nested = list(map(_is_list, items))
     if levels is not None:
         raise LodError(f"from_lists: the lists nest {depth} deep, expected {levels} levels")

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 class TensorSpec:
     """The dtype, shape and row provenance of a tensor, known before there is data.
 
-    `axes` says for each axis whose rows it holds, or the steps of which lengths; None for a plain size, as for all
-    axes behind the last that is named. `rows` is that of axis 0. Two tensors may have equally many rows and still
-    not the same rows. `points` says what integers point at: rows, of which they are indices, or the places inside
-    sequences; None where nobody said it.
+    `axes` gives for each axis its row space, or the steps of lengths; None is a plain size, also for all axes after
+    the last entry. `rows` is the entry of axis 0. Two tensors may have equally many rows but different row spaces.
+    `points` is the target of integers: rows, for indices, or positions inside sequences; None if undeclared.
 
     >>> spec = TensorSpec("float32", "{B:0..64,8}")
     >>> print(spec, spec.byte_bound)
@@ -57,18 +56,18 @@ class TensorSpec:
 
     @property
     def rows(self) -> Any:
-        """Whose rows axis 0 holds; None where it is a plain size."""
+        """Row space of axis 0; None for a plain size."""
         return self.axes[0] if self.axes else None
 
     @staticmethod
     @checked(late=True)
     def of(array: Array, rows: Hashable | None = None) -> "TensorSpec":
-        """The spec of an array."""
+        """Return the spec of an array."""
         return TensorSpec(array.dtype, array.shape, rows)
 
     @property
     def byte_bound(self) -> int | None:
-        """The most bytes it can have; None where there is no bound, as for text of unknown width."""
+        """Largest possible number of bytes; None without a bound, as for text of unknown width."""
         most = self.shape.num_elements.max_length
         return None if most is None or self.dtype.itemsize == 0 else most * self.dtype.itemsize
 
@@ -88,13 +87,13 @@ class Description(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     bytes: int
-    """The bytes of its elements, each counted once."""
+    """Bytes of its elements, each counted once."""
     owner: object
-    """The object that owns the memory: an array, a buffer, a memory map."""
+    """Object that owns the memory: an array, a buffer, a memory map."""
 
 
 def describe(array: Array) -> Description:
-    """The dtype, shape, strides (in bytes), bytes and owner of an array.
+    """Return the dtype, shape, strides (in bytes), bytes and owner of an array.
 
     >>> values = np.arange(12, dtype=np.int32)
     >>> describe(values.reshape(3, 4)).strides, describe(values.reshape(3, 4)).owner is values
@@ -104,16 +103,16 @@ def describe(array: Array) -> Description:
 
 
 def view(array: Array, shape: Sequence[int] | PartialShape) -> Array:
-    """The elements of `array` in another shape, sharing its memory; one size may be -1.
+    """Return the elements of `array` in another shape, sharing its memory; one size may be -1.
 
-    Raises ShapeError where the sizes do not fit, or where the elements would have to be copied.
+    Raises ShapeError when the sizes do not fit, or when the elements would have to be copied.
 
     >>> view(np.arange(12), (3, -1)).shape
     (3, 4)
     """
     sizes = shape.to_shape() if isinstance(shape, PartialShape) else tuple(shape)
     if any(size < -1 for size in sizes):
-        raise ShapeError(f"view: {array.size} elements of shape {array.shape} cannot be seen as {sizes}")
+        raise ShapeError(f"view: {array.size} elements of shape {array.shape} cannot be viewed as {sizes}")
     try:
         return np.reshape(array, sizes, copy=False)
     except ValueError:
@@ -121,7 +120,7 @@ def view(array: Array, shape: Sequence[int] | PartialShape) -> Array:
 
 
 def _no_view(array: Array, sizes: tuple[int, ...]) -> str:
-    message = f"view: {array.size} elements of shape {array.shape} cannot be seen as {sizes}"
+    message = f"view: {array.size} elements of shape {array.shape} cannot be viewed as {sizes}"
     try:
         np.broadcast_to(np.int8(0), array.shape).reshape(sizes)
     except ValueError as error:
@@ -132,10 +131,10 @@ def _no_view(array: Array, sizes: tuple[int, ...]) -> str:
 
 
 def buffer(array: Array) -> Array:
-    """The memory of an array as read-only bytes, without its dtype and shape; it keeps the memory alive.
+    """Return the memory of an array as read-only bytes, without its dtype and shape; the bytes keep the memory alive.
 
-    For an array with gaps these are all bytes from its first to its last element. Raises OpTypeError for an
-    array of Python objects.
+    For an array with gaps, these are all bytes from its first to its last element. Raises OpTypeError for an array of
+    Python objects.
 
     >>> buffer(np.array([1, 2], np.int16)).nbytes
     4
@@ -151,14 +150,14 @@ class _Memory:
     """Bytes at an address, which keep their owner alive."""
 
     def __init__(self, address: int, size: int, owner: object) -> None:
-        self.owner = owner  # NumPy keeps this object as the base of the array, and so the owner alive
+        self.owner = owner  # NumPy keeps this object as the base of the array, which keeps the owner alive
         self.__array_interface__ = {
             "version": 3, "typestr": "|u1", "shape": (size,), "data": (address, True),
         }  # fmt: skip
 
 
 def _owner(array: Array) -> object:
-    """The innermost base of an array that is not itself a view."""
+    """Return the innermost base of an array that is not itself a view."""
     owner: object = array
     while True:
         base = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
@@ -171,9 +170,9 @@ def _owner(array: Array) -> object:
 @checked()
 @dataclass(frozen=True, slots=True)
 class TensorSlice:
-    """A contiguous part of a tensor: where it starts along each axis, and how long it is there.
+    """A contiguous part of a tensor: its start and its length along each axis.
 
-    A length of None is the whole axis. The text form has one part an axis, `-` for the whole of it:
+    A length of None is the whole axis. The text form has one part an axis, `-` for a whole axis:
 
     >>> part = TensorSlice.parse("-:0,10")
     >>> part.starts, part.lengths
@@ -203,12 +202,12 @@ class TensorSlice:
 
     @staticmethod
     def full(rank: int) -> "TensorSlice":
-        """The whole of every tensor of this rank."""
+        """Return the slice of all elements of every tensor of this rank."""
         return TensorSlice((0,) * rank, (None,) * rank)
 
     @staticmethod
     def from_pairs(pairs: Iterable[tuple[int, int | None]]) -> "TensorSlice":
-        """A start and a length for each axis."""
+        """Return the slice with a start and a length for each axis."""
         starts, lengths = [], []
         for start, length in pairs:
             starts.append(start)
@@ -222,13 +221,13 @@ class TensorSlice:
             pairs = [(extent.get("start", 0), extent.get("length")) for extent in message["extent"]]
         except (KeyError, TypeError, AttributeError):
             raise ShapeError(
-                f"slice: {message!r} is no message of a slice, expected a list `extent`"
+                f"slice: {message!r} is not a message of a slice, expected a list `extent`"
             ) from None
         return TensorSlice.from_pairs(pairs)
 
     @staticmethod
     def parse(text: str) -> "TensorSlice":
-        """Read `-:0,10`; the inverse of `str`. ShapeError with a column where it is malformed."""
+        """Read `-:0,10`; the inverse of `str`. Raise ShapeError with a column for malformed text."""
         pairs: list[tuple[int, int | None]] = []
         column = 1
         for part in text.split(":") if text else []:
@@ -245,11 +244,11 @@ class TensorSlice:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is the whole of every axis."""
+        """Whether every axis is whole."""
         return all(length is None for length in self.lengths)
 
     def to_message(self) -> dict[str, list[dict[str, int]]]:
-        """The inverse of `from_message`."""
+        """Return the message that `from_message` reads."""
         pairs = zip(self.starts, self.lengths, strict=True)
         return {
             "extent": [
@@ -258,7 +257,7 @@ class TensorSlice:
         }
 
     def apply(self, array: Array) -> Array:
-        """The part of an array, sharing its memory; ShapeError where the array has no such part."""
+        """Return the part of an array, sharing its memory; raise ShapeError when the array has no such part."""
         self._check(PartialShape(array.shape))
         parts = [
             slice(None) if length is None else slice(start, start + length)
@@ -267,7 +266,7 @@ class TensorSlice:
         return array[(*parts, ...)]
 
     def apply_to_shape(self, shape: ShapeLike) -> PartialShape:
-        """The shape of the part; ShapeError where a tensor of this shape has no such part.
+        """Return the shape of the part; raise ShapeError when a tensor of this shape has no such part.
 
         >>> print(TensorSlice.parse("-:0,10").apply_to_shape("{B,20}"))
         {B,10}
@@ -279,7 +278,7 @@ class TensorSlice:
         )
 
     def intersect(self, other: "TensorSlice") -> "TensorSlice | None":
-        """The part in both; None where there is none. ShapeError for different ranks.
+        """Return the part in both slices; None if there is none. Raise ShapeError for different ranks.
 
         An empty slice and a whole axis give the empty slice.
         """
@@ -300,7 +299,7 @@ class TensorSlice:
         return TensorSlice.from_pairs(pairs)
 
     def overlaps(self, other: "TensorSlice") -> bool:
-        """Whether some element is in both; no element is in an empty slice."""
+        """Return whether some element is in both slices; no element is in an empty slice."""
         both = self.intersect(other)
         return both is not None and 0 not in both.lengths
 
@@ -309,9 +308,7 @@ class TensorSlice:
             raise ShapeError(f"slice: {self} has rank {self.rank} but the tensor has shape {shape}")
         for axis, (start, length, size) in enumerate(zip(self.starts, self.lengths, shape, strict=True)):
             if length is not None and size.max_length is not None and start + length > size.max_length:
-                raise ShapeError(
-                    f"slice: {start},{length} ends behind axis {axis}, which has {size} elements"
-                )
+                raise ShapeError(f"slice: {start},{length} ends after axis {axis}, which has {size} elements")
 
     def __str__(self) -> str:
         pairs = zip(self.starts, self.lengths, strict=True)
@@ -330,11 +327,11 @@ def _no_slice(text: str, part: str, column: int) -> NoReturn:
 
 
 def to_message(array: Array) -> "pa.Buffer":
-    """An array as an Arrow tensor message.
+    """Return an array as an Arrow tensor message.
 
     Arrow's tensors hold integers and floats in native byte order; other byte orders are converted. Bools and times
-    travel as uint8 with one more axis, the bytes of each element, whose name is their dtype: another reader of
-    Arrow sees these bytes. Raises OpTypeError for all else.
+    are sent as uint8 with one more axis, the bytes of each element, whose name is their dtype: other readers of Arrow
+    see these bytes. Raises OpTypeError for other dtypes.
 
     >>> from_message(to_message(np.array([[1, 2], [3, 4]])))
     array([[1, 2],
@@ -352,7 +349,7 @@ def to_message(array: Array) -> "pa.Buffer":
     if native.dtype.kind in "bmM":
         axis_names = [""] * native.ndim + [native.dtype.str]
         native = native.reshape(-1).view(np.uint8).reshape(*native.shape, native.dtype.itemsize)
-        if not native.size:  # Arrow writes no names where strides are not those that it would give
+        if not native.size:  # Arrow writes no names for arrays with other strides than its own
             native = np.lib.stride_tricks.as_strided(native, strides=(1,) * native.ndim)
     sink = pa.BufferOutputStream()
     pa.ipc.write_tensor(pa.Tensor.from_numpy(native, dim_names=axis_names), sink)
@@ -360,10 +357,10 @@ def to_message(array: Array) -> "pa.Buffer":
 
 
 def from_message(message: Any) -> Array:
-    """The array in an Arrow tensor message: read-only, sharing and keeping the message's memory.
+    """Return the array in an Arrow tensor message: read-only, sharing the message's memory and keeping it alive.
 
-    `message` is a pyarrow.Buffer, bytes, or anything with a buffer, such as a memory map. Raises OpError where it
-    is damaged.
+    `message` is a pyarrow.Buffer, bytes, or any object with a buffer, such as a memory map. Raises OpError when it is
+    damaged.
     """
     import pyarrow as pa
 
@@ -376,14 +373,14 @@ def from_message(message: Any) -> Array:
     try:
         tensor = pa.ipc.read_tensor(pa.BufferReader(source))
         array = _named_dtype(tensor.to_numpy(), tensor.dim_names)
-    except (pa.ArrowException, OSError, ValueError) as error:  # NumPy's, for sizes beyond all memory
-        raise OpError(f"from_message: {len(source)} bytes are no Arrow tensor message: {error}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:  # raised by NumPy for sizes beyond all memory
+        raise OpError(f"from_message: {len(source)} bytes are not an Arrow tensor message: {error}") from None
     array.flags.writeable = False
     return array
 
 
 def _named_dtype(array: Array, axis_names: Sequence[str]) -> Array:
-    """The bytes of bools or times in the dtype that names their last axis; other arrays as they are."""
+    """Return the bytes of bools or times in the dtype that names their last axis; other arrays unchanged."""
     if not axis_names or not re.fullmatch(r"\|b1|[<>][mM]8(\[\w+\])?", axis_names[-1]):
         return array
     try:

@@ -10,9 +10,9 @@ from seqflow.errors import OpError
 
 
 class OneAtATime(Iterator[Any]):
-    """The items of a generator; OpError in a thread that asks for one while another thread does.
+    """The items of a generator; a thread that asks for an item while another one does gets an OpError.
 
-    A lock around each item, which would let the other thread wait, took twelve times as long as an item alone.
+    A lock around each item, with which the other thread would wait, took twelve times as long as an item alone.
     """
 
     __slots__ = ("_items",)
@@ -26,7 +26,7 @@ class OneAtATime(Iterator[Any]):
         except ValueError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
-        # the generator was not entered: it runs already
+        # this ValueError means that the generator is already running
         raise OpError(
             "next: another thread takes a batch of this iterator, expected one thread at a time\n"
             "  give each thread a loader of its own, such as a rank, or hold a lock around next(batches)"
@@ -38,5 +38,5 @@ class OneAtATime(Iterator[Any]):
 
 
 def one_at_a_time(method: Callable[..., Generator[Any, None, None]]) -> Callable[..., OneAtATime]:
-    """Let a method return its generator as such an iterator."""
+    """Make a method return its generator as such an iterator."""
     return wraps(method)(lambda self: OneAtATime(method(self)))

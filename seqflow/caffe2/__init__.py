@@ -1,10 +1,10 @@
-"""Runs Caffe2's operators by name, with their own inputs and arguments, on seqflow's ops.
+"""Run Caffe2's operators by name, with their own inputs and arguments, on seqflow's ops.
 
-An op declares which operators it is. Where a call of an operator differs from a call of the op, a row of a table or
-a small function brings its inputs and arguments into the op's order, and the results into Caffe2's: every output it
-declares, lengths and indices in its int32. What Caffe2 does on purpose, however surprising, is kept and named in the
-docstring of that function. Where it reads or writes outside its memory, leaves results unset, wraps around, or takes
-lengths that do not add up, there is an error. More dtypes are taken than Caffe2 takes.
+An op declares the operators that it implements. If a call of an operator differs from a call of the op, a row of a
+table or a small function maps its inputs and arguments to those of the op, and the results to those of Caffe2: all
+declared outputs, lengths and indices as int32. Intended behaviour of Caffe2 is kept, even if it is surprising, and
+named in the docstring of that function. Where Caffe2 reads or writes outside its memory, leaves results unset, wraps
+around, or accepts lengths that do not add up, an error is raised. More dtypes are accepted than in Caffe2.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from seqflow.arguments import checked
-from seqflow.caffe2 import (  # each adds its adapters
+from seqflow.caffe2 import (  # importing each module adds its adapters
     dense,
     dense_sparse,
     elementwise,
@@ -37,11 +37,11 @@ TABLE = {
     for name, op in origins().items()
     for adapter in [ADAPTERS.get(name, Adapter())]
 }
-"""Every operator that is covered, by Caffe2's name."""
+"""Every covered operator, by Caffe2's name."""
 
 
 def names() -> list[str]:
-    """The operators that are covered, sorted."""
+    """Return the names of the covered operators, sorted."""
     return sorted(TABLE)
 
 
@@ -49,13 +49,14 @@ def names() -> list[str]:
 def run(
     name: str, inputs: Sequence[Any], /, *, num_outputs: int | None = None, **arguments: Any
 ) -> list[np.ndarray[Any, Any]]:
-    """Run a Caffe2 operator on its inputs, in Caffe2's order and with its arguments; its outputs, in its order.
+    """Run a Caffe2 operator on its inputs, in Caffe2's order and with its arguments; return its outputs, in its
+    order.
 
-    `num_outputs` is how many outputs the operator has in the net that is replayed: the first ones, by default all.
-    GatherPadding with one gives the sum of both ends, Split makes as many parts. Strings come and go as object
-    arrays. Operators that draw random numbers take a `random_seed`, as Caffe2's device options do. Raises
-    UnknownOpError for an operator that is not covered, OpError for a wrong number of inputs and for unknown
-    arguments, and the op's own errors.
+    `num_outputs` is the number of outputs of the operator in the replayed net: the first ones, by default all.
+    GatherPadding with one output gives the sum of both ends; Split makes that many parts. Strings are object arrays.
+    Operators that draw random numbers take a `random_seed`, as Caffe2's device options do. Raises UnknownOpError for
+    an operator that is not covered, OpError for a wrong number of inputs and for unknown arguments, and the op's own
+    errors.
 
     >>> run("PackSegments", [np.array([2, 1]), np.array([1.0, 2.0, 3.0])], max_length=3)
     [array([[1., 2., 0.],
@@ -63,7 +64,7 @@ def run(
     """
     if name not in TABLE:
         raise UnknownOpError(
-            f"no operator of Caffe2 that is covered is named {name!r}{nearest(name, TABLE)}"
-            "\n  `seqflow.caffe2.names()` lists them"
+            f"{name!r} is not a covered operator of Caffe2{nearest(name, TABLE)}"
+            "\n  `seqflow.caffe2.names()` lists the covered ones"
         )
     return TABLE[name].run(name, inputs, arguments, num_outputs)

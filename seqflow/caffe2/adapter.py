@@ -22,49 +22,48 @@ class Caffe2Argument(NamedTuple):
 
     attribute: str | None
     hint: Any
-    """The type of its values, as parameters of ops are annotated."""
+    """Type of its values, as in the annotations of ops' parameters."""
     default: Any = inspect.Parameter.empty
     convert: Callable[[Any], Any] = lambda value: value
 
 
 class Adapter(NamedTuple):
-    """How a call of an operator differs from a call of its op; by default in nothing, and it takes no arguments."""
+    """How a call of an operator differs from a call of its op; by default it does not, and takes no arguments."""
 
     call: Callable[..., Any] | None = None
-    """It has the operator's inputs as positional parameters, its arguments as keyword-only ones, and returns one
-    array or several. Where names, order and dtypes are all that differs, the other fields say so instead.
-    """
+    """Function with the operator's inputs as positional parameters and its arguments as keyword-only ones; it returns
+    one array or several. If only names, order and dtypes differ, the other fields are enough."""
     strings: bool = False
-    """It only moves elements and tells which are equal, so it takes strings as well."""
+    """Whether the operator only moves and compares elements, so that it also takes strings."""
     inputs: str = ""
-    """The op's inputs in the operator's order; by default as in the op. Those of lists are given by turns."""
+    """The op's inputs in the operator's order; by default as in the op. Inputs in lists alternate."""
     outputs: str = ""
-    """The operator's outputs, by the names of the op's; with `int32` before those that Caffe2 has in it."""
+    """The operator's outputs, by the names of the op's outputs; `int32` before a name marks a conversion."""
     arguments: Mapping[str, Caffe2Argument] = {}
     settings: Mapping[str, Any] = {}
-    """Attributes of the op that the operator's name decides."""
+    """Attributes of the op that follow from the operator's name."""
 
     def called(self, op: OpDef) -> Callable[..., Any] | None:
-        """The function to call; None for the op itself."""
+        """Return the function to call; None for the op itself."""
         if self.call is not None or not (self.inputs or self.outputs or self.arguments or self.settings):
             return self.call
         return _renaming(op, self)
 
 
 ADAPTERS: dict[str, Adapter] = {}
-"""Of each operator that differs from its op, by Caffe2's name; every family adds its own."""
+"""Adapters of the operators that differ from their op, by Caffe2's name; every family adds its own."""
 GRADIENT_ONLY = Caffe2Argument(None, bool, False)
-"""An argument that speaks of the gradient only: it is taken, and changes nothing."""
+"""An argument that concerns only the gradient: it is accepted and has no effect."""
 
 
 def _renaming(op: OpDef, adapter: Adapter) -> Callable[..., Any]:
-    """A function that renames, reorders and casts as an adapter says."""
+    """Return a function that renames, reorders and casts according to an adapter."""
     names = adapter.inputs.split(", ") if adapter.inputs else _input_names(op)
     by_turns = bool(op.signature.listed)
 
     def call(*arrays: Any, **given: Any) -> list[Array]:
         if by_turns and len(arrays) % len(names):
-            raise OpError(f"found {len(arrays)} inputs, expected {', '.join(names)} by turns")
+            raise OpError(f"found {len(arrays)} inputs, expected {', '.join(names)}, alternating")
         inputs = [list(arrays[i :: len(names)]) for i in range(len(names))] if by_turns else arrays
         attributes = dict(adapter.settings)
         for name, argument in adapter.arguments.items():
@@ -90,7 +89,7 @@ def _input_names(op: OpDef) -> list[str]:
 
 
 def origins() -> dict[str, OpDef]:
-    """The op that computes each operator, as the ops declare it."""
+    """Return the op that computes each operator, as the ops declare it."""
     ops = map(registry.get, registry.names())
     return {name: op for op in ops if op.caffe2 for name in op.caffe2.split(", ")}
 
@@ -106,7 +105,7 @@ class Operator:
     def run(
         self, name: str, inputs: Sequence[Any], arguments: Mapping[str, Any], num_outputs: int | None = None
     ) -> list[Array]:
-        """The operator's outputs, or the first `num_outputs` of them; every error begins with its name."""
+        """Return the operator's outputs, or the first `num_outputs` of them; every error begins with its name."""
         try:
             arrays = self._inputs(inputs)
             if num_outputs is not None and any(one.name == "num_outputs" for one in self.attributes):
@@ -125,7 +124,7 @@ class Operator:
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
-        """The arguments it takes."""
+        """The arguments of the operator."""
         return () if self.call is None else read_attributes(self.call)
 
     @cached_property
@@ -173,9 +172,9 @@ class Operator:
         return outputs[:count]
 
     def _run_on_strings(self, arrays: Sequence[Array], arguments: Mapping[str, Any]) -> list[Array]:
-        """Strings are moved as their places in a list of all, in uint64: a dtype that Caffe2 has not.
+        """Run the op on indices into a list of all strings, as uint64: a dtype that Caffe2 does not have.
 
-        Equal strings have one place.
+        Equal strings have the same index.
         """
         pool: list[Any] = [""]
         known: dict[Any, int] = {}
@@ -183,7 +182,7 @@ class Operator:
         for array, place in zip(arrays, self._places(len(arrays)), strict=True):
             if array.dtype.kind not in "OUS":
                 if array.dtype == np.uint64:
-                    raise OpTypeError(f"{place} is uint64, which cannot stand beside strings")
+                    raise OpTypeError(f"{place} is uint64, which cannot be used together with strings")
                 moved.append(array)
                 continue
             texts = [_text(place, text) for text in array.ravel().tolist()]
@@ -224,7 +223,7 @@ def _text(name: str, text: Any) -> Any:
 
 
 def _plain(attribute: Attribute, value: Any) -> Any:
-    """Caffe2 keeps bools as 0 and 1, and text as bytes."""
+    """Convert bools to 0 and 1, and text to bytes, as Caffe2 stores them."""
     if attribute.kind == "bool" and isinstance(value, (int, np.integer)) and value in (0, 1):
         return bool(value)
     if attribute.kind in ("str", "choice") and isinstance(value, bytes):
@@ -233,7 +232,9 @@ def _plain(attribute: Attribute, value: Any) -> Any:
 
 
 def int32(array: Array) -> Array:
-    """Lengths, ids and positions as Caffe2 has them; OpError where int32 cannot hold them (Caffe2 wraps around)."""
+    """Convert lengths, ids and positions to int32, as in Caffe2; raise OpError when they do not fit (Caffe2 wraps
+    around).
+    """
     largest = int(array.max(initial=0))
     if largest > np.iinfo(np.int32).max:
         raise OpError(f"the result holds {largest}, more than Caffe2's int32 can hold")
@@ -241,43 +242,43 @@ def int32(array: Array) -> Array:
 
 
 def chosen(number: int) -> int | None:
-    """An argument whose -1 stands for "not given"."""
+    """Return None for an argument of -1, which means "not given"."""
     return None if number == -1 else number
 
 
 def single_integer(name: str, array: Array) -> int:
-    """An argument that came as an input."""
+    """Return an integer argument that was given as an input."""
     if array.size != 1 or array.dtype.kind not in "iu":
         raise OpError(f"{name} is {array.dtype} {array.shape}, expected one integer")
     return int(array.reshape(())[()])
 
 
 def integers_of(name: str, array: Array) -> tuple[int, ...]:
-    """A list of integers that came as an input."""
+    """Return a list of integers that was given as an input."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise OpError(f"{name} is {array.dtype} {array.shape}, expected integers in one dimension")
     return tuple(array.tolist())
 
 
 def from_front(name: str, x: Array, axis: int) -> int:
-    """An axis, which may be counted from the end; ShapeError where there is no such axis."""
+    """Return an axis that may be counted from the end; raise ShapeError when there is no such axis."""
     if not -x.ndim <= axis < x.ndim:
         raise ShapeError(f"axis is {axis}, but {name} has {x.ndim} dimension{'' if x.ndim == 1 else 's'}")
     return axis % x.ndim
 
 
 def num_rows(name: str, x: Array) -> int:
-    """The size of the first axis; ShapeError where there is none."""
+    """Return the size of the first axis; raise ShapeError when there is none."""
     if not x.ndim:
         raise ShapeError(f"{name} has no dimensions, expected 1 or more")
     return len(x)
 
 
 def as_matrix(name: str, x: Array) -> Array:
-    """The first axis as rows, all others as columns; ShapeError without axes."""
+    """Return a matrix with the first axis as rows, all others as columns; raise ShapeError when there are no axes."""
     return x.reshape(num_rows(name, x), prod(x.shape[1:]))
 
 
 def seed_of(random_seed: int | None) -> int:
-    """The seed of a random operator: a new one where none is given."""
+    """Return the seed of a random operator: a new one if none is given."""
     return int(np.random.default_rng().integers(2**63)) if random_seed is None else random_seed

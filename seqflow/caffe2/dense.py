@@ -27,7 +27,7 @@ Order = Literal["NCHW", "NHWC"]
 
 
 def _matrix(name: str, x: Array, axis: int) -> tuple[Array, tuple[int, ...]]:
-    """The axes before `axis` as rows, the others as columns; and the sizes of the former."""
+    """Return a matrix with the axes before `axis` as rows, the others as columns; and the sizes of the former."""
     outer = x.shape[: from_front(name, x, axis)]
     return x.reshape(prod(outer), prod(x.shape[len(outer) :])), outer
 
@@ -35,7 +35,7 @@ def _matrix(name: str, x: Array, axis: int) -> tuple[Array, tuple[int, ...]]:
 def fc(
     x: Array, w: Array, b: Array, *, axis: int = 1, axis_w: int = 1, float16_compute: bool = False
 ) -> Array:
-    """`float16_compute` is taken and not followed: sums are in float32 at least."""
+    """Compute FC; `float16_compute` is accepted and ignored: sums are in float32 or wider."""
     rows, outer = _matrix("x", x, axis)
     y = ops.fc(rows, _matrix("w", w, axis_w)[0], b)
     return y.reshape(*outer, y.shape[1])
@@ -44,14 +44,14 @@ def fc(
 def fc_transposed(
     x: Array, w: Array, b: Array, *, axis: int = 1, axis_w: int = 1, float16_compute: bool = False
 ) -> Array:
-    """FC with the weights the other way round."""
+    """Compute FC with transposed weights."""
     return fc(x, _matrix("w", w, axis_w)[0].T, b, axis=axis)
 
 
 def batch_matmul(
     a: Array, b: Array, *, trans_a: bool = False, trans_b: bool = False, broadcast: bool = False
 ) -> Array:
-    """Batches broadcast whether `broadcast` is set or not."""
+    """Multiply matrices; batches broadcast whether or not `broadcast` is set."""
     for name, x in (("a", a), ("b", b)):
         if x.ndim < 2 and (trans_a if name == "a" else trans_b):
             raise ShapeError(f"{name} has {x.ndim} dimensions {x.shape}, expected 2 or more to be transposed")
@@ -59,7 +59,7 @@ def batch_matmul(
 
 
 def softmax(x: Array, *, axis: int = 1) -> Array:
-    """All axes from `axis` on are one row."""
+    """Compute softmax; all axes from `axis` on are one row."""
     return ops.softmax(_matrix("x", x, axis)[0]).reshape(x.shape)
 
 
@@ -72,9 +72,11 @@ def layer_norm(
     epsilon: float = 1e-5,
     elementwise_affine: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """All axes from `axis` on are one row. Mean, and the standard deviation with `epsilon` in it, are outputs."""
+    """Normalise rows; all axes from `axis` on are one row. Outputs include the mean, and the deviation with `epsilon`
+    in it.
+    """
     if elementwise_affine != (gamma is not None and beta is not None):
-        raise OpError("gamma and beta go with elementwise_affine, and it with both of them")
+        raise OpError("gamma and beta are required with elementwise_affine, and not accepted without it")
     rows, outer = _matrix("x", x, axis)
     gamma, beta = (None if row is None else row.reshape(-1) for row in (gamma, beta))
     y = ops.layer_norm(rows, gamma, beta, epsilon=epsilon)
@@ -87,7 +89,7 @@ def layer_norm(
 def dropout(
     x: Array, *, ratio: float = 0.5, is_test: bool = False, random_seed: NonNegative | None = None
 ) -> tuple[Array, Array]:
-    """In a test everything is kept; the mask, which Caffe2 then leaves unset, is all true."""
+    """Drop elements; in a test all are kept, and the mask, which Caffe2 leaves unset, is all true."""
     y, kept = ops.dropout(x, ratio=0.0 if is_test else ratio, seed=seed_of(random_seed))
     return y, kept
 
@@ -96,7 +98,7 @@ def dropout(
 
 
 def reshape(data: Array, new_shape: Array | None = None, *, shape: Ints | None = None) -> tuple[Array, Array]:
-    """A 0 is the size of the input in its place. The old shape is the second output."""
+    """Reshape; a 0 means the size of the input at its position. The old shape is the second output."""
     if (new_shape is None) == (shape is None):
         raise OpError("shape is expected either as an argument or as the second input")
     sizes = list(integers_of("new_shape", new_shape) if new_shape is not None else shape or ())
@@ -109,7 +111,7 @@ def reshape(data: Array, new_shape: Array | None = None, *, shape: Ints | None =
 
 
 def cast(x: Array, *, to: Any, from_type: Any = None) -> Array:
-    """`to` is a number of Caffe2's DataType, or its name. `from_type` is taken and not looked at."""
+    """Cast; `to` is a number of Caffe2's DataType, or its name. `from_type` is accepted and ignored."""
     name = to.decode() if isinstance(to, bytes) else to
     dtype = _DTYPES.get(name.upper()) if isinstance(name, str) else _numbered(name)
     if dtype is None:
@@ -132,7 +134,7 @@ def _numbered(number: Any) -> str | None:
 
 
 def chosen_axis(axis: int | None, order: Order | None) -> int:
-    """The axis, which the order of an image's axes may name instead."""
+    """Return the axis; `order`, the order of an image's axes, may name it instead."""
     if axis is not None and order is not None:
         raise OpError("axis and order are both given, expected one of them")
     return axis if axis is not None else 3 if order == "NHWC" else 1
@@ -141,7 +143,7 @@ def chosen_axis(axis: int | None, order: Order | None) -> int:
 def concat(
     *inputs: Array, axis: int | None = None, order: Order | None = None, add_axis: bool = False
 ) -> tuple[Array, Array]:
-    """`add_axis` joins along a new axis. The second output is the size of each input along the axis."""
+    """Concatenate; `add_axis` joins along a new axis. The second output is the size of each input along the axis."""
     along = chosen_axis(axis, order)
     parts = [ops.expand_dims(x, axis=along) for x in inputs] if add_axis else list(inputs)
     joined = ops.concat(parts, axis=along)
@@ -158,10 +160,10 @@ def split(
     add_axis: bool = False,
     num_outputs: Positive | None = None,
 ) -> list[Array]:
-    """The sizes are an argument or the second input; without, `num_outputs` equal parts.
+    """Split by sizes given as an argument or the second input; without sizes, into `num_outputs` equal parts.
 
-    In Caffe2 a call names its outputs, so it knows how many there are: `num_outputs`. `add_axis`, which undoes
-    that of Concat, takes the axis away.
+    In Caffe2 a call names its outputs, so their number is known: `num_outputs`. `add_axis` removes the axis that
+    Concat added.
     """
     if split_input is not None:
         split = integers_of("split", split_input)
@@ -183,7 +185,7 @@ def tile(
     tiles: NonNegative | None = None,
     axis: int | None = None,
 ) -> Array:
-    """Inputs win over arguments."""
+    """Repeat along an axis; inputs take precedence over arguments."""
     tiles = tiles if tiles_input is None else single_integer("tiles", tiles_input)
     axis = axis if axis_input is None else single_integer("axis", axis_input)
     if tiles is None or axis is None:
@@ -201,7 +203,7 @@ def slice_(
     starts: Ints | None = None,
     ends: Ints | None = None,
 ) -> Array:
-    """Negative positions count from behind the end: -1 is the end itself. Several axes at once are fine here."""
+    """Slice; negative positions count from after the end: -1 is the end itself. Several axes at once are allowed."""
     if starts_input is not None and ends_input is not None:
         starts, ends = integers_of("starts", starts_input), integers_of("ends", ends_input)
     if starts is None or ends is None:
@@ -226,12 +228,13 @@ def _position(name: str, i: int, position: int, size: int) -> int:
 
 
 _DIMS = {"dims": Caffe2Argument("axis", Sizes, convert=lambda dims: tuple(sorted(set(dims))))}
-"""A dimension named twice counts once."""
+"""Axes of a reduction; a dimension named twice counts once."""
 _REDUCED = {
     "axes": Caffe2Argument("axes", Ints | None, None, lambda axes: axes or None),
     "keepdims": Caffe2Argument("keepdims", bool, True),
 }
-"""Axes stay, with size 1, unless asked otherwise. Integers are summed in int64; the largest of no elements is 0."""
+"""Reductions over axes. Axes stay, with size 1, unless requested otherwise. Integers are summed in int64; the largest
+of no elements is 0."""
 
 ADAPTERS |= {
     "FC": Adapter(fc),

@@ -12,7 +12,7 @@ from seqflow.signature import Ints
 
 
 def bucketize(x: Array, *, boundaries: Any) -> Array:
-    """NaN goes to the first bucket. Boundaries are taken as float32."""
+    """Return the bucket of each element. NaN goes to the first bucket. Boundaries are converted to float32."""
     bounds = np.asarray(boundaries, np.float32)
     flat = x.reshape(x.size)
     return int32(ops.bucketize(flat, bounds, nan=0).reshape(x.shape))
@@ -26,26 +26,30 @@ def one_hot(indices: Array, index_size: Array) -> Array:
 
 
 def segment_one_hot(lengths: Array, indices: Array, index_size: Array) -> Array:
-    """An index beyond the width is an error (Caffe2 writes it into the next row)."""
+    """Set the indices of each segment in a row; an index beyond the width is an error (Caffe2 writes it into the next
+    row).
+    """
     return ops.segment_one_hot(indices, lengths, width=single_integer("index_size", index_size))
 
 
 def batch_one_hot(data: Array, lengths: Array, values: Array) -> Array:
-    """All axes but the first are columns; the result has the dtype of the data."""
+    """Compare with the values of each column; all axes except the first are columns. The result has the dtype of the
+    data.
+    """
     return ops.batch_one_hot(as_matrix("data", data), values, lengths, dtype=data.dtype)
 
 
 def batch_bucket_one_hot(data: Array, lengths: Array, boundaries: Array) -> Array:
-    """All axes but the first are columns; each has a boundary at least."""
+    """Encode the bucket of each element; all axes except the first are columns, each with at least one boundary."""
     if lengths.dtype.kind in "iu" and not lengths.all():
         raise OpError(f"lengths[{int(np.argmin(lengths != 0))}] is 0, expected 1 or more")
     return ops.batch_bucket_one_hot(as_matrix("data", data), boundaries, lengths)
 
 
 def sparse_to_dense(indices: Array, values: Array, data_to_infer_dim: Array | None = None) -> Array:
-    """Duplicates add up. The third input says by its rows how many rows there are, else the largest index does.
+    """Add values at their indices. The number of rows is that of the third input, else the largest index plus 1.
 
-    A negative index is always an error (Caffe2: not where all are, and there is no third input).
+    A negative index is always an error (not in Caffe2, if all are negative and there is no third input).
     """
     like = data_to_infer_dim
     most = None if like is None else num_rows("data_to_infer_dim", like)
@@ -62,10 +66,11 @@ def sparse_to_dense_mask(
     return_presence_mask: bool = False,
     max_skipped_indices: int = 50,
 ) -> tuple[Array, ...]:
-    """Without lengths there is one example, and no axis for it. Of an id that occurs twice the last value counts.
+    """Place values by id. Without lengths there is one example, and no axis for it. The last value of a repeated id
+    counts.
 
-    Negative ids are left out, but they may occur in fewer than `max_skipped_indices` examples. Lengths must add up
-    (Caffe2 drops what is left over).
+    Negative ids are skipped; they must occur in fewer than `max_skipped_indices` examples. Lengths must add up
+    (Caffe2 drops the remaining ids).
     """
     if not mask or min(mask) < 0:
         raise OpError(f"mask is {list(mask)}, expected one id or more, none negative")
@@ -87,7 +92,9 @@ def batch_sparse_to_dense(
     dense_last_dim: int = -1,
     default_value: float = 0.0,
 ) -> Array:
-    """Of an index that occurs twice the last value counts. The width is an argument, or that of the last input."""
+    """Place values by index; the last value of a repeated index counts. The width is an argument, or that of the last
+    input.
+    """
     width = chosen(dense_last_dim)
     if output_shape_inference is not None:
         if output_shape_inference.ndim != 2:
@@ -104,10 +111,9 @@ def batch_sparse_to_dense(
 
 
 def dense_vector_to_id_list(dense: Array) -> tuple[Array, Array]:
-    """An entry is listed unless it is 0 when 0.5 is added and it is cut to an integer.
+    """List the entries that are not 0 after 0.5 is added and they are truncated to integers.
 
-    So 0.3 and -1 are not listed, nor is any other number between -1.5 and 0.5; 1 is, and so is -2. The lengths
-    come first.
+    So numbers between -1.5 and 0.5, such as 0.3 and -1, are not listed; 1 and -2 are. The lengths come first.
     """
     listed = np.trunc(dense.astype(np.float64) + 0.5) != 0
     values, lengths = ops.dense_to_id_list(listed)

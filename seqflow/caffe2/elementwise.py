@@ -15,7 +15,7 @@ Binary = Callable[[Array, Array], Array]
 
 
 def _broadcasting(function: Binary) -> Callable[..., Array]:
-    """An operator on two tensors that broadcast: as in NumPy, or the second along axes of the first."""
+    """Return an operator on two tensors that broadcast: as in NumPy, or the second along axes of the first."""
 
     def call(
         a: Array,
@@ -26,10 +26,12 @@ def _broadcasting(function: Binary) -> Callable[..., Array]:
         axis_str: str = "",
         order: Order = "NCHW",
     ) -> Array:
-        """With `broadcast` the axes of `b` are those of `a` from `axis` on; without `axis` its last ones."""
+        """Apply the function. With `broadcast`, the axes of `b` are those of `a` from `axis` on; without `axis`, its
+        last ones.
+        """
         if broadcast and axis_str:
             if axis != -1 or len(axis_str) != 1 or axis_str not in order:
-                raise OpError(f"axis_str is {axis_str!r}, expected one of {order!r}, and no axis beside it")
+                raise OpError(f"axis_str is {axis_str!r}, expected one of {order!r}, and axis not given")
             axis = order.index(axis_str)
         return function(a, _along(a, b, axis) if broadcast else b)
 
@@ -37,7 +39,7 @@ def _broadcasting(function: Binary) -> Callable[..., Array]:
 
 
 def _along(a: Array, b: Array, axis: int) -> Array:
-    """`b` with axes of size 1 behind it, so that its first axis is the one of `a` that `axis` names."""
+    """Return `b` with axes of size 1 appended, so that its first axis is axis `axis` of `a`."""
     if b.size == 1:
         return b.reshape(())
     last = a.ndim - b.ndim
@@ -55,7 +57,7 @@ def _along(a: Array, b: Array, axis: int) -> Array:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """Integers are divided as in C, towards 0; one divided by zero is an error."""
+    """Divide; integers are divided as in C, towards 0, and dividing one by zero is an error."""
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
         return ops.floor_divide(ops.sub(a, ops.fmod(a, b)), b)
     return ops.div(a, b)
@@ -65,7 +67,7 @@ def power(
     x: Array, exponent_input: Array | None = None, *, exponent: float | None = None, broadcast: bool = False,
     axis: int = -1, axis_str: str = "", order: Order = "NCHW",
 ) -> Array:  # fmt: skip
-    """The exponent is an argument or the second input."""
+    """Compute powers; the exponent is an argument or the second input."""
     if (exponent is None) == (exponent_input is None):
         raise OpError("exponent is expected either as an argument or as the second input")
     if exponent_input is None:
@@ -77,26 +79,26 @@ _power = _broadcasting(ops.pow)
 
 
 def modulo(x: Array, *, divisor: int, sign_follow_divisor: bool = False) -> Array:
-    """The sign is that of the element, unless it is to follow the divisor."""
+    """Compute remainders; the sign is that of the element, or of the divisor with `sign_follow_divisor`."""
     return ops.remainder(x, divisor) if sign_follow_divisor else ops.fmod(x, divisor)
 
 
 def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Array:
-    """Infinities become the largest finite numbers, unless bounds are given."""
+    """Clip; infinities become the largest finite numbers, unless bounds are given."""
     limits = np.finfo(x.dtype if x.dtype.kind == "f" else np.float64)
     low, high = float(limits.min) if min is None else min, float(limits.max) if max is None else max
     return ops.clip(x, low, high)
 
 
 def where(condition: Array, x: Array, y: Array, *, broadcast_on_rows: bool = False) -> Array:
-    """With `broadcast_on_rows` there is one condition a row."""
+    """Select elements by a condition; with `broadcast_on_rows` there is one condition a row."""
     if broadcast_on_rows and condition.ndim < x.ndim:
         condition = condition.reshape(*condition.shape, *[1] * (x.ndim - condition.ndim))
     return ops.where(condition, x, y)
 
 
 def _all_inputs(function: Binary) -> Callable[..., Array]:
-    """An operator on one tensor or more, from left to right."""
+    """Return an operator on one tensor or more, applied from left to right."""
     return lambda *inputs: reduce(function, inputs)
 
 

@@ -27,7 +27,7 @@ def merge_multi_map_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
 
 
 def _by_turns(inputs: Sequence[Array], names: str) -> list[list[Array]]:
-    """The inputs by kind: first all first ones of a feature, then all second ones."""
+    """Group the inputs by kind: the first input of each feature, then the second of each, and so on."""
     count = len(names.split(", "))
     if len(inputs) % count:
         raise OpError(f"found {len(inputs)} inputs, expected {names} for each feature")
@@ -35,7 +35,7 @@ def _by_turns(inputs: Sequence[Array], names: str) -> list[list[Array]]:
 
 
 def _as_integers(keys: list[Array]) -> list[Array]:
-    """Keys as int64, also those that stand for strings."""
+    """Return keys as int64, including those that represent strings."""
     if any(one.dtype.kind not in "iu" or one.dtype != keys[0].dtype for one in keys):
         raise OpTypeError(
             f"keys are {', '.join(str(one.dtype) for one in keys)}, expected integers of one dtype"
@@ -49,13 +49,13 @@ _SCALARS, _LISTS = "int32 lengths, keys, values", "int32 counts, keys, int32 len
 ADAPTERS |= {
     "MergeDenseFeatureTensors": Adapter(outputs=_SCALARS, arguments=_IDS, strings=True),
     "MergeSingleScalarFeatureTensors": Adapter(outputs=_SCALARS, arguments=_IDS, strings=True),
-    # A list that is absent has to be empty: Caffe2 shifts the later ones where it is not.
+    # an absent list must be empty: otherwise Caffe2 shifts the later ones
     "MergeSingleListFeatureTensors": Adapter(
         inputs="lengths, data, presence", outputs=_LISTS, arguments=_IDS, strings=True
     ),
     "MergeSingleMapFeatureTensors": Adapter(merge_single_map_feature_tensors, strings=True),
     "MergeMultiScalarFeatureTensors": Adapter(inputs="lengths, keys, data", outputs=_SCALARS, strings=True),
-    # Duplicate keys stay.
+    # duplicate keys are kept
     "MergeMultiListFeatureTensors": Adapter(
         inputs="counts, keys, lengths, data", outputs=_LISTS, strings=True
     ),

@@ -1,7 +1,7 @@
 """Caffe2's operators on ids: unique, find, remove, merge, hash; and on indexes of keys.
 
-Caffe2 keeps an index in a blob of its own, which look-ups change until it is frozen. Here it is the array of its
-keys, in the order of their ids, so every look-up is one of a frozen index. `seqflow.Vocabulary` is one that grows.
+Caffe2 stores an index in a special blob, which look-ups change until it is frozen. Here an index is the array of its
+keys, in the order of their ids, so it is always frozen. `seqflow.Vocabulary` is an index that grows.
 """
 
 import numpy as np
@@ -15,26 +15,26 @@ from seqflow.signature import NonNegative, Positive
 
 
 def index_get(handle: Array, keys: Array) -> Array:
-    """Ids count from 1; a key that the index does not have has 0."""
+    """Return ids, which count from 1; a key that is not in the index has id 0."""
     if keys.dtype != handle.dtype:
         raise OpTypeError(f"keys are {_kind(keys)}, but those of the index are {_kind(handle)}")
     return ops.encode(keys.astype(np.int64), table_of_integers(index_keys(handle).astype(np.int64)))
 
 
 def index_load(handle: Array, items: Array, *, skip_first_entry: bool = False) -> Array:
-    """The items become the keys; the first one may stand for the unknown."""
+    """Return the items as the keys of an index; the first one may represent the unknown."""
     if items.dtype != handle.dtype:
         raise OpTypeError(f"items are {_kind(items)}, but the index takes {_kind(handle)}")
     return index_keys(items[1:] if skip_first_entry and items.ndim else items)
 
 
 def index_size(handle: Array) -> Array:
-    """How many ids there are, 0 included."""
+    """Return the number of ids, including 0."""
     return np.array([len(index_keys(handle)) + 1])
 
 
 def index_keys(handle: Array) -> Array:
-    """The keys of an index; an error where they are not distinct integers."""
+    """Return the keys of an index; raise an error when they are not distinct integers."""
     if handle.ndim != 1:
         raise ShapeError(f"handle has {handle.ndim} dimensions, expected the keys of an index in one")
     if handle.dtype.kind not in "iu":
@@ -51,19 +51,19 @@ def _kind(keys: Array) -> str:
 
 
 def find(index: Array, query: Array, *, missing_value: int = -1) -> Array:
-    """The last place of each; the result has the dtype of the index."""
+    """Return the last position of each; the result has the dtype of the index."""
     positions = ops.find(index, query, missing=missing_value)
     return _fitting(positions, index)
 
 
 def index_hash(indices: Array, *, seed: NonNegative = 0, modulo: Positive) -> Array:
-    """int32 ids are hashed in int32 arithmetic, all others in int64; the result has the dtype of the ids."""
+    """Hash ids: int32 ids in int32 arithmetic, all others in int64; the result has the dtype of the ids."""
     return _fitting(ops.hash_indices(indices, num_buckets=modulo, seed=seed, method="caffe2"), indices)
 
 
 def _fitting(found: Array, like: Array) -> Array:
     if like.dtype.kind not in "iu":
-        raise OpTypeError(f"{like.dtype} is no dtype of ids, expected integers")
+        raise OpTypeError(f"{like.dtype} is not a dtype of ids, expected integers")
     limits = np.iinfo(like.dtype)
     if found.size and not (limits.min <= int(found.min()) and int(found.max()) <= limits.max):
         raise OpError(

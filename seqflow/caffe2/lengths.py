@@ -1,6 +1,6 @@
 """Caffe2's conversions between lengths, segment ids, ranges and offsets; segment reducers, also of gathered rows.
 
-LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
+In Caffe2, LengthsMax ignores a NaN that is not the first element of its segment; here NaN wins, as in the op.
 """
 
 from seqflow import ops
@@ -23,7 +23,7 @@ _WEIGHTS = {"grad_on_weights": GRADIENT_ONLY}
 
 
 def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> Array:
-    """Without the total at the end, unless asked for it."""
+    """Return offsets without the total at the end, unless it is requested."""
     offsets = ops.lengths_to_offsets(lengths)
     return int32(offsets if include_last_offset else offsets[:-1])
 
@@ -31,7 +31,7 @@ def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> 
 def lengths_split(
     lengths: Array, n_split_input: Array | None = None, *, n_split: Positive | None = None
 ) -> Array:
-    """The second input wins over the argument."""
+    """Split lengths; the second input takes precedence over the argument."""
     if n_split_input is not None:
         n_split = single_integer("n_split", n_split_input)
     if n_split is None:
@@ -40,12 +40,12 @@ def lengths_split(
 
 
 def segment_ids_to_lengths(segment_ids: Array, data: Array | None = None) -> Array:
-    """With `data` there are as many segments as it has rows."""
+    """Count segments; with `data` there are as many segments as `data` has rows."""
     return int32(ops.segment_ids_to_lengths(segment_ids, num_segments=_num_rows(data)))
 
 
 def segment_ids_to_ranges(segment_ids: Array, data: Array | None = None) -> Array:
-    """Segments behind the last id are (0, 0), and not empty ranges at the end."""
+    """Return ranges; segments after the last id are (0, 0), not empty ranges at the end."""
     ranges = ops.segment_ids_to_ranges(segment_ids, num_segments=_num_rows(data))
     last = int(segment_ids[-1]) if len(segment_ids) else -1
     ranges[last + 1 :] = 0

@@ -19,14 +19,14 @@ def pack_segments(
     pad_minf: bool = False,
     return_presence_mask: bool = False,
 ) -> tuple[Array, ...]:
-    """Longer segments are cut without a word. `pad_minf` fills floats with -inf, but integers with 0."""
+    """Pad segments; longer ones are cut silently. `pad_minf` fills floats with -inf, but integers with 0."""
     fill = -np.inf if pad_minf and data.dtype.kind == "f" else 0
     packed, mask = ops.pad(data, lengths, max_length=chosen(max_length), fill=fill, truncate=True)
     return (packed, mask) if return_presence_mask else (packed,)
 
 
 def unpack_segments(lengths: Array, packed: Array, *, max_length: int = -1) -> Array:
-    """With `max_length`, which is the width of `packed`, longer lengths mean that much."""
+    """Remove padding; with `max_length`, which must be the width of `packed`, longer lengths are cut to it."""
     if max_length != -1:
         width = packed.shape[1] if packed.ndim > 1 else 0
         if width != max_length:
@@ -44,7 +44,7 @@ def add_padding(
     padding_width: NonNegative = 1,
     end_padding_width: int = -1,
 ) -> tuple[Array, Array]:
-    """Without lengths all rows are one segment."""
+    """Add padding; without lengths all rows are one segment."""
     start, end = (None if row is None else _row_of(data, row) for row in (start, end))
     rows, longer = ops.add_padding(
         data, _lengths(data, lengths), start, end, before=padding_width, after=chosen(end_padding_width)
@@ -55,7 +55,7 @@ def add_padding(
 def remove_padding(
     data: Array, lengths: Array | None = None, *, padding_width: NonNegative = 1, end_padding_width: int = -1
 ) -> tuple[Array, Array]:
-    """Without lengths all rows are one segment."""
+    """Remove padding; without lengths all rows are one segment."""
     rows, kept = ops.remove_padding(
         data, _lengths(data, lengths), before=padding_width, after=chosen(end_padding_width)
     )
@@ -70,7 +70,7 @@ def gather_padding(
     end_padding_width: int = -1,
     num_outputs: Positive = 2,
 ) -> tuple[Array, ...]:
-    """With one output it is the sum of both ends."""
+    """Return the sums of padding rows; with one output, the sum of both ends."""
     if num_outputs > 2:
         raise OpError(f"num_outputs is {num_outputs}, expected 1 to 2")
     ends = ops.gather_padding(data, lengths, before=padding_width, after=chosen(end_padding_width))
@@ -82,19 +82,19 @@ def _lengths(data: Array, lengths: Array | None) -> Array:
 
 
 def _row_of(data: Array, row: Array) -> Array:
-    """A row of padding may have any shape with as many elements as a row of data."""
+    """Return a row of padding in the shape of a row of data: any shape with as many elements is accepted."""
     shape = data.shape[1:]
     return row.reshape(shape) if row.size == np.prod(shape, dtype=np.int64) else row
 
 
 def lengths_pad(data: Array, lengths: Array, *, target_length: Positive, padding_value: float = -1) -> Array:
-    """The padding is -1 unless asked otherwise; for integers it loses its fraction."""
+    """Pad to a fixed length. The default padding of -1 can be changed; for integers it loses its fraction."""
     fill = int(padding_value) if data.dtype.kind in "iu" else padding_value
     return ops.pad_lengths(data, lengths, target_length=target_length, fill=fill)
 
 
 def pad_empty_samples(lengths: Array, *features: Array) -> list[Array]:
-    """All features have the same lengths; the new lengths come first."""
+    """Give empty samples one row of padding. All features have the same lengths; the new lengths come first."""
     if not features:
         return [int32(np.maximum(np.diff(ops.lengths_to_offsets(lengths)), 1))]
     padded = [ops.pad_empty(feature, lengths) for feature in features]
@@ -122,9 +122,9 @@ def sequence_mask(
     fill_val: float = -np.inf,
     grad: bool = False,
 ) -> Array:
-    """`upper` masks column > row, `lower` column < row: the opposite of what Caffe2's documentation says.
+    """Mask sequences. `upper` masks column > row, `lower` column < row: the opposite of Caffe2's documentation.
 
-    The triangular modes take a second input and do not look at it. `grad` fills with 0.
+    The triangular modes accept a second input and ignore it. `grad` fills with 0.
     """
     return ops.sequence_mask(
         input,

@@ -15,9 +15,9 @@ from seqflow.signature import Positive
 def partition(
     keys: Array, *extras: Array, pack_first_input: bool = False, num_outputs: Positive
 ) -> list[Array]:
-    """All inputs of shard 0 come first, then those of shard 1. There are `num_outputs` / inputs shards.
+    """Partition rows by key: all inputs of shard 0, then those of shard 1. There are `num_outputs` / inputs shards.
 
-    Keys may have any shape; the other inputs begin with the same axes. `pack_first_input` keeps of a key the
+    Keys may have any shape; the other inputs begin with the same axes. `pack_first_input` replaces a key by its
     quotient, rounded down.
     """
     parts = _parts(num_outputs, 1 + len(extras))
@@ -36,7 +36,7 @@ def partition(
 def lengths_partition(
     lengths: Array, keys: Array, *extras: Array, pack_first_input: bool = False, num_outputs: Positive
 ) -> list[Array]:
-    """The lengths, keys and other inputs of shard 0 come first, then those of shard 1."""
+    """Partition lists by key: lengths, keys and other inputs of shard 0, then those of shard 1."""
     parts = _parts(num_outputs, 2 + len(extras))
     flat = _flat_keys(keys)
     columns = [_packed(flat, parts, pack_first_input), *extras]
@@ -74,10 +74,11 @@ def split_by_lengths(
     use_scaling_lengths: bool = False,
     num_outputs: Positive,
 ) -> list[Array]:
-    """Each output takes as much of the axis as its block of the lengths says, all blocks being equally many.
+    """Split an axis by lengths: each output takes the size given by its block of the lengths, all blocks equally
+    many.
 
-    `use_scaling_lengths` multiplies lengths by a number, the same for all, so that they fill the axis. Without
-    `axis` it is 1, or the one of the channels where `order` says NHWC.
+    `use_scaling_lengths` multiplies all lengths by one number, so that they fill the axis. The default axis is 1, or
+    that of the channels if `order` is NHWC.
     """
     along = from_front("data", data, chosen_axis(axis, order))
     if lengths.ndim != 1 or len(lengths) % num_outputs:
@@ -87,7 +88,7 @@ def split_by_lengths(
     total, size = int(sizes.sum()), data.shape[along]
     if use_scaling_lengths and total:
         if size % total:
-            raise ShapeError(f"sum(lengths) is {total}, of which data.shape[{along}] = {size} is no multiple")
+            raise ShapeError(f"sum(lengths) is {total}, which does not divide data.shape[{along}] = {size}")
         sizes *= size // total
     return ops.split(data, parts=sizes.tolist(), axis=along)
 

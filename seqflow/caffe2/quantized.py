@@ -1,6 +1,6 @@
 """Caffe2's row-wise quantised tables: fused, pruned, and with scale and bias in a separate tensor.
 
-What Caffe2 has in tensors of more than two dimensions is taken as rows.
+Tensors of more than two dimensions are treated as rows.
 """
 
 from collections.abc import Callable
@@ -31,14 +31,16 @@ def _dequantize(bits: int, scale: Scale, dtype: str) -> Adapter:
 
 
 def _in_rows(call: Callable[[Array], Array], data: Array) -> Array:
-    """A call on the rows of the last axis."""
+    """Apply a function to the rows of the last axis."""
     num_rows("the input", data)
     rows = call(data.reshape(prod(data.shape[:-1]), data.shape[-1]))
     return rows.reshape(*data.shape[:-1], rows.shape[1])
 
 
 def quantize_apart(data: Array) -> tuple[Array, Array]:
-    """The integers, and a row [scale, bias] for each; halves are rounded up, and a constant row has the scale 1."""
+    """Return the integers, and a row [scale, bias] for each; halves are rounded up, and a constant row has the scale
+    1.
+    """
     rows = as_matrix("data", data).astype(np.float32)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
@@ -60,7 +62,7 @@ def dequantize_apart(data: Array, scale_bias: Array) -> Array:
 
 
 def _joined(data: Array, scale_bias: Array, indices: Array) -> Array:
-    """The fused rows at some indices, of integers and of scale and bias that lie apart."""
+    """Return the fused rows at some indices, from integers and a separate tensor of scale and bias."""
     if data.dtype != np.uint8 or data.ndim < 1:
         raise OpTypeError(f"data is {data.dtype} {data.shape}, expected rows of uint8")
     if scale_bias.shape != (len(data), 2) or scale_bias.dtype != np.float32:
@@ -71,7 +73,9 @@ def _joined(data: Array, scale_bias: Array, indices: Array) -> Array:
 
 
 def _apart(kind: str) -> Adapter:
-    """Only the rows that are asked for are joined. The weighted mean divides by the length, not by the weights."""
+    """Return an adapter that joins only the requested rows. The weighted mean divides by the length, not by the
+    weights.
+    """
     pool = getattr(ops, f"sparse_lengths_{kind.replace('weighted_mean', 'weighted_sum')}_quantized")
 
     def call(data: Array, weights: Array | None, indices: Array, lengths: Array, scale_bias: Array) -> Array:
@@ -90,7 +94,7 @@ def _apart(kind: str) -> Adapter:
 def sparse_lookup(
     indices: Array, lengths: Array, compressed_indices_mapping: Array, weights: Array | None = None
 ) -> list[Array]:
-    """With weights, those of the indices that are left are the third output."""
+    """Look up pruned indices; with weights, the weights of the remaining indices are the third output."""
     found = ops.sparse_lookup(indices, compressed_indices_mapping, lengths)
     outputs = [found.values.astype(indices.dtype), int32(found.lengths)]
     if weights is None:
@@ -122,7 +126,7 @@ ADAPTERS |= {
         for name, inputs in _FUSED.items()
         for bits in (8, 4, 2)
     },
-    # What was pruned adds nothing, and counts in means. A mapping of the one entry 0 stands for no pruning.
+    # pruned rows add nothing, but count in means; a mapping with the single entry 0 means no pruning
     **{
         f"SparseLengths{name}{bits}BitRowwiseSparse": Adapter(
             inputs=f"{inputs}, mapping", settings={"bits": bits}

@@ -12,7 +12,7 @@ from seqflow.signature import NonNegative, Positive
 
 
 def boolean_mask_lengths(lengths: Array, mask: Array) -> Array:
-    """The result has the dtype of the lengths."""
+    """Mask lengths; the result has the dtype of the lengths."""
     return ops.boolean_mask_lengths(mask, lengths).astype(lengths.dtype)
 
 
@@ -24,7 +24,7 @@ def sparse_itemwise_dropout_with_replacement(
     replacement_value: int = 0,
     random_seed: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """The lengths stay as they are."""
+    """Replace elements at random; the lengths stay as they are."""
     dropped = ops.dropout_ids(
         x, lengths, ratio=ratio, replacement=replacement_value, seed=seed_of(random_seed)
     )
@@ -32,10 +32,10 @@ def sparse_itemwise_dropout_with_replacement(
 
 
 def trim_dataset(*columns: Array, fields: Any, multiple_of: Positive = 1) -> list[Array]:
-    """All columns of a dataset with the first records, as many as make a multiple; nested columns follow.
+    """Trim all columns of a dataset to a multiple of records; nested columns follow.
 
-    The field `x:lengths` says how many rows each record has in the fields under `x`. A column belongs to the
-    longest such name that begins its own.
+    The field `x:lengths` has the number of rows of each record in the fields under `x`. A column belongs to the
+    longest such `x` that is a prefix of its name.
     """
     names = _field_names(fields, len(columns))
     domains = [_domain(name, names[:i]) for i, name in enumerate(names)]
@@ -62,7 +62,7 @@ def _field_names(fields: Any, count: int) -> list[str]:
 
 
 def _domain(name: str, before: list[str]) -> str:
-    """The longest of the names `x` with `x:lengths` before it that begins this one."""
+    """Return the longest prefix `x` of this name with `x:lengths` among the names before it."""
     own = name.removesuffix(":lengths")
     opened = [one.removesuffix(":lengths") for one in before if one.endswith(":lengths")]
     return max((one for one in opened if own.startswith(f"{one}:")), key=len, default="")
@@ -71,8 +71,8 @@ def _domain(name: str, before: list[str]) -> str:
 def ctc_greedy_decoder(
     inputs: Array, seq_len: Array | None = None, *, merge_repeated: bool = True
 ) -> tuple[Array, Array]:
-    """Time is the first axis of the inputs; label 0 is the blank. Without lengths all steps count. The number of
-    labels of each sequence comes first.
+    """Decode labels. Time is the first axis of the inputs; label 0 is the blank. Without lengths all steps count. The
+    number of labels of each sequence is the first output.
     """
     if inputs.ndim != 3:
         raise ShapeError(f"inputs has {inputs.ndim} dimensions {inputs.shape}, expected 3")

@@ -19,10 +19,10 @@ def lstm_unit(
     drop_states: bool = False,
     sequence_lengths: bool = True,
 ) -> tuple[Array, Array]:
-    """One step of an LSTM from the sums of its gates i, f, o, g, in this order: the new states h and c.
+    """Compute one step of an LSTM from the sums of its gates i, f, o, g, in this order: the new states h and c.
 
-    A sequence that is over keeps its states, or gets zeros with `drop_states`. With `sequence_lengths=False` there
-    are no lengths among the inputs, and none is over.
+    A sequence that has ended keeps its states, or gets zeros with `drop_states`. With `sequence_lengths=False` the
+    inputs have no lengths, and no sequence ends.
     """
     lengths, step = _lengths_and_step(seq_lengths, timestep, sequence_lengths)
     if cell_prev.shape != hidden_prev.shape:
@@ -44,9 +44,9 @@ def gru_unit(
     drop_states: bool = False,
     sequence_lengths: bool = True,
 ) -> Array:
-    """One step of a GRU from its gates reset, update, output, in this order: the new state.
+    """Compute one step of a GRU from its gates reset, update, output, in this order: the new state.
 
-    The reset gate is applied before, outside of this operator. Sequences that are over are as in LSTMUnit.
+    The reset gate is applied earlier, outside this operator. Ended sequences are treated as in LSTMUnit.
     """
     lengths, step = _lengths_and_step(seq_lengths, timestep, sequence_lengths)
     _, update, output = _gates(gates, hidden_prev, 3)
@@ -75,7 +75,7 @@ def _gates(gates: Array, hidden: Array, count: int) -> list[Array]:
 
 
 def _over(lengths: Array | None, step: int, hidden: Array) -> Array | None:
-    """True for the sequences that have no such step."""
+    """Return a mask that is true for the sequences without such a step."""
     if lengths is None:
         return None
     if lengths.dtype.kind not in "iu" or lengths.shape != hidden.shape[1:2]:

@@ -21,11 +21,12 @@ def gather_ranges_to_dense(
     max_mismatched_ratio: float = 0.01,
     max_empty_ratio: float = 1.0,
 ) -> list[Array]:
-    """A range of another length than expected gives zeros; too many such ranges, or empty ones, are an error.
+    """Gather ranges of fixed lengths. A range of another length gives zeros; too many of these, or empty ones, are an
+    error.
 
-    Each feature may have as many of them as the ratio times the number of examples says, which counts as
-    `min_observation` at least. Caffe2 counts over the life of the operator, this over one call. Equal keys keep
-    their order (Caffe2: for short ranges).
+    For each feature, the limit is the ratio times the number of examples, which counts as at least `min_observation`.
+    Caffe2 counts over the life of the operator, this function in one call. Equal keys keep their order (in Caffe2
+    only in short ranges).
     """
     if 0 in lengths:
         raise OpError(f"lengths[{lengths.index(0)}] is 0, expected 1 or more")
@@ -53,10 +54,10 @@ def gather(
     wrap_indices: bool | None = None,
     dense_gradient: bool = False,
 ) -> Array:
-    """Negative indices count from the end along axis 0, and along another one only with `wrap_indices`.
+    """Gather rows; negative indices count from the end along axis 0, and along another axis only with `wrap_indices`.
 
-    `dense_gradient` speaks of the gradient only. An empty table gives nothing in Caffe2, whatever is asked of it;
-    here an index into it is an error.
+    `dense_gradient` concerns only the gradient. In Caffe2 an empty table gives an empty result for all indices; here
+    an index into it is an error.
     """
     axis = from_front("data", data, axis)
     wrap = axis == 0 if wrap_indices is None else wrap_indices
@@ -66,12 +67,12 @@ def gather(
 
 
 def batch_gather(data: Array, indices: Array, *, match_outer: bool = False) -> Array:
-    """Along axis 1, and negative indices are errors."""
+    """Gather along axis 1; negative indices are errors."""
     return gather(data, indices, axis=1, match_outer=match_outer)
 
 
 def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Array:
-    """Each of the outer positions that data and indices share has indices of its own."""
+    """Gather with separate indices for each of the outer positions that data and indices share."""
     if indices.dtype.kind not in "iu":
         raise OpTypeError(f"indices is {indices.dtype}, expected integers")
     outer = data.shape[:axis]
@@ -93,7 +94,7 @@ def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Arra
 ADAPTERS |= {
     "Gather": Adapter(gather, strings=True),
     "BatchGather": Adapter(batch_gather, strings=True),
-    # The new lengths are no output: gather the lengths, too. Negative indices are errors.
+    # the new lengths are not an output: gather the lengths, too; negative indices are errors
     "LengthsGather": Adapter(inputs="data, lengths, indices", outputs="values", strings=True),
     "GatherRanges": Adapter(outputs="values, int32 lengths", strings=True),
     "GatherRangesToDense": Adapter(gather_ranges_to_dense, strings=True),

@@ -1,4 +1,4 @@
-"""LoD propagation: how the lengths of Sequences pass through ops that know nothing of them."""
+"""LoD propagation: how the lengths of Sequences pass through ops that do not know them."""
 
 from seqflow.carrying.call import Lifted
 

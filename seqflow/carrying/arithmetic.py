@@ -1,4 +1,4 @@
-"""Arithmetic on Sequences: maps operators and ufuncs of NumPy to functions of the expression table."""
+"""Arithmetic on Sequences: map operators and ufuncs of NumPy to functions of the expression table."""
 
 from functools import cache
 from typing import Any
@@ -9,12 +9,12 @@ from seqflow.expression.functions import binary_operators, table, unary_operator
 
 
 def name_of_operator(symbol: str, arity: int) -> str:
-    """The name of the function of an operator, such as `+` or `==`."""
+    """Return the name of the function of an operator, such as `+` or `==`."""
     return (unary_operators if arity == 1 else binary_operators)[symbol].name
 
 
 def name_of_ufunc(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> str:
-    """The name of the function of a ufunc; TypeError for ufuncs, methods and options without one."""
+    """Return the name of the function of a ufunc; raise TypeError for unsupported ufuncs, methods and options."""
     name = _by_ufunc().get(ufunc)
     if name is None:
         raise TypeError(
@@ -31,7 +31,7 @@ def name_of_ufunc(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> str:
 
 @cache
 def _by_ufunc() -> dict[np.ufunc, str]:
-    """The table's name for each ufunc that it has, by its kernel, its name or another of its names."""
+    """Return the table's name for each ufunc that it has, by its kernel, its name or one of its other names."""
     found: dict[np.ufunc, str] = {}
     for row in table:
         candidates = [row.kernel, *(getattr(np, name, None) for name in (row.name, *row.aliases))]

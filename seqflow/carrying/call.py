@@ -1,4 +1,4 @@
-"""Calls ops with Sequences: makes or finds the plan for the call, runs the op, and attaches LoD to its results."""
+"""Calls of ops with Sequences: make or find the plan for the call, run the op, and attach LoD to its results."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ from seqflow.signature.bind_rows import frozen
 
 _MOST_PLANS = 512
 _LONGEST_VALUE = 64
-"""Arrays with more elements are not passed to inference as values: they cannot be shapes."""
+"""Arrays with more elements are not passed to inference as values: they are not shapes."""
 
 
 class Lifted:
-    """An op for Sequences. Lengths that a Sequence brings are omitted, or passed by keyword and must then be equal.
+    """An op for Sequences. Lengths that come with a Sequence are omitted; passed by keyword, they must be equal to
+    it.
 
-    `sequence` is the class of values with a LoD, of inputs as of results.
+    `sequence` is the class of values with a LoD, for inputs and results.
     """
 
     def __init__(self, op: OpDef, sequence: type[Any]) -> None:
@@ -88,7 +89,7 @@ class Lifted:
     # Arguments
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[Slot, Any], dict[str, Any]]:
-        """All tensors that were passed, and the attributes."""
+        """Return all tensors that were passed, and the attributes."""
         if self.op.variadic:
             return {(self.positional[0], i): one for i, one in enumerate(args)}, named
         if len(args) > len(self.positional):
@@ -110,7 +111,7 @@ class Lifted:
         return self._slots(inputs) if self.lists else inputs, named
 
     def _slots(self, inputs: dict[Slot, Any]) -> dict[Slot, Any]:
-        """The tensors in lists, one by one."""
+        """Return the tensors, with the elements of lists one by one."""
         slots: dict[Slot, Any] = {}
         for name, value in inputs.items():
             if name not in self.lists:
@@ -125,7 +126,7 @@ class Lifted:
     # Planning
 
     def _plan(self, slots: dict[Slot, Any], lods: dict[Slot, LoD], attributes: dict[str, Any]) -> CallPlan:
-        """The plan for a call of this kind; takes Sequences apart, into their values and `lods`."""
+        """Return the plan for a call of this kind; replaces Sequences by their values and fills `lods`."""
         detailed, sequence = self.detailed, self.sequence
         parts: list[Any] = []
         holding: set[Slot] = set()
@@ -165,7 +166,7 @@ class Lifted:
         attributes: dict[str, Any],
         classes: dict[Slot, Slot],
     ) -> CallPlan:
-        """A plan made with values, and then with sizes, where these can prove more."""
+        """Return a plan made with values, and then with sizes, if these can prove more."""
         values: dict[str, Any] = {}
         if plan.requested:
             values = {name: np.asarray(slots[name]) for name in plan.requested if name in slots}
@@ -192,7 +193,8 @@ class Lifted:
         try:
             plan = self.plans.get(key)
         except TypeError:  # an attribute is a list or an array
-            key = frozen(key, _LONGEST_VALUE)  # large ones are to be written to, and say nothing of rows
+            # large arrays must stay writable, and are not needed to infer rows
+            key = frozen(key, _LONGEST_VALUE)
             plan = self.plans.get(key)
         if plan is None:
             plan = make_plan(self.op, kinds(), attributes, details)
@@ -223,7 +225,7 @@ class Lifted:
         return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
 
     def _check(self, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
-        """LodError where lengths that must be equal are not."""
+        """Raise LodError when lengths that must be equal differ."""
         for one, other in plan.equal:
             self._agree(label(one.source), _lod_of(one, lods), label(other.source), _lod_of(other, lods))
         for slot, outer in plan.compared:
@@ -248,7 +250,7 @@ class Lifted:
     def _with_lods(
         self, result: Any, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
     ) -> Any:
-        """The result, with a Sequence for each array whose rows a LoD is known to divide."""
+        """Return the result, with a Sequence for each array whose rows are known to be divided by a LoD."""
         if len(plan.outputs) == 1 and (type(result) is np.ndarray or is_tensor(result)):
             return self._carry(result, plan.outputs[0], slots, lods, [result], {})
         if self.gives_sequence:
@@ -295,7 +297,7 @@ class Lifted:
         return self.sequence.from_checked(tensor, lod, argument.is_lengths)
 
     def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
-        """Remember why an output has no lengths, where an op dropped them."""
+        """Remember why an output has no lengths if an op dropped them."""
         why = reason if lods else next(filter(None, map(reason_for, slots.values())), None)
         if why is not None and not any(tensor is value for slot, value in slots.items() if slot not in lods):
             remember(tensor, why)
@@ -311,7 +313,7 @@ def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any
 def _new_lod(
     stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: Sequence[Array], rows: Array
 ) -> LoD:
-    """The LoD that ends with these lengths, which an op took or returned."""
+    """Return the LoD that ends with these lengths, which an op took or returned."""
     levels = [] if stack.outer is None else list(_lod_of(stack.outer, lods).levels)
     for one in stack.inner:
         lengths = np.asarray(tensors[one] if isinstance(one, int) else slots[one])
@@ -341,12 +343,12 @@ def _kind_of_value(value: Any) -> Any:
 
 
 def _classes(lods: Mapping[Slot, LoD]) -> dict[Slot, Slot]:
-    """For each input with a LoD, the first input with the same LoD."""
+    """Return, for each input with a LoD, the first input with the same LoD."""
     return {slot: next(one for one, other in lods.items() if other == lod) for slot, lod in lods.items()}
 
 
 def _python_signature(lifted: Lifted) -> PythonSignature:
-    """The explicit op's signature, in which lengths that Sequences bring are keyword-only."""
+    """Return the explicit op's signature, with the lengths that come with Sequences as keyword-only parameters."""
     op = lifted.op
     if op.variadic:
         positional = [Parameter(lifted.positional[0], Parameter.VAR_POSITIONAL)]

@@ -1,4 +1,4 @@
-"""Remembers which op dropped the lengths of an array, so that later messages can say so."""
+"""Remembers which op dropped the lengths of an array, for later messages."""
 
 import weakref
 from typing import Any
@@ -15,6 +15,6 @@ def remember(array: Array, reason: str) -> None:
 
 
 def reason_for(array: Any) -> str | None:
-    """Why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None if that is unknown."""
+    """Return why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None if unknown."""
     known = _reasons.get(id(array))
     return known[1] if known is not None and known[0]() is array else None

@@ -1,10 +1,10 @@
 """LoD propagation for one kind of call, derived from the op's signature.
 
-Let stack(e) be the LoD of the rows that e, the size of an axis 0, names. A Sequence given to an input whose axis 0 is
-a name N sets stack(N) to its LoD. One given to axis 0 `sum(l)` supplies l, its innermost lengths; the rest of its
-LoD goes to axis 0 of l, and so on inwards. A LoD given as lengths, or a Sequence, stands for its LoD. For outputs
-stack(`sum(l)`) is stack(axis 0 of l) and then l; stack(N) is as it was set; all else is empty. Where a shape function
-says whose rows an output has, that is read instead.
+Let stack(e) be the LoD of the row space named by e, the size of axis 0. A Sequence for an input whose axis 0 is a
+name N sets stack(N) to its LoD. A Sequence for axis 0 `sum(l)` supplies its innermost lengths as l; the rest of its
+LoD goes to axis 0 of l, and so on outwards. A LoD, or a Sequence, given as lengths means its LoD. For outputs,
+stack(`sum(l)`) is stack(axis 0 of l) followed by l; stack(N) is as it was set; all other stacks are empty. If a shape
+function gives the row space of an output, that is used instead.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from seqflow.signature.language import Anything, Name
 from seqflow.signature.rows import dividing, name_outputs
 
 Slot = str | tuple[str, int]
-"""An input: its name; with its place in the list where the op takes a list."""
+"""An input: its name, or its name and index for an op's list of inputs."""
 
 
 class Kind(NamedTuple):
-    """The static kind of an argument: its levels of lengths, dtype and rank."""
+    """Static kind of an argument: its levels of lengths, dtype and rank."""
 
     levels: int = 0
-    """How many levels of lengths came with it."""
+    """Number of levels of lengths that came with it."""
     is_lod: bool = False
-    """It is a LoD alone."""
+    """Whether it is a LoD without values."""
     holds_lengths: bool = False
     dtype: Any = None
-    """Its dtype, or bool, int or float for a Python number; only where a shape function will ask."""
+    """Its dtype, or bool, int or float for a Python number; only set if a shape function needs it."""
     ndim: int = 0
 
 
@@ -47,84 +47,84 @@ class OuterLevels(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """The LoD of an output: levels that came with an input, then lengths that are inputs or outputs themselves."""
+    """LoD of an output: levels that came with an input, then lengths that are inputs or outputs themselves."""
 
     outer: OuterLevels | None
     inner: tuple[Slot | int, ...] = ()
-    """An input, or the number of an output."""
+    """Inputs, by slot, or outputs, by number."""
 
 
 class Feed(NamedTuple):
-    """The source of one argument: the value given, or the innermost lengths of some levels."""
+    """Source of one argument: the given value, or the innermost lengths of some levels."""
 
     slot: Slot
     outer: OuterLevels | None
 
 
 class OutputRule(NamedTuple):
-    """How an output gets its LoD."""
+    """LoD of an output, or the reason why it has none."""
 
     argument: Argument
     stack: Stack | None
-    """None for a plain array."""
+    """LoD of the output; None for a plain array."""
     reason: str
-    """The reason why it has no lengths, for messages."""
+    """Reason why it has no lengths, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """How to call an op with inputs of one kind: where its lengths come from, and the LoD of its outputs."""
+    """How to call an op with inputs of one kind: the sources of its lengths, and the LoD of its outputs."""
 
     supplied: Mapping[Slot, OuterLevels]
     """Lengths that come with other inputs: the innermost of these levels."""
     missing: tuple[tuple[Slot, Slot], ...]
-    """Lengths that nothing gives, and an input that needs them."""
+    """Missing lengths, and an input that needs them."""
     equal: tuple[tuple[OuterLevels, OuterLevels], ...]
-    """What has to be the same LoD."""
+    """Pairs of levels that must be equal."""
     compared: tuple[tuple[Slot, OuterLevels], ...]
     """Lengths that were given although they came with another input."""
     inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
-    """What the op is given, in its order; where it takes a list, for each place."""
+    """Source of each argument of the op, in its order; for a list, of each of its elements."""
     outputs: tuple[OutputRule, ...] = ()
     """The tensors of the results."""
     differing: tuple[Slot, Slot] | None = None
-    """Inputs that met with different LoDs."""
+    """Two inputs that were combined with different LoDs."""
     failure: SeqflowError | None = None
-    """What inference has against the call; the op itself says it better."""
+    """Error of inference; the op itself raises a better one."""
     unsettled: bool = False
     """Whether sizes and values may prove more."""
     requested: frozenset[str] = frozenset()
-    """The inputs whose values may."""
+    """Inputs whose values may prove more."""
 
 
 class Details(NamedTuple):
-    """What inference needs of a call of an op with a shape function."""
+    """Data that inference needs for a call of an op with a shape function."""
 
     classes: Mapping[Slot, Slot]
-    """For each input that brings a LoD the first one with the same LoD."""
+    """For each input with a LoD, the first input with the same LoD."""
     values: Mapping[str, Any] = {}
     shapes: Mapping[Slot, tuple[int, ...]] | None = None
 
 
 def label(slot: Slot) -> str:
-    """`data`, or `data[2]` in a list."""
+    """Return `data`, or `data[2]` in a list."""
     return slot if isinstance(slot, str) else f"{slot[0]}[{slot[1]}]"
 
 
 def name_of(slot: Slot) -> str:
-    """The name of the input, or of the list it stands in."""
+    """Return the name of the input, or of its list."""
     return slot if isinstance(slot, str) else slot[0]
 
 
 def _tensor(slot: Slot) -> str:
-    """The name of the tensor in inference: `data`, or `data.2` in a list."""
+    """Return the name of the tensor in inference: `data`, or `data.2` in a list."""
     return slot if isinstance(slot, str) else f"{slot[0]}.{slot[1]}"
 
 
 def make_plan(
     op: OpDef, kinds: Mapping[Slot, Kind], attributes: Mapping[str, Any], details: Details | None
 ) -> CallPlan:
-    """The plan for calls of this kind; LodError for levels that cannot go where they were given."""
+    """Return the plan for calls of this kind; raise LodError for levels that fit no lengths of the op."""
     rule = _LengthSources(op, kinds)
     rule.give_all()
     missing = tuple(rule.missing())
@@ -133,7 +133,7 @@ def make_plan(
 
 
 class _LengthSources:
-    """Resolves which input brings the lengths of which."""
+    """Resolves which input supplies which lengths."""
 
     def __init__(self, op: OpDef, kinds: Mapping[Slot, Kind]) -> None:
         self.op = op
@@ -143,7 +143,7 @@ class _LengthSources:
         self.compared: dict[Slot, OuterLevels] = {}
         self.equal: list[tuple[OuterLevels, OuterLevels]] = []
         self.rows: dict[Slot, OuterLevels] = {}
-        """What describes the rows of each input that has rows of a name, or of any kind."""
+        """The levels that describe the rows of each input whose axis 0 is a name or unspecified."""
         self.named: dict[str, OuterLevels] = {}
 
     def give_all(self) -> None:
@@ -162,14 +162,14 @@ class _LengthSources:
         return self.arguments[name_of(slot)].is_lengths and kind.levels > 0 and not kind.holds_lengths
 
     def lengths_of(self, slot: Slot) -> Slot | None:
-        """The lengths that describe axis 0 of an input."""
+        """Return the lengths that describe axis 0 of an input."""
         of = dividing(self.arguments[name_of(slot)])
         if of not in self.arguments:
             return None
         return (of, slot[1]) if of in self.op.signature.listed and not isinstance(slot, str) else of
 
     def give(self, slot: Slot, outer: OuterLevels) -> None:
-        """Say what describes the rows of an input."""
+        """Set the levels that describe the rows of an input."""
         if not outer.levels:
             return
         lengths = self.lengths_of(slot)
@@ -178,7 +178,7 @@ class _LengthSources:
             return
         argument = self.arguments[name_of(slot)]
         name = argument.row_name
-        if self.op.shape is None and argument.rest == 0:  # `*d` is the same rows where a name would be
+        if self.op.shape is None and argument.rest == 0:  # `*d` at the place of a name means the same rows
             name = str(argument.dims[0])
         if name is not None:
             self.agree(self.named.setdefault(name, outer), outer)
@@ -187,12 +187,12 @@ class _LengthSources:
             self.rows[slot] = outer
         elif argument.is_lengths:
             raise LodError(
-                f"{self.op.name}: {label(outer.source)} has more levels of lengths than the op has places for"
+                f"{self.op.name}: {label(outer.source)} has more levels of lengths than the op takes"
                 f"\n  {self.op.signature}"
             )
 
     def supply(self, lengths: Slot, outer: OuterLevels) -> None:
-        """Say that the innermost of some levels is these lengths; the others describe their rows."""
+        """Declare that the innermost of some levels is these lengths; the others describe their rows."""
         if lengths in self.supplied:
             self.agree(self.supplied[lengths], outer)
             return
@@ -206,7 +206,7 @@ class _LengthSources:
             self.equal.append((one, other))
 
     def missing(self) -> list[tuple[Slot, Slot]]:
-        """Lengths that an input which was given needs, and nothing gives."""
+        """Return lengths that are needed by a given input but not supplied."""
         found: dict[Slot, Slot] = {}
         for slot in [*self.kinds, *self.supplied]:
             lengths = self.lengths_of(slot)
@@ -216,12 +216,12 @@ class _LengthSources:
 
     @property
     def slots(self) -> dict[Slot, Kind]:
-        """All inputs of the op, with those that come with others."""
+        """Return all inputs of the op, including those that come with others."""
         found = {**self.kinds, **dict.fromkeys(self.supplied, Kind(dtype=np.dtype(np.int64), ndim=1))}
         return dict(sorted(found.items(), key=lambda pair: -1 if isinstance(pair[0], str) else pair[0][1]))
 
     def by_name(self, values: Mapping[Slot, Any]) -> dict[str, Any]:
-        """Groups what is known of each slot by input; the result is a list where the op takes a list."""
+        """Group facts about slots by input; a list of inputs gives a list."""
         found: dict[str, Any] = {}
         for slot, value in values.items():
             if isinstance(slot, str):
@@ -231,7 +231,7 @@ class _LengthSources:
         return found
 
     def feeds(self) -> tuple[Feed | tuple[Feed, ...], ...]:
-        """What the op is given, in its order; None, as given, for optional inputs that were not."""
+        """Return the source of each argument, in the op's order; None for optional inputs that were not given."""
         by_name = self.by_name({slot: Feed(slot, self.supplied.get(slot)) for slot in self.slots})
         feeds = (by_name.get(name, Feed(name, None)) for name in self.arguments)
         return tuple(tuple(feed) if isinstance(feed, list) else feed for feed in feeds)
@@ -250,7 +250,7 @@ def _with_outputs(
         rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
         if (
             op.shape is not None
-        ):  # it is not asked: the rows of the deepest input may well be those of the result
+        ):  # inference was not asked: the rows of the deepest input may be those of the result
             deepest = max(rule.rows.values(), key=lambda outer: outer.levels, default=None)
             rows = [
                 deepest if _has_any_shape(argument) else space
@@ -281,7 +281,7 @@ def _with_outputs(
 
 
 def _reason(op: OpDef, argument: Argument) -> str:
-    """Why an output has no lengths although inputs came with some."""
+    """Return why an output has no lengths although inputs came with some."""
     described = {a.dims[0] for a in op.signature.input_arguments if a.is_lengths and a.dims}
     whole = bool(argument.dims) and isinstance(argument.dims[0], Name) and argument.dims[0] in described
     return (
@@ -316,7 +316,7 @@ class _Stacks:
         return _appended(self.of_lengths(above) if above else self.of_axis(lengths), lengths)
 
     def of_axis(self, slot: Slot) -> Stack | None:
-        """The stack of a name that another input may have set."""
+        """Return the stack of a name that another input may have set."""
         outer = self.rule.named.get(str(self.rule.arguments[name_of(slot)].row_name))
         return None if outer is None else Stack(outer)
 
@@ -344,7 +344,7 @@ def _specs(rule: _LengthSources, details: Details) -> dict[Slot, Any]:
 
 
 def _spec_dtype(dtype: Any, strong: Sequence[np.dtype[Any]]) -> Any:
-    """A Python number takes the dtype of the arrays it meets."""
+    """Return the dtype of a Python number: that of the arrays it is combined with."""
     if isinstance(dtype, np.dtype):
         return dtype
     kinds = {bool: "", int: "iuf", float: "f"}[dtype]
@@ -360,7 +360,7 @@ def _rows(rule: _LengthSources, slot: Slot, classes: Mapping[Slot, Slot]) -> Any
 
 
 def brought_lengths(op: OpDef) -> dict[str, str]:
-    """The lengths inputs that come with a Sequence, and the first input whose rows they divide."""
+    """Return the lengths inputs that come with a Sequence, and the first input whose rows they divide."""
     names = {argument.name for argument in op.signature.input_arguments}
     found: dict[str, str] = {}
     for argument in op.signature.input_arguments:
@@ -371,7 +371,7 @@ def brought_lengths(op: OpDef) -> dict[str, str]:
 
 
 def gives_sequence(op: OpDef) -> bool:
-    """Whether the results of an op are values and the lengths that divide their rows, and nothing else."""
+    """Return whether the results of an op are exactly values and the lengths that divide their rows."""
     outputs = op.signature.outputs
     if len(outputs) != 2 or any(isinstance(item, Repeated) for item in outputs):
         return False
@@ -380,5 +380,5 @@ def gives_sequence(op: OpDef) -> bool:
 
 
 def _has_any_shape(argument: Argument) -> bool:
-    """Whether a shape function has to say which axis of the argument is which: `x[*d]`, `x[_, *d]`."""
+    """Return whether only a shape function knows the axes of the argument: `x[*d]`, `x[_, *d]`."""
     return argument.rest == 0 or isinstance(next(iter(argument.dims), None), Anything)

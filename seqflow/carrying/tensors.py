@@ -1,4 +1,4 @@
-"""Values that are tensors of torch: recognised without importing it, and handed to the ops on tensors."""
+"""Tensors of torch as values: recognised without importing torch, and passed to the ops on tensors."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,13 +10,13 @@ from seqflow import registry
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it is a tensor of torch."""
+    """Return whether the value is a tensor of torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
-    """The dtype of an array or a tensor in NumPy; bfloat16 is computed in float32."""
+    """Return the dtype of an array or a tensor in NumPy; bfloat16 is computed in float32."""
     if not is_tensor(value):
         found: np.dtype[Any] = value.dtype
         return found
@@ -25,7 +25,7 @@ def dtype_of(value: Any) -> np.dtype[Any]:
 
 
 def tensor_among(inputs: Sequence[Any]) -> Any:
-    """The first tensor among the inputs of a call, also in lists; None without one."""
+    """Return the first tensor among the inputs of a call, also in lists; None if there is none."""
     if "torch" not in sys.modules:
         return None
     for value in inputs:
@@ -38,7 +38,7 @@ def tensor_among(inputs: Sequence[Any]) -> Any:
 def call_on_tensors(
     name: str, inputs: Sequence[Any], attributes: Mapping[str, Any], like: Any, variadic: bool
 ) -> Any:
-    """The op on tensors; lengths and other arrays become tensors on the device of `like`."""
+    """Call the op on tensors; lengths and other arrays become tensors on the device of `like`."""
     torch = sys.modules["torch"]
 
     def brought(value: Any) -> Any:
@@ -54,5 +54,5 @@ def call_on_tensors(
 
 
 def picked(values: Any, rows: Any) -> Any:
-    """The rows of a tensor at these positions."""
+    """Return the rows of a tensor at these positions."""
     return values[sys.modules["torch"].from_numpy(rows).to(values.device)]

@@ -1,4 +1,4 @@
-"""The command `seqflow` and its commands, in the order in which one wants them."""
+"""The command `seqflow` and its subcommands, the most used ones first."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ def seqflow(
 
 
 _MANY = 50_000
-"""Objects that are made before Python looks for garbage among them. Importing makes many, and next to no garbage."""
+"""Number of new objects after which Python collects garbage. Importing makes many objects and almost no garbage."""
 
 
 def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
     gc.set_threshold(_MANY)
     try:
-        with exit_cleanly():  # the standalone mode would print errors of usage as they are
+        with exit_cleanly():  # the standalone mode of click would print usage errors in its own form
             code = app(standalone_mode=False, color=wants_colours())
     finally:
-        gc.freeze()  # a process that ends need not look for garbage: that takes as long as a small command
+        gc.freeze()  # a process that ends need not collect garbage: that takes as long as a small command
     raise SystemExit(code)

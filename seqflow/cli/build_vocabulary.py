@@ -47,7 +47,7 @@ def build_vocabulary(
     output: Annotated[Path, typer.Argument(help="The vocabulary: a name that ends in .arrow.")],
     min_count: Annotated[int, typer.Option(min=1, help="Leave out keys that occur more rarely.")] = 1,
     max_size: Annotated[
-        int | None, typer.Option(min=1, help="The most ids, 0 for unknown keys included.")
+        int | None, typer.Option(min=1, help="Most ids, including 0 for unknown keys.")
     ] = None,
     kind: Kind = None,
     input: JobInput = None,
@@ -62,7 +62,7 @@ def build_vocabulary(
 
     The vocabulary is a constant for encode and encode_strings.
 
-    With --workers so many processes count, with --engine ray tasks of a Ray cluster.
+    With --workers N, N processes count; with --engine ray, tasks of a Ray cluster do.
     """
     from seqflow.output.durable_files import writing
     from seqflow.vocabulary import Vocabulary
@@ -132,7 +132,7 @@ def _count_of_files(
 
 
 def _check_output(output: Path, overwrite: bool) -> None:
-    """JobError unless the file is named like a vocabulary, and is one where there is one."""
+    """Raise JobError when the file is not named like a vocabulary, or exists and is not one."""
     from seqflow.errors import JobError, ProviderError
     from seqflow.output.overwriting import check_unused
     from seqflow.vocabulary import Vocabulary
@@ -144,13 +144,13 @@ def _check_output(output: Path, overwrite: bool) -> None:
             Vocabulary.load(output)
         except ProviderError:
             raise JobError(
-                f"output: {str(output)!r} exists and is no vocabulary\n  choose a new name"
+                f"output: {str(output)!r} exists and is not a vocabulary\n  choose a new name"
             ) from None
     check_unused(output, overwrite)
 
 
 def _report(counts: pa.Table, kept: int) -> dict[str, int]:
-    """How many keys there are and how often they occur, all of them and the `kept` most frequent."""
+    """Return number and occurrences of the keys, of all and of the `kept` most frequent ones."""
     import numpy as np
 
     times = np.sort(counts["count"].to_numpy())[::-1]

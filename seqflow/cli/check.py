@@ -6,8 +6,8 @@ from seqflow.cli.job_options import JobInput, JobPath, JobSettings, overrides_of
 from seqflow.cli.printing import say
 
 EXAMPLES = (
-    ("seqflow check job.toml", "Each tensor, its shape, and the most bytes it can have."),
-    ("seqflow check job.toml --set batch.capacity=64", "What another setting would make."),
+    ("seqflow check job.toml", "Each tensor, its shape, and its largest size in bytes."),
+    ("seqflow check job.toml --set batch.capacity=64", "The same with another setting."),
 )
 
 

@@ -1,17 +1,17 @@
-"""What a shell may complete: names of ops, settings of jobs, kinds of files."""
+"""Words that a shell can complete: names of ops, settings of jobs, kinds of files."""
 
 from __future__ import annotations
 
 
 def op_names(incomplete: str) -> list[str]:
-    """The ops whose names begin so."""
+    """Return the ops whose names begin with the text."""
     from seqflow import registry
 
     return [name for name in registry.names() if name.startswith(incomplete)]
 
 
 def settings(incomplete: str) -> list[str]:
-    """The keys of jobs that begin so, for `--set`."""
+    """Return the keys of jobs that begin with the text, for `--set`."""
     from dataclasses import fields
 
     from seqflow.job.keys import SECTIONS
@@ -23,12 +23,12 @@ def settings(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """The kinds of files that begin so."""
+    """Return the kinds of files that begin with the text."""
     from seqflow.providers.opening import file_kinds
 
     return [kind for kind in file_kinds() if kind.startswith(incomplete)]
 
 
 def engines(incomplete: str) -> list[str]:
-    """The engines that begin so."""
+    """Return the engines that begin with the text."""
     return [engine for engine in ("local", "ray") if engine.startswith(incomplete)]

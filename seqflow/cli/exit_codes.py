@@ -41,7 +41,7 @@ class Stopped(BaseException):
 def exit_cleanly() -> Iterator[None]:
     """Exit 2 for a bad job or bad usage, 1 for bad data, 128 + n for signal n; without a traceback.
 
-    The first signal unwinds, so that everything is cleaned up. The second ends the process, whatever it waits for.
+    The first signal raises an exception, so that everything is cleaned up. The second ends the process immediately.
     """
     stop = SignalHandler()
     stop.listen()
@@ -82,16 +82,18 @@ class PrintHandler(logging.Handler):
 
 
 class SignalHandler:
-    """Stops the process at a signal: the main thread unwinds at the first, another thread ends it at the second."""
+    """Stops the process at a signal: the first unwinds the main thread; at the second, another thread ends the
+    process.
+    """
 
     def __init__(self) -> None:
         self._raised = False
         self._said = False
 
     def listen(self) -> None:
-        """Handle the signals from now on."""
+        """Handle signals from now on."""
         for number in _STOPPING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores it: it stays ignored
                 signal.signal(number, self._raise)
         received, sent = os.pipe()
         os.set_blocking(sent, False)
@@ -99,7 +101,7 @@ class SignalHandler:
         threading.Thread(target=self._watch, args=(received,), name="seqflow-signals", daemon=True).start()
 
     def say(self, number: int) -> None:
-        """Tell the user once."""
+        """Tell the user once that the command stops."""
         if not self._said:
             self._said = True
             os.write(sys.stderr.fileno(), f"seqflow: stopped by {signal.Signals(number).name}\n".encode())
@@ -110,7 +112,9 @@ class SignalHandler:
             raise Stopped(number)
 
     def _watch(self, received: int) -> None:
-        """Python writes the number of each signal here at once, even while the main thread is busy or waits."""
+        """Wait for signals: Python writes the number of each one to a socket at once, even while the main thread is
+        busy.
+        """
         seen = 0
         while numbers := os.read(received, 16):
             for number in numbers:
@@ -119,7 +123,7 @@ class SignalHandler:
                     self._end(number)
 
     def _end(self, number: int) -> NoReturn:
-        """End without waiting for any thread; nothing that is not finished is left."""
+        """End without waiting for any thread; remove unfinished files."""
         unfinished = sys.modules.get("seqflow.output.unfinished")
         try:
             if unfinished is not None:
@@ -144,7 +148,7 @@ def _exit_usage(error: Any) -> NoReturn:
 
 
 def _is_of_arrow(error: Exception) -> bool:
-    arrow = sys.modules.get("pyarrow")  # whoever has not imported it raises none of its errors
+    arrow = sys.modules.get("pyarrow")  # a module that is not imported has raised none of its errors
     return arrow is not None and isinstance(error, arrow.ArrowException)
 
 

@@ -1,4 +1,6 @@
-"""What `--help` says: of the command what one wants first, on one screen; of its commands options and examples."""
+"""The text of `--help`: one screen for the command, its most used subcommands first; options and examples for each of
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ _HEADING = re.compile(r"^\w+:", re.MULTILINE)
 _FIRST = """\
 Usage: seqflow COMMAND ...  seqflow COMMAND --help has options and examples
 
-Variable-length data: Arrow in, model-ready tensors out. What one wants first:
+Variable-length data: Arrow in, model-ready tensors out. Most used:
 
-  seqflow inspect docs/                   what is in files, and how long it is
+  seqflow inspect docs/                   columns, lengths and nulls of files
   seqflow init "docs/*.parquet"           a job that packs their tokens
   seqflow run job.toml                    run it; first, seqflow check job.toml
-  seqflow ops --search "ragged softmax"   which op does it
+  seqflow ops --search "ragged softmax"   find an op
 
 Commands:
 """
@@ -28,17 +30,17 @@ Options: --version, --help, --install-completion, --show-completion
 """
 
 Examples = Sequence[tuple[str, str]]
-"""Commands as they are typed, and what they are for."""
+"""Commands and their purposes."""
 
 
 def shown_examples(examples: Examples) -> str:
-    """Each command, and under it what it is for."""
+    """Return each command, with its purpose below it."""
     return "\n".join(f"{command}\n    {purpose}" for command, purpose in examples)
 
 
 def wants_colours() -> bool:
-    """Whether headings are bold: on terminals, unless NO_COLOR is set or the terminal is a dumb one; FORCE_COLOR
-    asks for it anywhere.
+    """Return whether headings are bold: on terminals, unless NO_COLOR is set or the terminal is dumb; FORCE_COLOR
+    sets it everywhere.
     """
     if os.environ.get("NO_COLOR"):
         return False
@@ -52,14 +54,14 @@ def _with_headings(text: str) -> str:
 
 
 class Command(TyperCommand):
-    """A command whose help ends with examples."""
+    """A subcommand whose help ends with examples."""
 
     def get_help(self, ctx: Any) -> str:
-        """The help, its headings bold where colours are wanted."""
+        """Return the help, its headings bold if colours are wanted."""
         return _with_headings(super().get_help(ctx))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The examples, as they are typed."""
+        """Write the examples."""
         with formatter.section("Examples"):
             for line in (self.epilog or "").splitlines():
                 formatter.write(f"  {line}\n")
@@ -69,7 +71,7 @@ class Commands(TyperGroup):
     """The command itself."""
 
     def get_help(self, ctx: Any) -> str:
-        """One screen: what one wants first, and each command with the first sentence of its help."""
+        """Return one screen: the most used commands, and each command with the first sentence of its help."""
         lines = []
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from seqflow.loader.order.index import Measured
 
 _ANY_PLAN = 1 << 62
-"""Tokens of a batch that holds whatever there is: lengths do not depend on the plan, but on its column."""
+"""Tokens of a batch that holds everything: lengths do not depend on the plan, only on its column."""
 
 
 EXAMPLES = (
-    ("seqflow index docs/ --lengths tokens", "Beside the data, where loaders with index=True look for it."),
+    ("seqflow index docs/ --lengths tokens", "Next to the data, where loaders with index=True look for it."),
     ("seqflow index job.toml --output docs.index", "For a job; its order.index is this file."),
-    ("seqflow index docs/ --lengths tokens --anew --workers 2", "All files again, in two processes."),
+    ("seqflow index docs/ --lengths tokens --anew --workers 2", "Read all files again, in two processes."),
 )
 
 
@@ -47,7 +47,7 @@ def index(
     source: Annotated[list[str], typer.Argument(help="Files, folders or globs; or one job: a TOML file.")],
     output: Annotated[
         Path | None,
-        typer.Option(help="The index; by default a hidden file beside the data, or the job's order.index."),
+        typer.Option(help="The index; by default a hidden file next to the data, or the job's order.index."),
     ] = None,
     lengths: Annotated[
         str | None,
@@ -62,14 +62,14 @@ def index(
     workers: Workers = None,
     address: Address = None,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Read all files, those too that an older index has as they are.")
+        bool, typer.Option("--anew", help="Read all files again, also those that have not changed.")
     ] = False,
     json: AsJson = False,
 ) -> None:
     """Write a lengths index: batches are counted before reading.
 
-    Where there is an index of the same settings only files that are new or have changed are read. With --workers so
-    many processes read the data, with --engine ray tasks of a Ray cluster.
+    If there is an index with the same settings, only new and changed files are read. With --workers N, N processes
+    read the data; with --engine ray, tasks of a Ray cluster do.
     """
     loader, job = _loader(source, output, lengths, kind, where, threads, input, set_)
     settings = engine_settings(engine, workers, address)
@@ -116,7 +116,7 @@ def _loader(
         if output is not None:
             overrides["order.index"] = str(output.absolute())
         if lengths is not None:
-            raise JobError("--lengths: a job says what batches are planned on; write --set batch.lengths=…")
+            raise JobError("--lengths: the job has this setting; write --set batch.lengths=…")
         job = Job.read(source[0], overrides)
         loader = open_loader(job)
         if loader.index is None:

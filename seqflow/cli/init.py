@@ -16,7 +16,7 @@ EXAMPLES = (
         "Write job.toml, which packs the first list of integers, or the first text.",
     ),
     ("seqflow init notes/ -o notes.toml", "The same for a folder of texts."),
-    ("seqflow init poems/ --kind text -o poems.toml", "Files whose names do not say what they are."),
+    ("seqflow init poems/ --kind text -o poems.toml", "Files whose names do not show their kind."),
 )
 
 
@@ -27,7 +27,8 @@ def init(
 ) -> None:
     """Write a job for given files, with comments.
 
-    It runs as it stands: it packs the first list of integers, or the bytes of the first text, or else counts rows.
+    The job runs without changes: it packs the first list of integers, or the bytes of the first text; without these,
+    it counts rows.
     """
     from seqflow.errors import JobError
     from seqflow.job.starting import starting_job

@@ -14,7 +14,7 @@ EXAMPLES = (
     ("seqflow inspect docs/", "Tensors, nulls, a histogram of lengths."),
     (
         'seqflow inspect docs/ --where "lengths(tokens) > 2" --batch 32',
-        "Of some rows; what padding batches of 32 wastes.",
+        "Some rows only; the waste of padding in batches of 32.",
     ),
     ("seqflow inspect docs/a.parquet --json", "The same for programs."),
 )
@@ -33,7 +33,7 @@ def inspect(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show what is in files: tensors, lengths, waste of padding.
+    """Show the content of files: tensors, lengths, waste of padding.
 
     It reads all rows.
     """

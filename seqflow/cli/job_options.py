@@ -1,4 +1,4 @@
-"""Arguments and options that several commands take, and the settings of a job that they replace."""
+"""Arguments and options that several commands share, and the settings of a job that they replace."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ if TYPE_CHECKING:
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")]
 JobInput = Annotated[
-    list[str] | None, typer.Option(help="Of a job: read this file, folder or glob instead; may be repeated.")
+    list[str] | None, typer.Option(help="For a job: read this file, folder or glob instead; may be repeated.")
 ]
 JobSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Of a job: override a setting: batch.capacity=4096",
+        help="For a job: override a setting: batch.capacity=4096",
         autocompletion=completion.settings,
     ),
 ]
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="The kind, where the name does not say: `seqflow info` lists them; or module:function.",
+        help="Kind of the files, if the names do not show it: see `seqflow info`; or module:function.",
         autocompletion=completion.kinds,
     ),
 ]
 Where = Annotated[
     str | None,
-    typer.Option(help="Which rows: a condition on the source's columns, such as \"lang == 'py'\"."),
+    typer.Option(help="Keep rows that meet a condition on the columns, such as \"lang == 'py'\"."),
 ]
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="Who does it: local (this machine) or ray (a Ray cluster).", autocompletion=completion.engines
+        help="Run on: local (this machine) or ray (a Ray cluster).", autocompletion=completion.engines
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="How many processes do it at once; without, this one does all.")
+    int | None, typer.Option(min=1, help="Number of worker processes (default: this process only).")
 ]
 Address = Annotated[
     str | None, typer.Option(help="Ray's cluster: host:port, auto (the one here), or local (start one).")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def engine_settings(engine: str | None, workers: int | None, address: str | None) -> EngineSettings:
-    """The engine of these options; JobError for one that there is not."""
+    """Return the engine settings of these options; raise JobError for an unknown engine."""
     from seqflow.engine import EngineSettings
     from seqflow.errors import JobError
 
@@ -63,7 +63,7 @@ def engine_settings(engine: str | None, workers: int | None, address: str | None
 
 
 def import_kind(kind: str | None) -> None:
-    """Import the module of a kind of the user's own, from the current folder, too."""
+    """Import the module of a user-defined kind, also from the current folder."""
     from seqflow.job.modules import import_modules
     from seqflow.providers.own_kinds import module_of
 
@@ -75,7 +75,7 @@ def import_kind(kind: str | None) -> None:
 def overrides_of(
     settings: list[str] | None, input: list[str] | None, output: str | None = None
 ) -> dict[str, Any]:
-    """The settings of a job that the options replace, by dotted name."""
+    """Return the settings of a job that the options replace, by dotted name."""
     from seqflow.errors import JobError
     from seqflow.job.toml import parse_value
 
@@ -99,13 +99,13 @@ def is_job(
     input: list[str] | None,
     settings: list[str] | None,
 ) -> bool:
-    """Whether the source is a job file; JobError for options of a job where it is none, and for its own elsewhere."""
+    """Return whether the source is a job file; raise JobError for options that do not fit this."""
     from seqflow.errors import JobError
 
     if len(sources) == 1 and sources[0].endswith(".toml") and kind is None:
         if where is not None:
-            raise JobError("--where: a job says which rows are kept; write --set 'source.where=…'")
+            raise JobError("--where: the job has this setting; write --set 'source.where=…'")
         return True
     if input or settings:
-        raise JobError(f"{sources[0]} is no job (a TOML file), so --input and --set have nothing to change")
+        raise JobError(f"{sources[0]} is not a job (a TOML file), so --input and --set cannot be used")
     return False

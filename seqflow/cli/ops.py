@@ -20,7 +20,7 @@ _HITS = 10
 EXAMPLES = (
     ("seqflow ops", "All ops, a line each."),
     ("seqflow ops pad", "One op: signature, attributes, errors, an example."),
-    ('seqflow ops --search "ragged softmax"', "Ops by what they do, or by their names elsewhere."),
+    ('seqflow ops --search "ragged softmax"', "Ops by purpose, or by their names in other libraries."),
 )
 
 
@@ -29,13 +29,13 @@ def ops(
         str | None, typer.Argument(help="Show everything about this op.", autocompletion=op_names)
     ] = None,
     search: Annotated[
-        str | None, typer.Option(help='Find ops by what they do or are called elsewhere: "ragged softmax".')
+        str | None, typer.Option(help='Find ops by purpose or name elsewhere: "ragged softmax".')
     ] = None,
     json: AsJson = False,
 ) -> None:
     """List the ops, find some, or show one.
 
-    What is shown is its signature, docs, attributes, errors, an example, and its origin.
+    An op is shown with its signature, docs, attributes, errors, an example, and its origin.
     """
     from seqflow import registry
     from seqflow.errors import JobError, UnknownOpError
@@ -61,7 +61,7 @@ def ops(
 
 
 def _search(query: str, json: bool) -> None:
-    """Print the ops that a query may mean, best first; OpError where there is none."""
+    """Print the ops that a query may mean, best first; raise OpError when there is none."""
     from seqflow import registry
     from seqflow.errors import OpError
     from seqflow.registry.search import nearest, search
@@ -71,12 +71,12 @@ def _search(query: str, json: bool) -> None:
     if not hits:
         near = nearest(query, shipped)
         hint = f"nearest: {', '.join(near)}; " if near else ""
-        raise OpError(f"no op is found for {query!r}\n  {hint}`seqflow ops` lists all")
+        raise OpError(f"found no op for {query!r}\n  {hint}`seqflow ops` lists all")
     if json:
         print_json({"ops": [{"name": hit.name, "known as": hit.known_as} for hit in hits]})
         return
     rows = [(hit.name, registry.get(hit.name).doc.partition("\n")[0], hit.known_as) for hit in hits]
-    print_table(rows, header=("op", "what it does", "known as"))
+    print_table(rows, header=("op", "purpose", "known as"))
 
 
 def _described(op: OpDef) -> dict[str, Any]:

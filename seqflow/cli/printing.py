@@ -1,4 +1,4 @@
-"""Print text, JSON and tables: everything that the command prints goes through `say`."""
+"""Print text, JSON and tables: the command prints everything with `say`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from seqflow.printable import printable, printable_line
 
 before_text: Callable[[], AbstractContextManager[None]] = nullcontext
-"""A context in which text may be printed: no line of progress is on the terminal."""
+"""Context in which text is printed: it removes the progress line from the terminal."""
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text, on stderr if `err`: what is not printable, or not in the stream's encoding, is escaped."""
+    """Print text, on stderr if `err`; characters that cannot be printed or encoded are escaped."""
     stream = sys.stderr if err else sys.stdout
     encoding = stream.encoding or "utf-8"
     shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
@@ -25,7 +25,8 @@ def say(text: str, *, err: bool = False) -> None:
 
 def print_json(content: Any) -> None:
     """Print one JSON object."""
-    say(json.dumps(content, indent=2, default=str).replace("\x7f", "\\u007f"))  # dumps escapes all others
+    # `dumps` escapes all other control characters
+    say(json.dumps(content, indent=2, default=str).replace("\x7f", "\\u007f"))
 
 
 def print_table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), right: Sequence[int] = ()) -> None:

@@ -1,4 +1,4 @@
-"""One line on a terminal that shows what is done: of plain text, so that it needs no colours and no escape codes."""
+"""One line on a terminal that shows progress, in plain text: it needs neither colours nor escape codes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from seqflow.printable import printable_line
 from seqflow.progress import Stage, Watch, watched
 
 _FIRST, _EACH = 0.3, 0.1
-"""Seconds until the line is shown, and between two of its states."""
+"""Seconds until the line is shown, and between two updates."""
 _LEAST_BAR, _WIDEST_BAR = 4, 24
 
 
 @contextmanager
 def progress_line(*, show: bool = True) -> Iterator[None]:
-    """Show how far the work inside is, where both streams are a terminal that can go back in its line."""
+    """Show the progress of the work inside the context, if both streams are a terminal that can return to the start
+    of its line.
+    """
     if not show or not _is_watched():
         yield
         return
@@ -39,20 +41,20 @@ def _is_watched() -> bool:
 
 
 class ProgressLine:
-    """Writes the line from a thread of its own, and takes it away before anything else is printed."""
+    """Writes the line from its own thread, and removes it before anything else is printed."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch, self._width = watch, 0
         self._outer: Stage | None = None
         self._started = 0.0
-        """When the outermost stage was first seen."""
+        """Time at which the outermost stage was first seen."""
         self._lock, self._stop = threading.RLock(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="seqflow-progress", daemon=True)
         printing.before_text = self.hidden
         self._thread.start()
 
     def end(self) -> None:
-        """Take the line away for good."""
+        """Remove the line for good."""
         self._stop.set()
         self._thread.join()
         printing.before_text = nullcontext
@@ -60,7 +62,7 @@ class ProgressLine:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """The line is away, and not written."""
+        """Remove the line, and do not write it inside the context."""
         with self._lock:
             self.clear()
             yield
@@ -94,14 +96,14 @@ class ProgressLine:
         try:
             sys.stderr.write(text)
             sys.stderr.flush()
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal was closed
             self._stop.set()
 
 
 def line_of(outer: Stage, inner: Stage | None, seconds: float, width: int, bar: str = "━╌") -> str:
-    """What is done of all, and the time that is left; then what is done of the part that goes on now.
+    """Return rows done and time left of the whole work; then the progress of the current stage.
 
-    A bar stands beside the first, and as long as nothing of it is done, beside the second.
+    The whole work has a bar; until it makes progress, the current stage has one instead.
     """
     times = [_time(outer, seconds)]
     notes = [note] if outer.note is not None and (note := outer.note()) else []

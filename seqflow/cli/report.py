@@ -33,7 +33,7 @@ def report(
 ) -> None:
     """Write one HTML page about a source or a job.
 
-    It has tensors, lengths, padding, shapes and a sample, and reads all rows.
+    The page has tensors, lengths, padding, shapes and a sample. All rows are read.
     """
     from seqflow.errors import JobError
     from seqflow.job import Job
@@ -42,7 +42,7 @@ def report(
     from seqflow.report.report import report_of_job, report_of_path
 
     if output.exists() and Path(path).exists() and output.samefile(path):
-        raise JobError(f"--output is {output}, which is what is read")
+        raise JobError(f"--output is {output}, which is the input")
     check_unused(output, overwrite)
     with progress_line():
         if path.endswith(".toml") and Path(path).is_file():

@@ -33,13 +33,13 @@ Progress = Callable[["Stats", "int | None"], None]
 
 EXAMPLES = (
     ("seqflow run job.toml --dry-run", "Windows, batches, fill and memory; nothing is written."),
-    ("seqflow run job.toml", "Write the output, or say that it is complete."),
-    ("seqflow run job.toml --resume", "Go on where a run was killed."),
+    ("seqflow run job.toml", "Write the output; a complete output stays."),
+    ("seqflow run job.toml --resume", "Continue a killed run."),
     (
         'seqflow run job.toml --input "docs/a*.parquet" --output part/ --set batch.capacity=64',
         "Other files, another output, another setting.",
     ),
-    ("seqflow run job.toml --overwrite --workers 2", "Make the output anew, in two processes."),
+    ("seqflow run job.toml --overwrite --workers 2", "Make the output again, in two processes."),
 )
 
 
@@ -49,22 +49,22 @@ def run(
     output: Annotated[str | None, typer.Option(help="Write to this folder or file instead.")] = None,
     set_: JobSettings = None,
     json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no closing table.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was killed.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar and no final table.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a killed run.")] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Begin anew, and replace what is there.")
+        bool, typer.Option("--overwrite", help="Start again, and replace an existing output.")
     ] = False,
     accept_changes: Annotated[
         bool,
         typer.Option(
-            "--accept-changes", help="With --resume: go on with nets, constants or modules that changed."
+            "--accept-changes", help="With --resume: continue with changed nets, constants or modules."
         ),
     ] = False,
     engine: Engine = None,
     workers: Workers = None,
     address: Address = None,
     task_memory: Annotated[
-        str | None, typer.Option(help='Memory that Ray keeps free for each worker, such as "4 GiB".')
+        str | None, typer.Option(help='Memory that Ray reserves for each worker, such as "4 GiB".')
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
@@ -72,12 +72,12 @@ def run(
 ) -> None:
     """Run a job: read, prepare, batch, write.
 
-    Paths in the job file are relative to its folder, paths given here to the current one. A run that was killed
-    goes on with --resume. A job whose output is complete is not run again, unless with --overwrite. Neither is done
-    for a job that was edited since: --overwrite makes its output anew, --resume --accept-changes goes on with it.
+    Paths in the job file are relative to its folder, paths given here to the current one. --resume continues a killed
+    run. A job whose output is complete runs again only with --overwrite. For a job that was edited since, --overwrite
+    makes its output again, and --resume --accept-changes continues with the edited job.
 
-    With --workers parts of the output are made by so many processes, with --engine ray by tasks of a Ray cluster. The
-    output is the same, byte for byte, and a run that was begun in one way may be resumed in another.
+    With --workers N, N processes make the parts of the output; with --engine ray, tasks of a Ray cluster do. The
+    output is the same, byte for byte, and a run may be resumed with other workers.
     """
     from seqflow.job import Job
     from seqflow.job import run as run_job
@@ -104,18 +104,20 @@ def run(
 
 
 def _say_outcome(report: Report, *, resume: bool) -> None:
-    """Print on stderr what the user may not expect: nothing done, files made again, changes accepted."""
+    """Print on stderr what the user may not expect: nothing was done, files were made again, changes were
+    accepted.
+    """
     if report.outcome == "complete":
-        say("seqflow: the output is complete, nothing was done; --overwrite makes it anew", err=True)
+        say("seqflow: the output is complete, nothing was done; --overwrite makes it again", err=True)
     elif report.damaged:
         names = ", ".join(file.name for file in report.damaged[:5])
         more = f" and {len(report.damaged) - 5} more" if len(report.damaged) > 5 else ""
         made = "they were" if report.outcome == "resumed" else "the whole output was"
-        say(f"seqflow: {names}{more}: gone or changed since; {made} made again", err=True)
+        say(f"seqflow: {names}{more}: missing or changed; {made} made again", err=True)
     elif resume and report.outcome == "new":
-        say("seqflow: there was no run to go on with; this one began anew", err=True)
+        say("seqflow: there was no run to continue; this one started again", err=True)
     for change in report.changes:
-        say(f"seqflow: the output goes on with a change: {change}", err=True)
+        say(f"seqflow: the output continues with a change: {change}", err=True)
 
 
 def _print_plan(job: Job, *, json: bool) -> None:
@@ -131,7 +133,8 @@ def _print_plan(job: Job, *, json: bool) -> None:
 def _return_freed_memory() -> None:
     """Make glibc return arrays of 4 MiB and more to the system when they are freed.
 
-    By default it keeps ever larger ones in a heap per thread, and the gaps between them add up over a long run.
+    By default, glibc keeps larger and larger arrays in a heap for each thread, and the gaps between them add up over
+    a long run.
     """
     import ctypes
 
@@ -143,7 +146,7 @@ def _return_freed_memory() -> None:
 
 @contextmanager
 def _watched_run(*, show: bool) -> Iterator[Progress | None]:
-    """What shows rows of all rows, and tokens a second; the windows inside show themselves."""
+    """Show rows done of all rows, and tokens a second; the windows inside have their own stages."""
     with progress_line(show=show), stage(Stage("", name="opening the source")) as shown:
         started = perf_counter()
 

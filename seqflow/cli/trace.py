@@ -12,24 +12,24 @@ from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
 
 EXAMPLES = (
-    ("seqflow trace job.toml --batch 0", "All places that the batch comes from."),
-    ("seqflow trace job.toml --batch 0 --row 0 --element 3 --show", "Those of one element; and the batch."),
-    ("seqflow trace out/part-00000.parquet --row 0", "Those of a row of an output."),
+    ("seqflow trace job.toml --batch 0", "All places from which the batch comes."),
+    ("seqflow trace job.toml --batch 0 --row 0 --element 3 --show", "Places of one element; and the batch."),
+    ("seqflow trace out/part-00000.parquet --row 0", "The places of a row of an output."),
 )
 
 
 def trace(
     path: Annotated[Path, typer.Argument(metavar="JOB|FILE", help="A job (TOML), or a file of its output.")],
     batch: Annotated[
-        int | None, typer.Option(min=0, help="Of a job: the number of the batch in its epoch.")
+        int | None, typer.Option(min=0, help="For a job: the number of the batch in its epoch.")
     ] = None,
     row: Annotated[int | None, typer.Option(min=0, help="A row of the batch, or of the file.")] = None,
     element: Annotated[int | None, typer.Option(min=0, help="An element of the row.")] = None,
-    column: Annotated[str | None, typer.Option(help="Its list column; that of the plan by default.")] = None,
+    column: Annotated[str | None, typer.Option(help="Its list column; by default that of the plan.")] = None,
     epoch: Annotated[int, typer.Option(min=0, help="The epoch.")] = 0,
     show: Annotated[bool, typer.Option("--show", help="Print the batch, too.")] = False,
     job: Annotated[
-        Path | None, typer.Option(help="Of a file: its job, where the manifest names none.")
+        Path | None, typer.Option(help="For a file: its job, if the manifest does not name it.")
     ] = None,
     json: AsJson = False,
     input: JobInput = None,
@@ -37,7 +37,7 @@ def trace(
 ) -> None:
     """Print where a batch, a row or an element comes from.
 
-    It names file, block, row and element, of a batch of a job, or of a row of a file that a job has written.
+    It prints file, block, row and element, for a batch of a job or for a row of a file that a job has written.
     """
     from dataclasses import asdict
 
@@ -47,7 +47,7 @@ def trace(
 
     if path.suffix == ".toml":
         if batch is None:
-            raise JobError("trace: of a job expected --batch, the number of the batch")
+            raise JobError("trace: a job needs --batch, the number of the batch")
         loader = open_traceable(Job.read(path, overrides_of(set_, input)))
         with progress_line(show=not json):
             traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
@@ -55,7 +55,7 @@ def trace(
     else:
         if row is None or batch is not None or element is not None or show or column is not None:
             raise JobError(
-                "trace: of a file of an output expected --row, and none of --batch, --element, --column, --show"
+                "trace: a file of an output needs --row, and takes none of --batch, --element, --column, --show"
             )
         given = None if job is None else Job.read(job, overrides_of(set_, input))
         with progress_line(show=not json):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seqflow.providers import Provider
 
 _LARGEST = 1 << 20
-"""The largest vocabulary; the trainer reserves memory for as many ids as it is asked for."""
+"""Largest vocabulary: the trainer reserves memory for all requested ids."""
 
 
 EXAMPLES = (
@@ -36,22 +36,22 @@ def train_tokenizer(
     paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs.")],
     output: Annotated[Path, typer.Option(help="The tokenizer file to write, such as tokenizer.json.")],
     vocab_size: Annotated[
-        int, typer.Option(min=256, max=_LARGEST, help="The most ids, with 256 for the bytes.")
+        int, typer.Option(min=256, max=_LARGEST, help="Most ids, including 256 for the bytes.")
     ],
     column: Annotated[
-        str | None, typer.Option(help="The column of text; not needed where there is only one.")
+        str | None, typer.Option(help="The column of text; needed if there are several.")
     ] = None,
     special: Annotated[
         list[str] | None, typer.Option(metavar="TOKEN", help="A special token; may be repeated. Ids from 0.")
     ] = None,
     min_frequency: Annotated[
-        int, typer.Option(min=1, max=2**31, help="How often a pair must be seen to become a token.")
+        int, typer.Option(min=1, max=2**31, help="Number of times a pair must occur to become a token.")
     ] = 2,
     errors: Annotated[
         Literal["strict", "replace"], typer.Option(help="Bytes that are not UTF-8: an error, or U+FFFD.")
     ] = "strict",
     kind: Annotated[
-        str | None, typer.Option(help="parquet, arrow or text, where the name does not say.")
+        str | None, typer.Option(help="parquet, arrow or text, if the names do not show it.")
     ] = None,
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
@@ -96,7 +96,7 @@ def train_tokenizer(
 
 @dataclass(slots=True)
 class Texts:
-    """Iterates over the texts of a column in portions, and counts what was read."""
+    """Yields the texts of a column in portions, and counts them."""
 
     source: Provider
     column: str
@@ -121,28 +121,28 @@ class Texts:
             for first, stop in portions(strings):
                 yield strings[first:stop].to_pylist()
             self.stage.done += 1
-        # the trainer says nothing of how far it is
-        self.stage.name, self.stage.unit, self.stage.total = "all is read, learning pairs", "", None
+        # the trainer does not report its progress
+        self.stage.name, self.stage.unit, self.stage.total = "all texts are read, learning pairs", "", None
 
 
 def _column(source: Provider, asked: str | None) -> str:
-    """The column of text that was asked for, or the only one; JobError where there is no such column."""
+    """Return the requested column of text, or the only one; raise JobError when there is none."""
     from seqflow.errors import JobError, nearest
 
     if source.kind == "text" and asked is None:
-        return source.columns[1]  # the first is the path
+        return source.columns[1]  # the first field is the path of the file
     outer = [name for name in source.columns if asked is None or f"{asked}.".startswith(f"{name}.")]
     texts = [text for name in outer for text in _texts(source, name)]
     if asked in texts or (asked is None and len(texts) == 1):
         return asked or texts[0]
-    found = "there is not just one column of text" if asked is None else f"{asked!r} is no column of text"
+    found = "there is not just one column of text" if asked is None else f"{asked!r} is not a column of text"
     texts = [text for name in source.columns for text in _texts(source, name)]
     guess = "" if asked is None else nearest(asked, texts)
     raise JobError(f"--column: {found}{guess}\n  there are {', '.join(texts) or 'none'}")
 
 
 def _texts(source: Provider, column: str) -> list[str]:
-    """The names of the texts in a column: itself, or fields of it; empty if it cannot be read."""
+    """Return the names of the texts in a column: itself, or fields of it; none if it cannot be read."""
     from seqflow.errors import ProviderError
     from seqflow.record import from_arrow
 
@@ -171,7 +171,7 @@ def _check_size(vocab_size: int, specials: Sequence[str]) -> None:
 
 
 def _check_target(output: Path, source: Provider, overwrite: bool) -> None:
-    """JobError where the tokenizer could not be written, or would be written over a file that is read."""
+    """Raise JobError when the tokenizer cannot be written, or would overwrite an input file."""
     from seqflow.errors import JobError
     from seqflow.output.overwriting import check_new_file, check_unused
 

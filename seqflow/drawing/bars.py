@@ -11,14 +11,14 @@ _WIDTH, _HEIGHT, _GAP, _MARGIN, _CHAR = 360, 26, 8, 8, 8
 
 
 class Bar(NamedTuple):
-    """A share, from 0 to 1, with what it is of."""
+    """A share, from 0 to 1, and its label."""
 
     name: str
     share: float
 
 
 def bars(title: str, rows: Sequence[Bar], theme: Theme) -> str:
-    """A picture of shares: what is left of each bar is empty."""
+    """Return a picture of shares: the rest of each bar is empty."""
     left = max(len(row.name) for row in rows) * _CHAR + 2 * _MARGIN
     right = left + _WIDTH + 9 * _CHAR
     parts = [text(_MARGIN, _MARGIN + 14, title, theme.ink, "start")]

@@ -12,16 +12,16 @@ from seqflow.drawing.svg import Theme, arrow, box, curve, group, picture, text
 
 _LINE, _GAP, _BETWEEN, _MARGIN, _CHAR, _PAD = 17, 18, 30, 10, 8, 8
 _THROUGH = 6
-"""The width of a line that passes a layer."""
+"""Width of a line that passes through a layer."""
 _SWEEPS, _STRAIGHT = 20, 4
 _WIDEST = 720
-"""The width of a layer that nodes leave, where they can stand in the next one."""
+"""Width of a layer above which nodes move to the next layer, if they can."""
 _LONGEST = 48
-"""Characters of a text; of a longer one the beginning."""
+"""Largest number of characters of a text; a longer text is cut."""
 
 
 class GraphNode(NamedTuple):
-    """A name in bold letters, and a detail below it; `fill` is None where they stand on the line, without a box."""
+    """A name in bold letters, and a detail below it; with `fill` None they are drawn on the line, without a box."""
 
     name: str
     detail: str
@@ -44,7 +44,7 @@ class GraphNode(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """The place of a node in its layer, or of its line in a layer below that the line passes."""
+    """Place of a node in its layer, or of a line in a layer that it passes through."""
 
     node: int
     layer: int
@@ -60,7 +60,7 @@ class _Edge(NamedTuple):
 def graph(
     title: str, description: str, nodes: Sequence[GraphNode], edges: Sequence[tuple[int, int]], theme: Theme
 ) -> str:
-    """A picture of nodes and the edges between them, each from a node to a later one."""
+    """Return a picture of nodes and the edges between them, each from a node to a later one."""
     layers_of = _narrowed(_layers_of(len(nodes), edges), nodes, edges)
     lines = _lines(layers_of, edges)
     layers = _ordered(_slots(layers_of, lines), lines)
@@ -83,7 +83,9 @@ def graph(
 
 
 def _layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The layer of each node: below what it follows; one that follows none is just above what follows it, or last."""
+    """Return the layer of each node: below all its predecessors. A node without predecessors is just above its
+    successors, or last.
+    """
     layers, below = [0] * count, [count] * count
     for above, under in sorted(edges, key=lambda edge: edge[1]):
         layers[under] = max(layers[under], layers[above] + 1)
@@ -98,7 +100,7 @@ def _layers_of(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _narrowed(layers: list[int], nodes: Sequence[GraphNode], edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The layers, none too wide where nodes that none follows can stand lower, and those that follow none higher."""
+    """Narrow wide layers: nodes without successors move down, and nodes without predecessors move up."""
     followed, following = {above for above, _ in edges}, {below for _, below in edges}
     down = _spread(layers, set(range(len(nodes))) - followed, nodes)
     up = _spread([-layer for layer in down], followed - following, nodes)
@@ -106,7 +108,7 @@ def _narrowed(layers: list[int], nodes: Sequence[GraphNode], edges: Sequence[tup
 
 
 def _spread(layers: list[int], movable: set[int], nodes: Sequence[GraphNode]) -> list[int]:
-    """The layers, each of which leaves to the next what would make it too wide."""
+    """Return the layers after each has moved the nodes that make it too wide to the next layer."""
     found = list(layers)
     at = min(found, default=0)
     while at <= max(found, default=-1):
@@ -121,7 +123,7 @@ def _spread(layers: list[int], movable: set[int], nodes: Sequence[GraphNode]) ->
 
 
 def _lines(layers_of: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[_Edge]:
-    """Edges from layer to layer: those of a node share one line through the layers between."""
+    """Return edges from layer to layer: the edges of a node share one line through the layers between."""
     found: dict[_Edge, None] = {}
     for above, under in edges:
         for layer in range(layers_of[above], layers_of[under] - 1):
@@ -131,7 +133,7 @@ def _lines(layers_of: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[_
 
 
 def _slots(layers_of: Sequence[int], lines: Sequence[_Edge]) -> list[list[_Slot]]:
-    """The slots of each layer: lines that pass it in the middle of its nodes."""
+    """Return the slots of each layer: passing lines are in the middle of its nodes."""
     layers: list[list[_Slot]] = [[] for _ in range(max(layers_of, default=-1) + 1)]
     for node, layer in enumerate(layers_of):
         layers[layer].append(_Slot(node, layer))
@@ -142,7 +144,7 @@ def _slots(layers_of: Sequence[int], lines: Sequence[_Edge]) -> list[list[_Slot]
 
 
 def _ordered(layers: list[list[_Slot]], lines: Sequence[_Edge]) -> list[list[_Slot]]:
-    """The slots of each layer in an order with few crossings: each near the mean of those it is joined to."""
+    """Order the slots of each layer with few crossings: each near the mean of its neighbours in other layers."""
     above, below = _neighbours(lines)
     best, fewest = layers, _crossings(layers, lines)
     for sweep in range(_SWEEPS):
@@ -189,7 +191,9 @@ def _crossings(layers: Sequence[Sequence[_Slot]], lines: Sequence[_Edge]) -> int
 def _placed(
     layers: Sequence[Sequence[_Slot]], lines: Sequence[_Edge], widths: dict[_Slot, float]
 ) -> dict[_Slot, float]:
-    """The middle of each slot: near the mean of those it is joined to, and apart from its neighbours."""
+    """Return the middle of each slot: near the mean of its neighbours in other layers, and clear of its neighbours in
+    the layer.
+    """
     above, below = _neighbours(lines)
     middles: dict[_Slot, float] = {}
     for layer in layers:
@@ -199,7 +203,7 @@ def _placed(
             wanted, centre = [], sum(middles.values()) / len(middles)
             for slot in layer:
                 joined = above[slot] + below[slot]
-                same = [one for one in joined if one.node == slot.node]  # a long line wants to be straight
+                same = [one for one in joined if one.node == slot.node]  # long lines should be straight
                 joined += same * _STRAIGHT
                 wanted.append(sum(middles[one] for one in joined) / len(joined) if joined else centre)
             middles |= zip(layer, _apart(wanted, [widths[slot] for slot in layer]), strict=True)
@@ -208,7 +212,7 @@ def _placed(
 
 
 def _apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """The middles nearest to the wanted ones by least squares, in their order, that leave a gap between all."""
+    """Return the middles nearest to the desired ones by least squares, in their order, with a gap between all."""
     offsets = [0.0]
     for one, other in pairwise(widths):
         offsets.append(offsets[-1] + one / 2 + _GAP + other / 2)
@@ -224,7 +228,7 @@ def _apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
 
 
 def _columns(line: str) -> int:
-    """How many letters of the font are as wide."""
+    """Return the width of a line in letters of the font."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in line)
 
 
@@ -261,7 +265,7 @@ class _Drawing(NamedTuple):
             yield group(parts, node.tooltip)
 
     def lines(self, lines: Sequence[_Edge]) -> Iterator[str]:
-        """The edges: those of a box leave it, and reach it, side by side."""
+        """Draw the edges: those of one box leave it, and reach it, next to each other."""
         starts = self._ports(lines, leaving=True)
         ends = self._ports(lines, leaving=False)
         for line in lines:
@@ -290,11 +294,11 @@ class _Drawing(NamedTuple):
         return self._is_node(slot) and self.nodes[slot.node].is_target
 
     def _is_node(self, slot: _Slot) -> bool:
-        """Whether it has something to show: one without text is a part of its line."""
+        """Return whether the slot has something to show: a node without text is a part of its line."""
         return slot.layer == self.layers_of[slot.node] and bool(self.nodes[slot.node].lines)
 
     def _top(self, slot: _Slot) -> float:
-        """A box stands in the middle of its layer."""
+        """Return the top of a box in the middle of its layer."""
         if not self._is_node(slot):
             return self.tops[slot.layer]
         return self.tops[slot.layer] + (self.heights[slot.layer] - self.nodes[slot.node].height) / 2

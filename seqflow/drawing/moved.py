@@ -1,4 +1,4 @@
-"""Rows before and after an op: what was moved has the colour of the sequence that it comes from."""
+"""Rows before and after an op: a moved value has the colour of its original sequence."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from seqflow.kernels.arrays import Array
 
 _CELL, _HEIGHT, _GAP, _MARGIN, _CHAR, _LINE = 30, 26, 6, 8, 8, 18
 _NOTE = 56
-"""Characters of a note; of a longer one the beginning."""
+"""Largest number of characters of a note; a longer note is cut."""
 
 
 class Cell(NamedTuple):
-    """A value, and the number of the sequence that it comes from: None for one of padding, or that is left out."""
+    """A value, and the number of its original sequence: None for padding, or for a value that is left out."""
 
     value: str
     sequence: int | None
 
 
 class LevelRow(NamedTuple):
-    """The values of a tensor, one for each sequence of a level, or, with cells, for each row below the last level."""
+    """Values of a tensor, one for each sequence of a level, or, with cells, for each row below the last level."""
 
     name: str
     level: int
@@ -31,7 +31,9 @@ class LevelRow(NamedTuple):
 
 
 class Divided(NamedTuple):
-    """Tensors over one another: lengths of every level, outermost first, and what has a value for each of them."""
+    """Tensors above one another: lengths of every level, outermost first, and tensors with a value for each of
+    them.
+    """
 
     levels: Sequence[Array]
     rows: Sequence[LevelRow]
@@ -50,9 +52,10 @@ Block = Divided | Grid
 def moved(
     title: str, description: str, before: Sequence[Block], notes: Sequence[str], after: Sequence[Block]
 ) -> str:
-    """A picture of tensors before and after an op, with notes on its other arguments beside the arrow between them.
+    """Return a picture of tensors before and after an op, with notes on its other arguments next to the arrow between
+    them.
 
-    It follows the mode, light or dark, of who looks at it.
+    It follows the reader's light or dark mode.
     """
     notes = [note if len(note) <= _NOTE else f"{note[: _NOTE - 1]}…" for note in notes]
     names = [name for block in (*before, *after) for name in _names(block)]
@@ -85,7 +88,7 @@ def _names(block: Block) -> Iterator[str]:
 
 
 def _drawn(block: Block, left: float, top: float) -> tuple[list[str], float, float]:
-    """The elements of a block, its right edge, and where the next one begins."""
+    """Return the elements of a block, its right edge, and the top of the next one."""
     if isinstance(block, Grid):
         return _grid(block, left, top)
     return _divided(block, left, top)
@@ -123,7 +126,7 @@ def _width(values: Sequence[str]) -> float:
 
 
 def _box(span: Span, top: float, content: Cell | str) -> Iterator[str]:
-    """A value in its box: in the colour of its sequence, grey where it is of none; without where it is not moved."""
+    """Draw a value in its box: in the colour of its sequence, grey for padding; without a box if it is not moved."""
     if isinstance(content, str):
         fill, dashed, value = "none", False, content
     elif content.sequence is None:

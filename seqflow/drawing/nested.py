@@ -1,4 +1,4 @@
-"""Values and the lengths of every level, one above the other: each length spans what it counts."""
+"""Values and the lengths of every level, one above the other: each length spans the entries that it counts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from seqflow.kernels.arrays import Array
 
 _CELL, _HEIGHT, _GAP, _MARGIN, _CHAR = 34, 26, 6, 8, 8
 _MOST = 24
-"""How many values, or empty sequences, are drawn."""
+"""Largest number of values, or empty sequences, that are drawn."""
 
 
 class Span(NamedTuple):
-    """Where a box begins and ends."""
+    """Start and end of a box."""
 
     start: float
     stop: float
@@ -25,10 +25,10 @@ class Span(NamedTuple):
 def nested(
     levels: Sequence[Array], values: Sequence[str] | None, theme: Theme, names: Sequence[str] | None = None
 ) -> str:
-    """A picture of the lengths of every level, outermost first, above the values; of long data the beginning.
+    """Return a picture of the lengths of every level, outermost first, above the values; long data are cut.
 
-    `values` are texts, those of the first rows; None draws the numbers of the rows. `names` are what the lengths, and
-    the values, are called.
+    `values` are texts for the first rows; None draws the numbers of the rows. `names` are the labels of the lengths
+    and the values.
     """
     shown = _beginning(levels)
     rows = int(shown[-1].sum())
@@ -48,12 +48,12 @@ def nested(
     words = "; ".join(f"{name} {level.tolist()}" for name, level in zip(called, shown, strict=False))
     more = f", of {len(levels[0])} sequences the first {len(shown[0])}" if is_cut else ""
     description = f"{words}; {called[-1]} {', '.join(texts)}{more}"
-    # A wide one is scrolled where it lies in a page, rather than made too small to read.
+    # a wide picture scrolls in its page: shrunk, it would be too small to read
     return picture(right, bottom, "Values and lengths", description, parts, shrinks=theme is not INLINE)
 
 
 def _beginning(levels: Sequence[Array]) -> list[Array]:
-    """The levels of the first outermost sequences that fit; of one that is too long alone, its beginning."""
+    """Return the levels of the first outermost sequences that fit; a single sequence that is too long is cut."""
     for count in range(min(len(levels[0]), _MOST), 1, -1):
         found = _first(levels, count)
         if found[-1].sum() + sum(int((level == 0).sum()) for level in found) <= _MOST:
@@ -70,7 +70,7 @@ def _first(levels: Sequence[Array], count: int) -> list[Array]:
 
 
 def _shortened(levels: list[Array]) -> list[Array]:
-    """The levels with no more inside than fits: a picture of the beginning of one long sequence."""
+    """Return the levels, cut to fit: the beginning of one long sequence."""
     left = _MOST
     for number in range(len(levels) - 1, -1, -1):
         ends = np.minimum(np.cumsum(levels[number]), left)
@@ -82,7 +82,9 @@ def _shortened(levels: list[Array]) -> list[Array]:
 
 
 def spans_of(levels: Sequence[Array], left: float, cell: float) -> list[list[Span]]:
-    """For each level, then the values: where each one begins and ends; what is empty has a place of its own."""
+    """Return, for each level and then the values, start and end of each box; empty sequences have a place of their
+    own.
+    """
     found: list[list[Span]] = [[] for _ in range(len(levels) + 1)]
     taken = [0] * len(levels)
     edge = left

@@ -1,4 +1,4 @@
-"""Packed rows: the documents of each, in their order, what is padding, and masks of their places."""
+"""Packed rows: the documents of each row in their order, the padding, and masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROWS = 12
 
 
 def packed_rows(segment_ids: Array, theme: Theme, masks: Mapping[str, Array] | None = None) -> str:
-    """A picture of packed rows by their segment ids [R, capacity]: 0 is padding; of many rows the first.
+    """Return a picture of packed rows by their segment ids [R, capacity]: 0 is padding; only the first of many rows.
 
     `masks`, bool[R, capacity] by name, are strips below each row, filled where they are true.
     """
@@ -48,7 +48,9 @@ MOST_MASKS = len(_NTH)
 
 
 def attention_blocks(row: Array, theme: Theme) -> str:
-    """A picture of the attention mask of one packed row by its segment ids: places of a document see each other."""
+    """Return a picture of the attention mask of one packed row by its segment ids: places of a document see each
+    other.
+    """
     scale = _SIDE / max(1, len(row))
     top = _MARGIN + _LINE
     runs = [(start, stop) for start, stop in _runs(row) if row[start]]
@@ -81,11 +83,11 @@ def _strip(mask: Array, top: float, theme: Theme) -> Iterator[str]:
 
 
 def _across(start: int, stop: int, capacity: int) -> tuple[float, float]:
-    """The left edge and the width of some places of a row."""
+    """Return the left edge and the width of some places of a row."""
     return _MARGIN + start / capacity * _WIDTH, (stop - start) / capacity * _WIDTH
 
 
 def _runs(row: Array) -> list[tuple[int, int]]:
-    """The first place of each run of equal values, and the place behind its last."""
+    """Return start and end, exclusive, of each run of equal values."""
     ends = np.flatnonzero(row[1:] != row[:-1]) + 1
     return [pair for pair in pairwise([0, *ends.tolist(), len(row)]) if pair[0] < pair[1]]

@@ -14,13 +14,13 @@ class Theme:
     """The colours of a picture."""
 
     ink: str
-    """Text."""
+    """Colour of text."""
     line: str
-    """Borders."""
+    """Colour of borders."""
     fills: tuple[str, ...]
-    """Neighbours have different ones."""
+    """Colours of boxes; neighbours have different ones."""
     empty: str
-    """What holds nothing: padding."""
+    """Colour of empty areas, such as padding."""
 
 
 LIGHT = Theme("#1f2328", "#57606a", ("#cfe3fb", "#cdeed6", "#f8e3b5", "#e8d8f8"), "#f6f8fa")
@@ -31,19 +31,19 @@ INLINE = Theme(
     ("rgba(76,139,208,.25)", "rgba(63,166,106,.28)", "rgba(192,138,46,.28)", "rgba(150,100,200,.25)"),
     "rgba(128,128,128,.08)",
 )
-"""For a page of any colour: text is in that of the page."""
+"""For a page of any colour: text has the colour of the page."""
 ADAPTIVE = Theme(
     "var(--ink)",
     "var(--line)",
     tuple(f"var(--fill-{number})" for number in range(len(LIGHT.fills))),
     "var(--empty)",
 )
-"""For a file of its own that follows the mode of who looks at it: it needs `style()` among its parts."""
+"""For a separate file, which follows the reader's light or dark mode: it needs `style()` among its parts."""
 THEMES = {"light": LIGHT, "dark": DARK, "inline": INLINE}
 
 
 def theme_of(name: str) -> Theme:
-    """The theme of a name; OpError for another."""
+    """Return the theme of a name; raise OpError for an unknown name."""
     if not isinstance(name, str) or name not in THEMES:
         raise OpError(f"theme is {name!r}, expected {', '.join(map(repr, THEMES))}")
     return THEMES[name]
@@ -52,7 +52,9 @@ def theme_of(name: str) -> Theme:
 def picture(
     width: float, height: float, title: str, description: str, parts: Iterable[str], *, shrinks: bool = True
 ) -> str:
-    """A whole picture, which shrinks with its page or is scrolled; `title` and `description` say it in words."""
+    """Return a whole picture, which shrinks with its page or scrolls; `title` and `description` describe it in
+    words.
+    """
     most = "100%" if shrinks else "none"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {_number(width)} {_number(height)}" '
@@ -63,7 +65,7 @@ def picture(
 
 
 def style() -> str:
-    """The colours of `ADAPTIVE`, in light and in dark mode."""
+    """Return the colours of `ADAPTIVE`, in light and in dark mode."""
     return f"<style>svg{{{_variables(LIGHT)}}}@media(prefers-color-scheme:dark){{svg{{{_variables(DARK)}}}}}</style>"
 
 
@@ -75,7 +77,7 @@ def _variables(theme: Theme) -> str:
 def box(
     x: float, y: float, width: float, height: float, fill: str, line: str, *, dashed: bool = False
 ) -> str:
-    """A rectangle; of what is empty the border is dashed."""
+    """Return a rectangle, with a dashed border for empty areas."""
     dashes = ' stroke-dasharray="3 2"' if dashed else ""
     return (
         f'<rect x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}" rx="3" '
@@ -84,13 +86,13 @@ def box(
 
 
 def text(x: float, y: float, content: object, ink: str, anchor: str = "middle", *, bold: bool = False) -> str:
-    """A line of text whose middle, or `start` or `end`, is at x."""
+    """Return a line of text whose middle, `start` or `end` is at x."""
     where = f'x="{_number(x)}" y="{_number(y)}"' + (' font-weight="600"' if bold else "")
     return f'<text {where} fill="{ink}" text-anchor="{anchor}">{escape(str(content))}</text>'
 
 
 def curve(x: float, y: float, to_x: float, to_y: float, line: str) -> str:
-    """A line down from a place to another, upright at both ends."""
+    """Return a line down from one place to another, vertical at both ends."""
     middle = _number((y + to_y) / 2)
     start, end = f"{_number(x)} {_number(y)}", f"{_number(to_x)} {_number(to_y)}"
     bend = f"C{_number(x)} {middle} {_number(to_x)} {middle} {end}"
@@ -98,13 +100,13 @@ def curve(x: float, y: float, to_x: float, to_y: float, line: str) -> str:
 
 
 def arrow(x: float, y: float, line: str) -> str:
-    """The head of an arrow that points down to a place."""
+    """Return the head of an arrow that points down to a place."""
     left, right, top = _number(x - 4), _number(x + 4), _number(y - 7)
     return f'<path d="M{left} {top} L{right} {top} L{_number(x)} {_number(y)} Z" fill="{line}"/>'
 
 
 def group(parts: Iterable[str], tooltip: str) -> str:
-    """Elements that have a tooltip."""
+    """Return elements with a tooltip."""
     title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
     return f"<g>{title}{''.join(parts)}</g>"
 

@@ -12,16 +12,16 @@ Row = Sequence[object]
 _CELL = "padding:1px 10px 1px 0;vertical-align:top;"
 _TEXT, _NUMBER = f"{_CELL}text-align:left;", f"{_CELL}text-align:right;font-variant-numeric:tabular-nums;"
 _BREAKS = re.compile(r"(?<=[\w)}\]][_./:=({\[,])(?=[^\W\d_])|(?<=\.\.)(?=\d)")
-"""Where a long name, path or shape goes on in the next line: behind a mark before a word, and inside a range."""
+"""Places where a long name, path or shape may be broken: after a mark and before a word, and inside a range."""
 
 
 def breakable(text: str) -> str:
-    """The text as HTML whose long names, paths and shapes may be broken where their parts end."""
+    """Return the text as HTML in which long names, paths and shapes may be broken between their parts."""
     return "<wbr/>".join(escape(part) for part in _BREAKS.split(text))
 
 
 def text_table(title: str, rows: Sequence[Row]) -> str:
-    """A title, then a line for each row, in columns; integers stand on the right."""
+    """Return a title, then a line for each row, in columns; integers are aligned right."""
     shown = [[_shown(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines = [
@@ -35,7 +35,7 @@ def text_table(title: str, rows: Sequence[Row]) -> str:
 
 
 def html_table(title: str, header: Sequence[str], rows: Sequence[Row]) -> str:
-    """The same as HTML, without scripts; without a header the first cell of a row is its heading."""
+    """Return the table as HTML, without scripts; without a header, the first cell of a row is its heading."""
     head = "".join(f'<th scope="col" style="{_TEXT}">{escape(name)}</th>' for name in header)
     body = "".join(
         f"<tr>{''.join(_cell(row, at, not header) for at in range(len(row)))}</tr>" for row in rows

@@ -1,4 +1,4 @@
-"""Engines: who runs the tasks of a job, processes of this machine or of a Ray cluster."""
+"""Engines run the tasks of a job: in processes of this machine, or on a Ray cluster."""
 
 from seqflow.engine.engine import Engine, EngineSettings, in_order
 from seqflow.engine.opening import open_engine

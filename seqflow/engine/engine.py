@@ -1,4 +1,6 @@
-"""Engine and its settings: runs tasks in other processes; `in_order` has their results in order, whatever dies."""
+"""Engine and its settings: runs tasks in other processes; `in_order` yields the results in order, even if workers
+die.
+"""
 
 from __future__ import annotations
 
@@ -14,66 +16,66 @@ from seqflow.errors import JobError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """Who runs the parts of a job: it changes nothing of its output."""
+    """Settings of the workers that make the parts of a job; they do not change its output."""
 
     kind: Literal["local", "ray"] = "local"
     workers: int | None = None
-    """Processes that run parts at once: of this machine, or tasks of Ray. None is no process but this one, with
+    """Number of processes that make parts at once, of this machine or as tasks of Ray. None: this process alone, with
     threads; with Ray as many as its cluster has CPUs for."""
     address: str | None = None
-    """Ray's cluster: "host:6379" or "ray://host:10001"; "auto" joins the one that runs here, "local" starts one. None
-    takes RAY_ADDRESS, and else starts one."""
+    """Ray's cluster: "host:6379" or "ray://host:10001"; "auto" joins the one on this machine, "local" starts one.
+    None uses RAY_ADDRESS if it is set, otherwise it starts one."""
     cpus: int = 1
-    """CPUs of each worker; it has as many threads."""
+    """Number of CPUs, and of threads, of each worker."""
     memory: int | str | None = None
-    """Bytes that Ray keeps free for each worker; None asks for none."""
+    """Bytes that Ray reserves for each worker; None reserves none."""
 
     @property
     def has_workers(self) -> bool:
-        """Whether other processes run the parts."""
+        """Whether other processes make the parts."""
         return self.kind == "ray" or self.workers is not None
 
 
 MOST_ATTEMPTS = 6
-"""How often a task is started that its worker does not survive."""
+"""Number of times a task is started whose worker dies; then the run fails."""
 _AHEAD = 4
-"""Results that wait for an earlier one, at most, as a multiple of the tasks that run at once."""
+"""Most results that wait for an earlier one, as a multiple of the tasks that run at once."""
 _SLOW, SLOW_SECONDS = 4.0, 10.0
-"""A task that runs longer than so many times the median, and so many seconds, is started a second time."""
+"""A task that has run this many times the median and this many seconds is started a second time."""
 SHARE = 20
-"""One of so many workers may be at such a second time while there are other tasks."""
+"""One in this many workers may run a second copy of a slow task while other tasks wait."""
 POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A task that has ended: with a result, an error of its own, or with its worker."""
+    """An ended task: with a result, with its own error, or because its worker died."""
 
     number: int
     result: Any = None
     error: BaseException | None = None
     died: str = ""
-    """What became of the worker, where it did not survive the task."""
+    """How the worker died; empty if it survived the task."""
     seconds: float = 0.0
-    """For which it ran."""
+    """Running time of the task."""
 
 
 class Engine(Protocol):
-    """Workers, each a process with the function of the run. Closing it ends them all."""
+    """Workers, each a process with the function of the run. Closing the engine ends them all."""
 
     workers: int
-    """How many tasks run at once."""
+    """Number of tasks that run at once."""
 
     def submit(self, number: int, task: Any) -> None:
-        """Have a task run; the same may be submitted again."""
+        """Run a task in a worker; the same task may be submitted again."""
         ...
 
     def forget(self, number: int) -> None:
-        """Do not begin a task that has not begun: its result is there."""
+        """Do not start a task that still waits: its result has arrived."""
         ...
 
     def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that have ended since; waits for one, up to some seconds."""
+        """Return the tasks that have ended since the last call; wait for one, at most `seconds`."""
         ...
 
 
@@ -86,12 +88,12 @@ class _Running(Generic[T]):
     started: float
     attempts: int = 1
     twice: bool = False
-    """Whether a second one was started because this one is slow."""
+    """Whether a second copy was started because this one is slow."""
 
 
 @dataclass(slots=True)
 class _Tasks(Generic[T]):
-    """The tasks of one run: those that run, those that have ended too early, and the next in order."""
+    """The tasks of one run: running ones, ended ones that wait for their turn, and the iterator of new ones."""
 
     engine: Engine
     tasks: Iterator[T]
@@ -101,12 +103,13 @@ class _Tasks(Generic[T]):
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=99))
     submitted: int = 0
     looked: float = 0.0
-    """When slow tasks were looked for."""
+    """Time of the last search for slow tasks."""
     is_failing: bool = False
-    """Whether an error waits for its turn: nothing new is begun then."""
+    """Whether an error waits for its turn; no new task is started then."""
 
     def submit(self) -> None:
-        """Begin tasks, as many as should be on the way."""
+        """Start as many tasks as should be running or waiting."""
+        # more than there are workers: a worker that ends a task finds the next one waiting
         on_the_way = 2 * self.engine.workers + 1
         while (
             not self.is_failing
@@ -122,10 +125,10 @@ class _Tasks(Generic[T]):
             self.submitted += 1
 
     def wait(self) -> None:
-        """Wait until something has ended; tasks whose worker has died are begun again."""
+        """Wait until a task has ended; start tasks whose worker has died again."""
         for one in self.engine.wait(POLL_SECONDS):
             running = self.running.get(one.number)
-            if running is None:  # the other of two has ended before
+            if running is None:  # the other copy of a slow task has ended first
                 continue
             if one.died:
                 self._again(one, running)
@@ -139,8 +142,8 @@ class _Tasks(Generic[T]):
         self._repeat_slow()
 
     def _again(self, one: Ended, running: _Running[T]) -> None:
-        """Begin a task again whose worker has died; an error where that happens each time."""
-        if running.twice:  # the other one goes on
+        """Start a task again whose worker has died; record an error after `MOST_ATTEMPTS`."""
+        if running.twice:  # the other copy is still running
             running.twice = False
             return
         if running.attempts < MOST_ATTEMPTS:
@@ -151,13 +154,13 @@ class _Tasks(Generic[T]):
         del self.running[one.number]
         error = JobError(
             f"engine: {self.name(running.task)}: its worker has died {MOST_ATTEMPTS} times: {one.died}\n"
-            "  a worker that needs more memory than there is ends so: give it more, or lower part_bytes and window"
+            "  a worker that runs out of memory dies like this: give it more, or lower part_bytes and window"
         )
         self.ended[one.number] = running.task, Ended(one.number, error=error)
         self.is_failing = True
 
     def _repeat_slow(self) -> None:
-        """Start slow tasks a second time: a few at any time, and as many as workers have nothing else to do."""
+        """Start slow tasks a second time: on idle workers, and always on a few."""
         now = monotonic()
         if not self.seconds or now < self.looked + POLL_SECONDS:
             return
@@ -166,7 +169,7 @@ class _Tasks(Generic[T]):
         workers = self.engine.workers
         most = max(workers - len(self.running), workers // SHARE) - twice
         usual = median(self.seconds)
-        # it has waited for a worker first, for about as long as one task runs
+        # `started` is the time of submission: the task has waited for a worker about as long as one task runs
         since = now - usual - max(SLOW_SECONDS, _SLOW * usual)
         slow = (
             (one.started, of) for of, one in self.running.items() if one.started < since and not one.twice
@@ -177,10 +180,11 @@ class _Tasks(Generic[T]):
 
 
 def in_order(engine: Engine, tasks: Iterable[T], name: Callable[[T], str]) -> Iterator[tuple[T, Any]]:
-    """Each task and its result, in the order of the tasks; `name` names a task in errors.
+    """Yield each task and its result, in the order of the tasks; `name` names a task in errors.
 
-    A task that raises ends the run when its turn has come, with its own error; one whose worker dies is begun again,
-    `MOST_ATTEMPTS` times in all. What runs, and what waits for an earlier one, is bounded.
+    If a task raises an error, the run ends with it when the task has its turn: the error is the same for any number
+    of workers. A task whose worker dies is started again, at most `MOST_ATTEMPTS` times in all. The number of running
+    tasks and of waiting results is bounded.
     """
     all_of = _Tasks(engine, iter(tasks), name)
     turn = 0

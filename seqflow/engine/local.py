@@ -1,4 +1,4 @@
-"""Processes of this machine as workers."""
+"""Workers as processes of this machine."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ _START = (
 
 
 class _Process:
-    """A worker process, and the pipe to it."""
+    """A worker process and the pipe to it."""
 
     def __init__(self, setup: bytes) -> None:
         self.pipe, theirs = Pipe()
         start = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid())
+        # a new interpreter: a fork would copy the locks of this process's threads, and multiprocessing's spawn would
+        # run the user's main module again
         self._process = subprocess.Popen(
             [sys.executable, "-c", start], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
         )
+        # with a copy of the worker's end open here, `recv_bytes` would not end when the worker dies
         theirs.close()
         self.number: int | None = None
-        """The task that it runs."""
-        with suppress(OSError):  # it has died: waiting for it says so
+        """Number of the task that it runs."""
+        with suppress(OSError):  # the worker has died: `ended` reports it
             self.pipe.send_bytes(setup)
 
     def run(self, number: int, task: bytes) -> None:
@@ -42,7 +45,7 @@ class _Process:
             self.pipe.send_bytes(task)
 
     def ended(self) -> Ended:
-        """How its task has ended; the pipe is ready."""
+        """Return how its task has ended; the pipe must be ready."""
         number = self.number
         assert number is not None
         try:
@@ -53,7 +56,7 @@ class _Process:
         return Ended(number, outcome.result, outcome.error, seconds=outcome.seconds)
 
     def end(self) -> None:
-        """End it at once, whatever it does: it writes under names of its own only."""
+        """End the process at once: it writes only under its own names, so no file is damaged."""
         self._process.kill()
         self._process.wait()
         self.pipe.close()
@@ -69,7 +72,7 @@ def _how_it_ended(code: int) -> str:
 
 
 class ProcessEngine:
-    """So many processes, started as they are needed; one that dies is replaced."""
+    """At most `workers` processes, started as they are needed; a process that dies is replaced."""
 
     def __init__(self, workers: int, setup: Setup) -> None:
         self.workers = workers
@@ -81,7 +84,7 @@ class ProcessEngine:
         return self
 
     def submit(self, number: int, task: Any) -> None:
-        """Have a task run by the first process that is free."""
+        """Run a task in the first free process."""
         self._waiting.append((number, pickle.dumps(task)))
         self._hand_out()
 
@@ -96,11 +99,11 @@ class ProcessEngine:
             free.run(*self._waiting.popleft())
 
     def forget(self, number: int) -> None:
-        """Do not begin a task that has not begun."""
+        """Do not start a task that still waits."""
         self._waiting = deque(one for one in self._waiting if one[0] != number)
 
     def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that have ended since; waits for one, up to some seconds."""
+        """Return the tasks that have ended since the last call; wait for one, at most `seconds`."""
         by_pipe: dict[Any, _Process] = {one.pipe: one for one in self._processes if one.number is not None}
         found = []
         for pipe in wait(list(by_pipe), seconds):
@@ -120,8 +123,9 @@ class ProcessEngine:
 
 
 def work(descriptor: int, parent: int) -> None:
-    """Run tasks that come through a pipe, until it closes or the parent process ends."""
-    for number in (signal.SIGINT, signal.SIGHUP):  # the whole group gets them; the parent ends this one
+    """Run the tasks that arrive through a pipe, until it closes or the parent process ends."""
+    # Ctrl-C reaches the whole process group; the parent ends this process
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     pipe = Connection(descriptor)
@@ -132,9 +136,10 @@ def work(descriptor: int, parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process at once when its parent is gone."""
+    """End this process at once when its parent has ended."""
     import time
 
+    # polled: Linux's PR_SET_PDEATHSIG would act when the starting thread ends, and other systems do not have it
     while os.getppid() == parent:
         time.sleep(0.2)
     os._exit(1)

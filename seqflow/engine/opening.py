@@ -10,7 +10,7 @@ from seqflow.engine.worker import Setup
 
 
 def open_engine(settings: EngineSettings, setup: Setup) -> AbstractContextManager[Engine]:
-    """The engine of these settings; JobError where it cannot be had."""
+    """Return the engine of these settings; raise JobError when it is not available."""
     if settings.kind == "ray":
         from seqflow.engine.ray import RayEngine
 

@@ -1,4 +1,4 @@
-"""Tasks of a Ray cluster as workers."""
+"""Workers as tasks of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from seqflow.engine.worker import Outcome, Setup, run_task
 from seqflow.errors import JobError
 
 _OBJECT_STORE_BYTES = 128 << 20
-"""Parts travel through files: next to nothing is in Ray's store."""
+"""Size of Ray's object store: parts travel through files, so the store holds almost nothing."""
 _PROBE_SECONDS = 3.0
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_memory_monitor_refresh_ms": "0",  # it ends workers by the memory of the whole machine
-    "RAY_worker_niceness": "0",  # 15 by default: they starve beside anything else
+    "RAY_memory_monitor_refresh_ms": "0",  # the monitor ends workers when other processes fill the memory
+    "RAY_worker_niceness": "0",  # 15 by default: workers would get no CPU next to other processes
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def import_ray() -> Any:
-    """Ray, quiet; JobError where it is not installed."""
+    """Import Ray without its messages; raise JobError when it is not installed."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -40,7 +40,7 @@ def import_ray() -> Any:
 
 
 class RayEngine:
-    """Tasks of a cluster, each with some CPUs; the cluster is started and ended here, unless it was there."""
+    """Workers as tasks of a cluster, each with some CPUs; a cluster that was started here is also ended here."""
 
     def __init__(self, settings: EngineSettings, setup: Setup) -> None:
         self._ray = import_ray()
@@ -56,6 +56,7 @@ class RayEngine:
             self._connect()
         try:
             self.workers = self._workers()
+            # no retries by Ray: `in_order` counts attempts and reports the last death
             options: dict[str, Any] = {"num_cpus": self._settings.cpus, "max_retries": 0}
             if self._settings.memory is not None:
                 options["memory"] = parse_bytes(self._settings.memory)
@@ -69,7 +70,7 @@ class RayEngine:
     def _connect(self) -> None:
         settings = self._settings
         address = settings.address or "local"
-        if settings.address in (None, "auto"):  # the variable decides, as in Ray
+        if settings.address in (None, "auto"):  # the variable takes precedence, as in Ray
             address = os.environ.get("RAY_ADDRESS") or address
         options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
         if address == "local":
@@ -81,12 +82,12 @@ class RayEngine:
         try:
             with _own_signals():
                 self._ray.init(**options)
-        except Exception as error:  # a node that does not start in time has no class of its own
+        except Exception as error:  # Ray has no class of its own for a node that starts too late
             raise JobError(f"engine: Ray cannot be reached at {address!r}: {_first_line(error)}") from None
         self._is_own = True
 
     def _workers(self) -> int:
-        """How many tasks run at once; JobError for more than any node has."""
+        """Return the number of tasks that run at once; raise JobError when a worker needs more than any node has."""
         cpus, memory = self._settings.cpus, self._settings.memory
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         most = max((int(node.get("CPU", 0)) for node in nodes), default=0)
@@ -105,21 +106,22 @@ class RayEngine:
         return min(there, self._settings.workers or there)
 
     def submit(self, number: int, task: Any) -> None:
-        """Have a task run somewhere, when there are fewer than the workers that were asked for."""
+        """Run a task on the cluster, as soon as fewer than the requested number of workers run."""
         self._waiting.append((number, pickle.dumps(task)))
         self._hand_out()
 
     def _hand_out(self) -> None:
+        # without a number of workers, Ray holds the waiting tasks, so a growing cluster takes more of them
         while self._waiting and (self._settings.workers is None or len(self._refs) < self.workers):
             number, task = self._waiting.popleft()
             self._refs[self._task.remote(self._setup_ref, self._setup.name, task)] = number
 
     def forget(self, number: int) -> None:
-        """Do not begin a task that has not begun."""
+        """Do not start a task that still waits."""
         self._waiting = deque(one for one in self._waiting if one[0] != number)
 
     def wait(self, seconds: float) -> list[Ended]:
-        """The tasks that have ended since; waits for one, up to some seconds."""
+        """Return the tasks that have ended since the last call; wait for one, at most `seconds`."""
         ready, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=seconds)
         ended = [self._ended(ref, self._refs.pop(ref)) for ref in ready]
         self._hand_out()
@@ -129,14 +131,14 @@ class RayEngine:
         exceptions = self._ray.exceptions
         try:
             outcome: Outcome = pickle.loads(self._ray.get(ref))
-        except exceptions.RayTaskError as before:  # our own code ran
+        except exceptions.RayTaskError as before:  # raised by our own code: the worker itself has not died
             return Ended(number, error=_not_started(before))
         except exceptions.RayError as lost:
             return Ended(number, died=_first_line(lost))
         return Ended(number, outcome.result, outcome.error, seconds=outcome.seconds)
 
     def __exit__(self, *exception: object) -> None:
-        """End the tasks, which may still write, and the cluster where it was started here."""
+        """Cancel the tasks, wait until they no longer write, and end the cluster if it was started here."""
         for ref in self._refs:
             self._ray.cancel(ref, force=True)
         if self._refs:
@@ -147,7 +149,7 @@ class RayEngine:
 
 
 def _run(setup: bytes, name: str, task: bytes) -> bytes:
-    """A task, in a worker of Ray; its error comes back as it is."""
+    """Run a task in a worker of Ray; its error is returned, not raised."""
     return run_task(_setup(setup, name), pickle.loads(task))
 
 
@@ -155,7 +157,7 @@ _setups: dict[str, Setup] = {}
 
 
 def _setup(setup: bytes, name: str) -> Setup:
-    """The setup of a run, kept while this worker is of that run."""
+    """Return the setup of a run, cached while this worker serves that run."""
     if name not in _setups:
         _setups.clear()
         _setups[name] = pickle.loads(setup)
@@ -175,7 +177,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _probe(address: str) -> None:
-    """JobError where nothing listens at the address: Ray would try for minutes."""
+    """Raise JobError when nothing listens at the address: Ray would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal():
         return
@@ -198,5 +200,5 @@ def _own_signals() -> Iterator[None]:
         for number, handler in before.items():
             try:
                 signal.signal(number, handler)
-            except ValueError:  # not the main thread, where Ray has set none either
+            except ValueError:  # not in the main thread: Ray could not set its own there
                 break

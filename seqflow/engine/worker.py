@@ -1,4 +1,4 @@
-"""What a worker does: it prepares itself for a run once, and then runs task after task."""
+"""A worker: prepares for a run once, and then runs its tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PACKAGES = ("numpy", "pyarrow", "tokenizers")
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python, seqflow and the packages that decide what it computes."""
+    """Return the versions of Python, seqflow and the packages that affect its results."""
     from seqflow.version import __version__
 
     found = {"python": platform.python_version(), "seqflow": __version__}
@@ -32,10 +32,10 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is sent to each worker of a run once: `prepare()` gives the function that runs a task."""
+    """The data sent once to each worker of a run; `prepare()` returns the function that runs a task."""
 
     name: str
-    """No two runs have the same."""
+    """Name of the run; each run has a different one."""
     prepare: bytes
     """A pickled function without arguments."""
     threads: int
@@ -44,7 +44,7 @@ class Setup:
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def enter_folder(self) -> None:
-        """Make the folder the current one of this process; JobError where it is not there."""
+        """Make the folder the current one of this process; raise JobError when it does not exist here."""
         try:
             os.chdir(self.folder)
         except OSError as error:
@@ -54,7 +54,9 @@ class Setup:
             ) from None
 
     def function(self) -> Callable[[Any], Any]:
-        """The function that runs a task here; JobError where this worker is not like the process that sent it."""
+        """Return the function that runs a task here; raise JobError when this worker's packages differ from the
+        sender's.
+        """
         differing = [
             f"{name} is {versions()[name]}, and {theirs} where the run was started"
             for name, theirs in self.versions.items()
@@ -71,7 +73,7 @@ class Setup:
 
 
 def keep_to_threads(count: int) -> None:
-    """Let kernels, pyarrow and tokenizers have so many threads in this process."""
+    """Limit kernels, pyarrow and tokenizers to this many threads in this process."""
     for name in ("OMP_NUM_THREADS", "RAYON_NUM_THREADS"):
         os.environ[name] = str(count)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if count > 1 else "false"
@@ -85,7 +87,7 @@ def keep_to_threads(count: int) -> None:
 
 
 class Outcome(NamedTuple):
-    """How a task has ended in a worker."""
+    """Result or error of a task in a worker."""
 
     result: Any
     error: BaseException | None
@@ -93,11 +95,11 @@ class Outcome(NamedTuple):
 
 
 _ready: dict[str, Callable[[Any], Any]] = {}
-"""The function of the run that this process was prepared for."""
+"""Function of the run for which this process is prepared."""
 
 
 def prepared(setup: Setup) -> Callable[[Any], Any]:
-    """The function of a run, after preparing for it where that was not done yet."""
+    """Return the function of a run, and prepare for the run if necessary."""
     if setup.name not in _ready:
         _ready.clear()
         _ready[setup.name] = setup.function()
@@ -105,7 +107,7 @@ def prepared(setup: Setup) -> Callable[[Any], Any]:
 
 
 def run_task(setup: Setup, task: Any) -> bytes:
-    """Run a task of a run in a process of its own, which enters the run's folder: its `Outcome`, pickled."""
+    """Run a task in this process, in the run's folder; return its pickled `Outcome`."""
     started = monotonic()
     try:
         if setup.name not in _ready:
@@ -116,7 +118,9 @@ def run_task(setup: Setup, task: Any) -> bytes:
 
 
 def sendable(error: BaseException) -> BaseException:
-    """An error that another process can have: itself, or one with its text where it cannot be pickled."""
+    """Return an error that can be sent to another process: itself, or a JobError with its text if it cannot be
+    pickled.
+    """
     try:
         again = pickle.loads(pickle.dumps(error))
     except Exception:

@@ -1,1 +1,1 @@
-"""Identity: everything that decides an output, as JSON that is stored beside it and compared later."""
+"""Identity: all facts that decide an output, as JSON that is stored next to it and compared later."""

@@ -1,8 +1,8 @@
-"""Digests of content: bytes, files and arrays; those of large files are cached, so that each is read only once.
+"""Digests of content: bytes, files and arrays; digests of large files are cached, so that each file is read once.
 
 A digest is cached for a path together with the size, the time of the last change and the inode of the file, and is
-good as long as these are what they were. Nothing depends on the cache: where its folder cannot be read or written,
-files are read each time.
+valid while these do not change. The cache is optional: if its folder cannot be read or written, files are read each
+time.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ import numpy as np
 from seqflow.json_form import has_form
 
 _DIGEST_BYTES = 16
-"""128 bits: no two contents of one user collide by chance. Nothing here withstands an attacker who makes files."""
+"""128 bits: no two contents of one user collide by chance. No protection against an attacker who makes files."""
 _PIECE = 16 << 20
-"""Bytes of an array that are hashed, and where it is not contiguous copied, at once."""
+"""Bytes of an array that are hashed at once, and copied if it is not contiguous."""
 
 _LARGE = 64 << 20
-"""Bytes from which on the digest of a file is kept."""
+"""Smallest file, in bytes, whose digest is cached."""
 _SETTLED = 2.0
-"""Seconds: a file may change again without another time of change while the clock of its file system stands still."""
+"""Seconds: a file may change again without a new time of change while the clock of its file system stands still."""
 _FORM = {"file": str, "part": str, "state": [int], "digest": str}
 
 
 def digest_of_bytes(content: Any) -> str:
-    """32 hexadecimal digits for bytes, or anything with their interface."""
+    """Return 32 hexadecimal digits for bytes, or any object with their interface."""
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def digest_of_text(text: str) -> str:
-    """The digest of a text, also of one with lone surrogates."""
+    """Return the digest of a text, which may have lone surrogates."""
     return digest_of_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def digest_of_file(path: str) -> str:
-    """The digest of a file's bytes; digests of large files are cached."""
+    """Return the digest of a file's bytes; digests of large files are cached."""
 
     def read() -> str:
         with open(path, "rb") as file:
@@ -54,9 +54,9 @@ def digest_of_file(path: str) -> str:
 
 
 def content_of(value: Any) -> str:
-    """A short text for the content of an array: dtype, shape and digest.
+    """Return a short text for the content of an array: dtype, shape and digest.
 
-    A read-only map of a large file is read once; its digest is kept.
+    A read-only map of a large file is read once; its digest is cached.
     """
     if callable(getattr(value, "to_str", None)):  # a Tokenizer of the package tokenizers
         return f"tokenizer {digest_of_text(value.to_str())}"
@@ -76,15 +76,15 @@ def _digest_of_array(array: np.ndarray[Any, Any]) -> str:
 
 
 def _is_mapped_file(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is a read-only memory map of a file that still has this content."""
+    """Return whether an array is a read-only memory map of a file that still has this content."""
     if not isinstance(array, np.memmap) or array.mode != "r" or array.filename is None:
         return False
-    # A slice of a map keeps `filename` and `offset` of the whole map, so only the map itself is known by them.
+    # a slice of a map has `filename` and `offset` of the whole map, so they identify only the map itself
     return not isinstance(array.base, np.memmap) and _holds(str(array.filename), array)
 
 
 def _holds(path: str, array: np.ndarray[Any, Any]) -> bool:
-    """Whether the file at a path has the mapped content, by 16 samples: it may have been replaced since."""
+    """Return whether the file at a path has the mapped content, by 16 samples: it may have been replaced since."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous) or not array.nbytes:
         return False
     flat = np.asarray(array).reshape(-1, order="A").view(np.uint8)
@@ -100,7 +100,7 @@ def _holds(path: str, array: np.ndarray[Any, Any]) -> bool:
 
 
 def _digest_of_pieces(array: np.ndarray[Any, Any]) -> str:
-    """The digest of an array's bytes in C order."""
+    """Return the digest of an array's bytes in C order."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for piece in _pieces(np.asarray(array)):
         digest.update(piece.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ def _digest_of_pieces(array: np.ndarray[Any, Any]) -> str:
 
 
 def _pieces(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """The content of an array in C order, as contiguous pieces of limited size."""
+    """Yield the content of an array in C order, as contiguous pieces of limited size."""
     if not array.nbytes:
         return
     if array.flags.c_contiguous:
@@ -125,7 +125,9 @@ def _pieces(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def cached_digest(path: str, part: str, nbytes: int, read: Callable[[], str]) -> str:
-    """The cached digest of `part` of a file; where there is none, `read` computes it. Small files are not cached."""
+    """Return the cached digest of `part` of a file; if there is none, `read` computes it. Small files are not
+    cached.
+    """
     if nbytes < _LARGE:
         return read()
     path = os.path.abspath(path)
@@ -165,7 +167,7 @@ def _load_digest(place: Path) -> dict[str, Any] | None:
 
 
 def _save_digest(place: Path, entry: dict[str, Any]) -> None:
-    with suppress(OSError, ValueError):  # a digest that is not kept is made again
+    with suppress(OSError, ValueError):  # a digest that is not cached is computed again
         place.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=place.parent)
         try:

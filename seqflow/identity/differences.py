@@ -11,16 +11,16 @@ from seqflow.identity.transforms import same_transform
 from seqflow.json_form import has_form
 
 _AROUND = 60
-"""Characters that are shown on each side of where two long texts differ."""
+"""Number of characters shown on each side of the first difference of two long texts."""
 _LISTED = 4
-"""Differences that a message lists."""
+"""Number of differences that a message lists."""
 _MISSING = object()
 _FILE = (str, object, object, object)
-"""A file of the data: its path, size, rows and digest."""
+"""Entry of a file of the data: its path, size, rows and digest."""
 _TRANSFORMS = ("prepare", "net")
 ACCEPTABLE = (*_TRANSFORMS, "imports", "skip")
-"""Sections whose changes may be accepted: what is computed, and which of the coming batches are left out. Data, order
-and batches decide which rows are next."""
+"""Sections whose changes may be accepted: they decide how batches are computed and which coming ones are left out.
+Data, order and batches decide which rows are next."""
 
 
 def _is_texts(value: Any) -> bool:
@@ -46,8 +46,8 @@ class Difference(NamedTuple):
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
-    """The settings, parts of nets, and files of the data that differ, with what they were and are."""
-    if then.get("format") != now.get("format"):  # nothing else can be compared
+    """Yield the settings, parts of nets, and files of the data that differ, with their old and new values."""
+    if then.get("format") != now.get("format"):  # without this, the sections cannot be compared
         was, expected = then.get("format", 1), now.get("format", 1)
         yield Difference(
             "format", f"its record has format {was} of another version of seqflow, expected {expected}"
@@ -58,7 +58,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
         after: Any = now.get(name)
         if name == "batch" and before is not None and after is not None:
             before, after = plan_text(before), plan_text(after)
-        source = f"source.{name}"  # what the loader says of it is the same
+        source = f"source.{name}"  # the loader's description of the plan has not changed
         if before == after or then.get(source) != now.get(source):
             continue
         if name in _TRANSFORMS:
@@ -66,8 +66,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
         elif name == "imports" and _is_texts(before) and _is_texts(after):
             texts = _of_contents("", before, after, {})
         elif name.startswith("data") and isinstance(before, Mapping) and isinstance(after, Mapping):
-            texts = (f"the data are others: {text}" for text in _of_data(before, after))
-        elif name == "shuffle" and None in (before, after):  # else two seeds
+            texts = (f"the data have changed: {text}" for text in _of_data(before, after))
+        elif name == "shuffle" and None in (before, after):  # otherwise there are two seeds
             texts = iter([f"shuffle was {_shuffle(before)} and is {_shuffle(after)} now"])
         else:
             texts = iter([f"{name} was {{}} and is {{}} now".format(*shown(before, after))])
@@ -75,7 +75,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
 
 
 def _shuffle(seed: Any) -> str:
-    """The order of the rows, from its seed."""
+    """Return the order of the rows, from its seed."""
     return "False" if seed is None else f"Shuffle({seed!r})"
 
 
@@ -96,7 +96,7 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def shown(before: Any, after: Any) -> tuple[str, str]:
-    """Two values as text; long ones are cut to the place where they differ."""
+    """Return two values as text; long ones are cut around the place where they differ."""
     one, other = repr(before), repr(after)
     if max(len(one), len(other)) <= 3 * _AROUND:
         return one, other
@@ -116,17 +116,17 @@ def _cut(text: str, start: int, stop: int) -> str:
 
 
 def _of_transforms(then: Any, now: Any) -> Iterator[str]:
-    """Differences of two nets or functions; names and line numbers are ignored."""
+    """Yield differences of two nets or functions; names and line numbers are ignored."""
     if same_transform(then, now):
         return
     kinds = [_kind(one) for one in (then, now)]
-    if "of another form" in kinds:
-        yield "is of another form: the record is damaged"
+    if "of an unknown form" in kinds:
+        yield "has an unknown form: the record is damaged"
     elif kinds[0] != kinds[1]:
         yield f"was {kinds[0]} and is {kinds[1]} now"
     else:
         found = list(_of_nets(then, now) if kinds[0] == "a net" else _of_functions(then, now))
-        yield from found or ["is something else: {} was {}".format(*shown(now, then))]
+        yield from found or ["has changed: {} was {}".format(*shown(now, then))]
 
 
 def _kind(transform: Any) -> str:
@@ -134,7 +134,7 @@ def _kind(transform: Any) -> str:
         return "none"
     if has_form(transform, _NET):
         return "a net"
-    return "a Python function" if has_form(transform, _FUNCTION) else "of another form"
+    return "a Python function" if has_form(transform, _FUNCTION) else "of an unknown form"
 
 
 def _of_nets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _of_nets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_statements(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Statements that were others, are new or are gone; they are paired by what they assign."""
+    """Yield changed, new and removed statements; they are paired by their targets."""
     before = [one for one in zip(then["net"], then["lines"], strict=False) if one[0] not in now["net"]]
     after = [one for one in zip(now["net"], now["lines"], strict=False) if one[0] not in then["net"]]
     by_targets = {_targets(text): text for text, _ in before}
@@ -189,7 +189,7 @@ def _of_functions(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
             return
     code, earlier = now.get("code", {}), then.get("code", {})
     if not _is_texts(code) or not _is_texts(earlier):
-        yield "is of another form: the record is damaged"
+        yield "has an unknown form: the record is damaged"
         return
     for name in dict.fromkeys([*code, *earlier]):
         before, after = earlier.get(name), code.get(name)
@@ -203,13 +203,13 @@ def _of_functions(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
         else:
             yield from _of_contents("", {what: before}, {what: after}, {})
     if then.get("not covered") != now.get("not covered"):
-        yield "what is not covered of its code is something else"
+        yield "the uncovered parts of its code have changed"
 
 
 def _of_contents(
     what: str, then: Mapping[str, str], now: Mapping[str, str], names: Mapping[str, str | None]
 ) -> Iterator[str]:
-    """Differences of arrays, files and values, by the name of the file where there is one."""
+    """Yield differences of arrays, files and values, by the name of the file if there is one."""
     for key in dict.fromkeys([*now, *then]):
         before, after = then.get(key), now.get(key)
         file = names.get(key)
@@ -232,12 +232,12 @@ def _has_digest(content: str) -> bool:
 
 
 def _described(content: str) -> str:
-    """The text before the digest: dtype and shape of an array."""
+    """Return the text before the digest: dtype and shape of an array."""
     return content.rpartition(" ")[0] if _has_digest(content) else content
 
 
 def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    keys = dict.fromkeys(["files", *now, *then])  # a file says more than the number of rows
+    keys = dict.fromkeys(["files", *now, *then])  # a file tells more than the number of rows
     key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
     before: Any = then.get(key)
     after: Any = now.get(key)

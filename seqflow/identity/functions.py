@@ -21,15 +21,15 @@ from seqflow.identity.modules import is_installed, texts_of_module
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
 _TUPLE_GETTER = type(namedtuple("_Pair", "one").one)  # type: ignore[attr-defined]
 _LONGEST = 80
-"""Characters from which on a value is known by its digest only."""
+"""Values with more characters than this are represented by their digest only."""
 _ROOT = "function"
 _DEEPEST = 8
-"""Levels of lists and dicts that are one text."""
+"""Largest depth of lists and dicts that are written as one text."""
 
 
 @dataclass(slots=True)
 class FunctionContent:
-    """The content of a function: texts and digests by name, and names of what could not be covered."""
+    """Content of a function: texts and digests by name, and names of values that are not covered."""
 
     covered: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -42,11 +42,11 @@ class FunctionContent:
 
 
 def function_content(function: Callable[..., Any]) -> dict[str, Any]:
-    """What decides what a function computes, as JSON.
+    """Return everything that decides what a function computes, as JSON.
 
-    Covered are: its code; its defaults; the values of its closure, and of the globals that it reads, as far as they
-    are plain data, arrays, nets, or functions and classes of the user's own, which are covered in the same way; the
-    source text of modules of the user's own. What is installed is known by its name.
+    It covers the code; the defaults; the values of the closure and of the globals that the function reads, if they
+    are plain data, arrays, nets, or the user's own functions and classes, which are covered in the same way; and the
+    source text of the user's own modules. Installed code is represented by its name.
     """
     content = FunctionContent()
     _visit(_ROOT, function, content)
@@ -56,12 +56,12 @@ def function_content(function: Callable[..., Any]) -> dict[str, Any]:
 def _visit(name: str, value: Any, content: FunctionContent) -> None:
     try:
         text = _text(value)
-    except Exception:  # an object of anybody's, which can't be asked
+    except Exception:  # an object of an unknown class may raise anything
         content.missing.append(f"{name}: {type(value).__module__}.{type(value).__qualname__}")
         return
     if text is not None:
         content.covered[name] = text
-        if isinstance(value, enum.Enum):  # it has methods
+        if isinstance(value, enum.Enum):  # its methods are covered, too
             _visit(_inside(name, "class"), type(value), content)
     elif id(value) not in content.seen:
         content.seen[id(value)] = value
@@ -110,7 +110,7 @@ def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
 
 
 def _is_made(function: types.FunctionType) -> bool:
-    """Whether a function was generated around another one, such as the checked call of an op."""
+    """Return whether a function was generated around another one, such as the checked call of an op."""
     return hasattr(function, "__wrapped__") and function.__code__.co_filename.startswith("<")
 
 
@@ -142,20 +142,20 @@ def _visit_function(name: str, function: types.FunctionType, content: FunctionCo
 
 
 def _visit_module(name: str, module: types.ModuleType, content: FunctionContent) -> None:
-    """A module of the user's own by its text; what is installed or comes with Python needs none."""
+    """Cover a user's own module by its text; installed modules and those of Python are skipped."""
     content.covered.update({f"module {file}": text for file, text in texts_of_module(module).items()})
     if getattr(module, "__file__", None) is None and not _comes_with_python(module):
         content.missing.append(f"{name}: module {module.__name__}")
 
 
 def _comes_with_python(module: types.ModuleType) -> bool:
-    """Whether a module without a file is built in, or a package of folders alone, whose files are found."""
+    """Return whether a module without a file is built in; a namespace package, whose modules have files, is not."""
     top = module.__name__.partition(".")[0]
     return top in sys.stdlib_module_names or getattr(module, "__path__", None) is not None
 
 
 def _visit_class(name: str, kind: type, content: FunctionContent) -> None:
-    """A class of the user's own: its functions, what it holds, and the classes that it is made of."""
+    """Cover a user's own class: its functions, its attributes, and its base classes."""
     content.covered[name] = f"class {kind.__qualname__}"
     if _is_installed(kind):
         content.covered[name] = f"{kind.__module__}.{kind.__qualname__}"
@@ -176,7 +176,7 @@ _CLASS_RECORDS = (
 
 
 def _visit_object(name: str, value: Any, content: FunctionContent) -> None:
-    """An object: a function of a library by its name, one of a user's class by class and attributes."""
+    """Cover an object: a function of a library by its name, an object of a user's class by class and attributes."""
     if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodDescriptorType):
         module: Any = getattr(value, "__module__", None)
         content.covered[name] = f"{module}.{getattr(value, '__name__', '')}"
@@ -208,17 +208,17 @@ def _visit_object(name: str, value: Any, content: FunctionContent) -> None:
 _HOLDERS: tuple[Any, ...] = (
     int, float, complex, str, bytes, dict, list, tuple, set, frozenset, np.ndarray,
 )  # fmt: skip
-"""Types of Python that hold a value or others; a class of the user's own may be one of them, too."""
+"""Types of Python that hold other values; a class of the user's own may derive from them."""
 _DATA_MODULES = ("array", "datetime", "decimal", "fractions", "ipaddress", "operator", "uuid", "zoneinfo")
 
 
 def _is_data(kind: type) -> bool:
-    """Whether a class of the standard library holds plain data, all of which its pickle contains."""
+    """Return whether a class of the standard library holds only plain data, all of which its pickle contains."""
     return kind.__module__ in _DATA_MODULES or kind in (bytearray, deque, types.SimpleNamespace)
 
 
 def _joined_keys(values: Mapping[Any, Any]) -> str:
-    """The keys in their order, which code may read."""
+    """Return the keys in their order, since code may depend on it."""
     text = ", ".join(_plain_text(key) or type(key).__name__ for key in values)
     return text if len(text) <= _LONGEST else digest_of_text(text)
 
@@ -231,7 +231,7 @@ def _slots(kind: type) -> Iterable[str]:
 def _visit_all(name: str, values: Mapping[Any, Any], content: FunctionContent) -> None:
     for number, (key, value) in enumerate(values.items()):
         text = key if isinstance(key, str) else _plain_text(key)
-        if text is None:  # its repr may be an address
+        if text is None:  # its repr may contain an address
             text = f"key {number}"
             _visit(_inside(name, text), key, content)
             text = f"value {number}"
@@ -243,7 +243,7 @@ def _inside(name: str, part: str) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """A text for the content of plain data and arrays; None for objects whose parts have to be visited."""
+    """Return a text for the content of plain data and arrays; None for objects whose parts must be visited."""
     if (plain := _plain_text(value)) is not None:
         return plain if len(plain) <= _LONGEST else f"{type(value).__name__} {digest_of_text(plain)}"
     if isinstance(value, np.ndarray):
@@ -256,13 +256,14 @@ def _text(value: Any) -> str | None:
         return _text_of_ours(value)
     if any((base.__module__, base.__qualname__) == ("torch", "Tensor") for base in kind.__mro__):
         value = value.detach().cpu()
-        is_narrow = value.is_floating_point() and value.element_size() < 4  # NumPy has not all of these
+        # NumPy does not have all of the narrow dtypes
+        is_narrow = value.is_floating_point() and value.element_size() < 4
         return f"{value.dtype} {content_of((value.float() if is_narrow else value).numpy())}"
     return None
 
 
 def _text_of_ours(value: Any) -> str | None:
-    """Nets by their identity, arrays of ours by their content."""
+    """Return a text for nets, by their identity, and for our own arrays, by their content."""
     from seqflow.identity.transforms import transform_identity
     from seqflow.net import Net
 
@@ -274,7 +275,7 @@ def _text_of_ours(value: Any) -> str | None:
 
 
 def _plain_text(value: Any, depth: int = 0) -> str | None:
-    """The text of plain data, nested up to `_DEEPEST` levels; None for anything else."""
+    """Return the text of plain data, nested up to `_DEEPEST` levels; None for anything else."""
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)
@@ -309,7 +310,7 @@ def _joined(values: Iterable[Any], kind: str, depth: int) -> str | None:
 
 
 def _is_installed(value: Any) -> bool:
-    """Whether a function or a class is a library's: of Python, of an installed package or of seqflow."""
+    """Return whether a function or a class belongs to Python, an installed package or seqflow."""
     if isinstance(value, types.FunctionType) and not value.__code__.co_filename.startswith("<"):
         return is_installed(value.__code__.co_filename)
     module = sys.modules.get(value.__module__ or "")
@@ -332,7 +333,7 @@ def _code_digest(code: types.CodeType) -> str:
 
 
 def _code_parts(code: types.CodeType) -> tuple[Any, ...]:
-    """What a code object does, without names of files and numbers of lines."""
+    """Return the content of a code object, without names of files and numbers of lines."""
     constants = tuple(
         _code_parts(one) if isinstance(one, types.CodeType) else _plain_text(one) or repr(one)
         for one in code.co_consts
@@ -350,7 +351,9 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _named_by(code: types.CodeType, *instructions: str) -> list[str]:
-    """The names of globals that a function loads, or of modules that it imports, functions inside it included."""
+    """Return the names of globals that a function loads, or of modules that it imports, including nested
+    functions.
+    """
     found = (
         str(one.argval)
         for inner in _codes(code)

@@ -1,4 +1,4 @@
-"""Digests of the source of modules: those named, and the user's own modules that they import."""
+"""Digests of the source of modules: of named modules, and of the user's own modules that they import."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SUFFIXES = (".py", ".so", ".pyd")
 
 
 def module_texts(names: Sequence[str]) -> dict[str, str]:
-    """The digest of each file of some modules, by its path as seen from where modules are searched.
+    """Return the digest of each file of some modules, by its path relative to the search path.
 
-    A package has all its files; a module inside a package has its own, and those of the packages around it. What
-    they import of the user's own is part of it, and of the packages that are installed only those that are named.
+    A package has all its files; a module in a package has its own file, and those of the enclosing packages. The
+    user's own modules that they import are included; installed packages are included only if they are named.
     """
     found: dict[str, str] = {}
     for name in names:
@@ -31,7 +31,7 @@ def module_texts(names: Sequence[str]) -> dict[str, str]:
 
 
 def texts_of_module(module: ModuleType) -> dict[str, str]:
-    """The digests for one imported module; empty for a module that is installed or comes with Python."""
+    """Return the digests for one imported module; none for a module that is installed or belongs to Python."""
     path = getattr(module, "__file__", None)
     if path is None or is_installed(path):
         return {}
@@ -42,7 +42,7 @@ def texts_of_module(module: ModuleType) -> dict[str, str]:
 
 @cache
 def is_installed(path: str) -> bool:
-    """Whether a file comes with Python, with an installed package, or with seqflow."""
+    """Return whether a file belongs to Python, to an installed package, or to seqflow."""
     path = os.path.abspath(path)
     folders = {*(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
     folders.add(str(Path(__file__).resolve().parents[1]))
@@ -54,7 +54,7 @@ def is_installed(path: str) -> bool:
 
 
 def _named_files(name: str) -> Iterator[str]:
-    """The files of a module that is named: of a package all, in its folders, but hidden ones and those of caches."""
+    """Yield the files of a named module: for a package all files in its folders, except hidden ones and caches."""
     path, folders = _location(name)
     if path is not None and not folders:
         yield path
@@ -68,7 +68,7 @@ def _named_files(name: str) -> Iterator[str]:
 
 
 def _location(name: str) -> tuple[str | None, list[str]]:
-    """The file of a module, and the folders of a package; neither where there is none with a file."""
+    """Return the file of a module, and the folders of a package; neither for a module without a file."""
     module = sys.modules.get(name)
     if module is not None:
         path = getattr(module, "__file__", None)
@@ -84,7 +84,7 @@ def _location(name: str) -> tuple[str | None, list[str]]:
 
 
 def _top(name: str, path: str) -> str:
-    """The folder that contains the outermost package of a module."""
+    """Return the folder that contains the outermost package of a module."""
     depth = name.count(".") + (os.path.basename(path) == "__init__.py")
     _, folders = _location(name.partition(".")[0])
     if folders:
@@ -110,7 +110,7 @@ def _add(path: str, top: str, found: dict[str, str]) -> None:
 
 
 def _imports(path: str, package: list[str]) -> Iterator[str]:
-    """The names of the modules that a file imports, with those of the packages around them."""
+    """Yield the names of the modules that a file imports, with the enclosing packages."""
     try:
         tree = ast.parse(Path(path).read_bytes())
     except (SyntaxError, ValueError, RecursionError):
@@ -130,7 +130,7 @@ def _imports(path: str, package: list[str]) -> Iterator[str]:
 
 
 def _with_packages(name: str) -> Iterator[str]:
-    """`a.b.c` as `a`, `a.b`, `a.b.c`; `a` alone where it is not the user's own."""
+    """Yield `a.b.c` as `a`, `a.b`, `a.b.c`; only `a` if it is not the user's own."""
     parts = name.split(".")
     yield parts[0]
     if len(parts) > 1 and _is_user_package(parts[0]):

@@ -1,4 +1,4 @@
-"""The text of a batch plan, from what states and records hold of it."""
+"""The text of a batch plan, from its entry in states and records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from seqflow.deprecated_names import with_new_names
 
 
 def plan_text(plan: Any) -> str:
-    """The text of a plan from its `to_dict()`: its name and fields, as dataclasses are shown."""
+    """Return the text of a plan from its `to_dict()`: its name and fields, in the form of a dataclass."""
     return earlier_plan_text(plan) if isinstance(plan, str) else _shown(plan)
 
 
@@ -21,5 +21,5 @@ def _shown(value: Any) -> str:
 
 
 def earlier_plan_text(text: str) -> str:  # remove in 0.5
-    """The text that states of versions before 0.3 hold instead, with the names that its arguments have now."""
+    """Return the text of states of versions before 0.3, with the present names of arguments."""
     return with_new_names(text)

@@ -6,18 +6,18 @@ import hashlib
 import os
 
 WHOLE = 64 << 10
-"""Bytes up to which a file is read whole; of larger ones so many in all."""
-# A run over 10,000 files reads 64 KiB of each, not all data: an edit in place that changes neither the size nor a
-# sample is not noticed, as docs/jobs.md says.
+"""Bytes up to which a file is read whole; of larger files, this many bytes are read in all."""
+# a run over 10,000 files reads 64 KiB of each, not all data: an edit that changes neither the size nor a sample is
+# not noticed, as docs/jobs.md says
 _END, _PLACES, _PLACE = 16 << 10, 8, 4 << 10
-"""Bytes of a larger file at its head and at its tail; places between them, and the bytes of each."""
+"""Bytes of a larger file that are read at its head and at its tail; places between them, and bytes of each."""
 _FOOTERS = {b"PAR1": 8, b"PARE": 8, b"ARROW1": 10}
-"""The last bytes of files with a footer, and how many bytes its size and these take."""
+"""Last bytes of files with a footer, and the number of bytes that its size and these take."""
 _LARGEST_FOOTER = 64 << 20
 
 
 def sampled_digest(path: str) -> str | None:
-    """The digest of a file's size, head, tail, footer, and places in between; None where it can't be read.
+    """Return the digest of a file's size, head, tail, footer, and places in between; None if it cannot be read.
 
     The footer is that of a Parquet or Arrow file. A file up to `WHOLE` bytes is read whole.
     """
@@ -49,7 +49,7 @@ def _digest(handle: int, size: int) -> str:
 
 
 def _footer_bytes(tail: bytes) -> int:
-    """The bytes of the footer of a Parquet or Arrow file with what stands behind it; 0 for other files."""
+    """Return the bytes of the footer of a Parquet or Arrow file, including its size and mark; 0 for other files."""
     for magic, behind in _FOOTERS.items():
         if tail.endswith(magic):
             size = int.from_bytes(tail[-behind : -len(magic)], "little", signed=True) + behind

@@ -1,4 +1,4 @@
-"""The identity of `prepare` and `net`: of a net its statements and constants, of a function its code or version."""
+"""Identity of `prepare` and `net`: statements and constants of a net, code or version of a function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from seqflow.net.step import Step
 from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Reference, Statement
 
 SHOWN = ("lines", "names")
-"""What is there for messages, and does not count: a file may have another name, a statement stand in another line."""
+"""Entries for messages, which are not compared: a file may have another name, and a statement another line."""
 
 
 def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | None:
-    """The identity of a net or function: everything that decides what it computes, as JSON; None for none.
+    """Return the identity of a net or function: everything that decides what it computes, as JSON; None without one.
 
-    A function, and an op of the user's own, is known by its `version` where there is one, and else by its code.
+    A function, or a user's own op, is identified by its `version` if it has one, otherwise by its code.
     """
     if transform is None:
         return None
@@ -31,13 +31,13 @@ def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | 
 
 
 def same_transform(then: Any, now: Any) -> bool:
-    """Whether two identities are the same, apart from what is only there for messages."""
+    """Return whether two identities are equal, apart from entries for messages."""
     return bool(_counted(then) == _counted(now))
 
 
 def name_of(function: Any) -> str:
-    """The name of a function, or of the class of an object that is called."""
-    function = getattr(function, "func", function)  # of a partial
+    """Return the name of a function, or of the class of a callable object."""
+    function = getattr(function, "func", function)  # a partial has no name of its own
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
@@ -54,9 +54,9 @@ def _function_identity(function: Any, version: str | None) -> dict[str, Any]:
 
 
 def _net_identity(net: Net, version: str | None) -> dict[str, Any]:
-    """Statements in a canonical order, with the constants, files and user's own ops that they name."""
+    """Return statements in a canonical order, with the constants, files and user's own ops that they name."""
     statements = [step.statement for step in net.steps if not step.is_part]
-    if net.returned is not None:  # else the order is that of the outputs
+    if net.returned is not None:  # without `return`, the outputs keep their order
         statements.sort(key=lambda statement: _text(statement, _Files(net)))
     files = _Files(net)
     texts = [_text(statement, files) for statement in statements]
@@ -81,7 +81,7 @@ def _net_identity(net: Net, version: str | None) -> dict[str, Any]:
 
 
 class _Files:
-    """The files that a net names, numbered by their content."""
+    """Files that a net names, numbered by their content."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
@@ -101,7 +101,7 @@ class _Files:
 
 
 def _text(statement: Statement, files: _Files) -> str:
-    """A statement as text, with paths of files replaced by their numbers."""
+    """Return a statement as text, with paths of files replaced by their numbers."""
     value = _numbered(statement.value, files)
     assert isinstance(value, Call | Formula)
     return str(replace(statement, value=value))
@@ -128,7 +128,7 @@ def _numbered(operand: Operand, files: _Files) -> Operand:
 
 
 def _file_name(value: Any) -> str | None:
-    """The name of the file that an array is mapped from."""
+    """Return the name of the file that an array is mapped from."""
     path = getattr(value, "filename", None)
     return None if path is None else os.path.basename(str(path))
 

@@ -1,17 +1,16 @@
-"""Kernels: each a reference function in NumPy, which defines it, and a native one in C++, for speed.
+"""Kernels: each has a reference function in NumPy, which defines it, and a native one in C++, for speed.
 
-`data`, `table`, `source` and `padded` are arrays of any dtype with at least one axis; non-contiguous and
-read-only ones are fine. `lengths` are one-dimensional and, like `indices`, of any integer dtype. Results are
-fresh C-contiguous arrays, unless `out` is given: a writable C-contiguous array of exactly the result's shape
-and dtype. What does not fit raises KernelError and says at which position; after an error `out` may be partly
-written.
+`data`, `table`, `source` and `padded` are arrays of any dtype with at least one axis; non-contiguous and read-only
+ones are fine. `lengths` are one-dimensional and, like `indices`, of any integer dtype. Results are new C-contiguous
+arrays, unless `out` is given: a writable C-contiguous array of exactly the result's shape and dtype. Invalid input
+raises KernelError, with its position; after an error, `out` may be partly written.
 
-Native kernels are used where they were built, with the best instruction set that was compiled and that the
-processor has. The environment variable SEQFLOW_KERNELS changes that: `reference` takes NumPy, `baseline`, `avx2`
-or `avx512` the native ones with that instruction set. SEQFLOW_ISAS says which are compiled, at installation.
+Native kernels are used if they were built, with the best compiled instruction set that the processor has. The
+environment variable SEQFLOW_KERNELS changes that: `reference` selects NumPy; `baseline`, `avx2` or `avx512` select
+the native kernels with that instruction set. SEQFLOW_ISAS selects the sets that are compiled at installation.
 
-To add a kernel: write it in NumPy in the file of its family, under `@kernel`, and into `__all__`; its loop into
-cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<family>.cpp. Then build.
+To add a kernel: write it in NumPy in the file of its family, with `@kernel`, and add it to `__all__`; write its loop
+in cpp/<family>.h, and a function of the same name and parameters in cpp/bind_<family>.cpp. Then build.
 `.ci/add_kernel.patch` is an example.
 """
 

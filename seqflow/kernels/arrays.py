@@ -1,4 +1,4 @@
-"""Converts arguments to the form that kernels work on, and gives the dtypes of results."""
+"""Convert arguments to the form that kernels work on, and compute the dtypes of results."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ DType = np.dtype[Any]
 
 
 def read_only(array: Array) -> Array:
-    """A view of an array that may not be written to; the array itself where it may not be either."""
+    """Return a read-only view of an array; a read-only array itself."""
     if not array.flags.writeable:
         return array
     view = array.view()
@@ -26,9 +26,9 @@ def row_text(array: Array) -> str:
 
 
 def integers(values: Any, argument: str) -> Array:
-    """`values` as contiguous int32 or int64; other integer dtypes become int64.
+    """Return `values` as contiguous int32 or int64; other integer dtypes become int64.
 
-    TypeError for other dtypes, KernelError for an unsigned value above int64.
+    Raises TypeError for other dtypes, KernelError for an unsigned value above int64.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
@@ -41,7 +41,7 @@ def integers(values: Any, argument: str) -> Array:
 
 
 def counts(values: Any, argument: str) -> Array:
-    """One-dimensional `integers`."""
+    """Return one-dimensional `integers`."""
     array = integers(values, argument)
     if array.ndim != 1:
         raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")
@@ -49,17 +49,17 @@ def counts(values: Any, argument: str) -> Array:
 
 
 def int64_integers(values: Any, argument: str) -> Array:
-    """A copy of `integers`, all as int64: NumPy reads them more than once, and another thread may change them."""
+    """Return a copy of `integers` as int64: NumPy reads them more than once, and another thread may change them."""
     return integers(values, argument).astype(np.int64)
 
 
 def int64_counts(values: Any, argument: str) -> Array:
-    """A copy of `counts`, all as int64."""
+    """Return a copy of `counts` as int64."""
     return counts(values, argument).astype(np.int64)
 
 
 def rows(values: Any, argument: str) -> Array:
-    """`values` as a C-contiguous array in native byte order with at least one axis."""
+    """Return `values` as a C-contiguous array in native byte order with at least one axis."""
     array = np.asarray(values)
     if array.ndim == 0:
         raise ValueError(f"{argument} has no rows: it is a scalar")
@@ -67,7 +67,7 @@ def rows(values: Any, argument: str) -> Array:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out") -> Array:
-    """`out`, if it is a writable C-contiguous array of that shape and dtype; KernelError otherwise."""
+    """Return `out` if it is a writable C-contiguous array of that shape and dtype; raise KernelError otherwise."""
     if not isinstance(out, np.ndarray):
         raise wrong_out(argument, type(out).__name__, "a numpy array")
     if out.shape != shape or out.dtype != dtype:
@@ -79,7 +79,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "o
 
 
 def output(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out") -> Array:
-    """`out`, checked, or a fresh array where it is None."""
+    """Return `out`, checked, or a new array if it is None."""
     if out is not None:
         return check_out(out, shape, dtype, argument)
     check_memory(shape, dtype)
@@ -87,12 +87,12 @@ def output(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out"
 
 
 def apart(source: Array, target: Array | None) -> Array:
-    """`source`, or a copy of it where writing to `target` could change it."""
+    """Return `source`, or a copy of it if writing to `target` could change it."""
     return source.copy() if target is not None and np.may_share_memory(source, target) else source
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The dtype of a sum: float16 and float32 give float32, integers and bool int64, uint64 uint64."""
+    """Return the dtype of a sum: float16 and float32 give float32, integers and bool int64, uint64 uint64."""
     match dtype.kind:
         case "b" | "i":
             return np.dtype(np.int64)
@@ -104,13 +104,13 @@ def sum_dtype(dtype: DType) -> DType:
 
 
 def mean_dtype(dtype: DType) -> DType:
-    """The dtype of a mean: float32 and float64 (and complex) keep theirs, all else gives float64."""
+    """Return the dtype of a mean: float32 and float64 (and complex) stay, all others give float64."""
     keeps = (dtype.kind == "f" and dtype.itemsize >= 4) or dtype.kind == "c"
     return dtype.newbyteorder("=") if keeps else np.dtype(np.float64)
 
 
 def reduced_dtype(kind: str, dtype: DType) -> DType:
-    """The dtype of a reduction; ValueError for an unknown kind."""
+    """Return the dtype of a reduction; raise ValueError for an unknown kind."""
     match kind:
         case "sum" | "prod":
             return sum_dtype(dtype)
@@ -122,5 +122,5 @@ def reduced_dtype(kind: str, dtype: DType) -> DType:
 
 
 def scalar(value: Any, dtype: DType) -> Array:
-    """`value` as an array of one element; OverflowError where an integer dtype cannot hold it."""
+    """Return `value` as an array of one element; raise OverflowError when an integer dtype cannot hold it."""
     return np.full(1, value, dtype)

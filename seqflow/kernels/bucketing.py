@@ -18,7 +18,7 @@ BOUNDARIES = Form(_DTYPES, rows)
 
 @kernel(values=VALUES, boundaries=BOUNDARIES)
 def bucketize(values: Array, boundaries: Array) -> Array:
-    """How many boundaries are below each value: values[*i], boundaries[K] -> int64 buckets[*i]; K for NaN.
+    """Number of boundaries below each value: values[*i], boundaries[K] -> int64 buckets[*i]; K for NaN.
 
     Boundaries ascend and have the dtype of the values.
     """

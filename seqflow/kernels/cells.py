@@ -33,7 +33,9 @@ def cell_arguments(
     h0: Array | None,
     c0: Array | None,
 ) -> CellArguments:
-    """The arguments, checked: ValueError for an unknown cell or a wrong shape, TypeError for other dtypes."""
+    """Return the checked arguments; raise ValueError for an unknown cell or a wrong shape, TypeError for other
+    dtypes.
+    """
     if cell not in NUM_GATES:
         raise ValueError(f"cell is {cell!r}, expected one of {', '.join(NUM_GATES)}")
     hidden = w_hh.shape[-1] if w_hh.ndim else 0
@@ -61,7 +63,7 @@ def cell_arguments(
 def empty_states(
     arguments: CellArguments, cell: str, num_sequences: int
 ) -> tuple[Array, Array, Array | None]:
-    """Fresh arrays for h, and for the last states, which hold the first ones."""
+    """Return new arrays for h and for the last states, which hold the first states."""
     x, hidden = arguments.x, arguments.w_hh.shape[1]
     h_last, c_last = (
         np.zeros((num_sequences, hidden), x.dtype) if start is None else start.copy()

@@ -30,9 +30,10 @@ def check_not_negative(lengths: Array, argument: str) -> None:
 
 
 def total_of(lengths: Array, argument: str) -> int:
-    """The sum of the lengths; KernelError for the first negative one, or where the sum overflows."""
+    """Return the sum of the lengths; raise KernelError for the first negative one, or when the sum overflows."""
     bad = np.flatnonzero(lengths < 0)
     sound = lengths[: bad[0]] if len(bad) else lengths
+    # a cheap bound first: only sums that may overflow are added up in Python's integers
     if int(sound.max(initial=0)) * len(sound) > MAX_INT64:
         values = sound.tolist()
         for position, running in enumerate(accumulate(values)):
@@ -52,7 +53,7 @@ def check_sum(lengths: Array, expected: int, owner: str, argument: str = "length
 def checked_indices(
     indices: Array, num_rows: int, wrap: bool, ignore_index: int | None, argument: str = "indices"
 ) -> tuple[Array, Array]:
-    """Indices that count from the start, and which of them are used at all."""
+    """Return indices that count from the start, and a mask of the indices that are used."""
     used = np.ones(indices.shape, bool) if ignore_index is None else indices != ignore_index
     low = -num_rows if wrap else 0
     bad = np.flatnonzero(used & ((indices < low) | (indices >= num_rows)))
@@ -65,6 +66,7 @@ def check_slices(
     source_rows: int, source_starts: Array, sizes: Array, target_rows: int, target_starts: Array
 ) -> None:
     below = sizes < 0
+    # not `start + size > rows`: the sum may overflow int64
     from_bad = (source_starts < 0) | (sizes > source_rows) | (source_starts > source_rows - sizes)
     to_bad = (target_starts < 0) | (sizes > target_rows) | (target_starts > target_rows - sizes)
     bad = np.flatnonzero(below | from_bad | to_bad)
@@ -79,7 +81,7 @@ def check_slices(
 
 
 def check_chunk_slices(firsts: Array, starts: Array, sizes: Array) -> None:
-    """Each slice is inside one of the chunks that begin at `firsts`, or empty."""
+    """Raise KernelError when a slice is not inside one of the chunks that begin at `firsts`, unless it is empty."""
     num_rows = int(firsts[-1])
     chunks = np.searchsorted(firsts, starts, side="right")
     ends = firsts[np.minimum(chunks, len(firsts) - 1)]
@@ -96,20 +98,20 @@ def check_chunk_slices(firsts: Array, starts: Array, sizes: Array) -> None:
 
 
 def check_same_size(**arrays: Array) -> None:
-    """ValueError unless all arrays have the same number of entries."""
+    """Raise ValueError when the arrays have different numbers of entries."""
     if len({len(array) for array in arrays.values()}) > 1:
         sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
         raise ValueError(f"{sizes} entries, expected equally many")
 
 
 def check_room(lengths: Array, room: int, argument: str = "lengths") -> None:
-    """KernelError for the first length above `room`."""
+    """Raise KernelError for the first length above `room`."""
     bad = np.flatnonzero(lengths > room)
     if len(bad):
         raise too_long(argument, int(bad[0]), int(lengths[bad[0]]), room)
 
 
 def check_width(width: int, argument: str = "width") -> None:
-    """ValueError for a negative width."""
+    """Raise ValueError for a negative width."""
     if width < 0:
         raise ValueError(f"{argument} is {width}, expected 0 or more")

@@ -16,12 +16,12 @@ __all__ = ["ChunkedRows", "PaddedBatch", "gather_slices", "pad_batches", "pad_sl
 
 
 class ChunkedRows:
-    """Rows [R, *d] in several arrays of one dtype and row shape, numbered from one array to the next.
+    """Rows [R, *d] in several arrays of one dtype and row shape, numbered across the arrays.
 
-    Texts become as wide as the widest of them.
+    Texts are converted to the width of the widest array.
 
     arrays: the arrays, C-contiguous and in native byte order. firsts: the number of the first row of each, and R.
-    held: the arrays as native kernels take them; None where these take no such arrays.
+    held: the arrays in the form of native kernels; None if these do not support them.
     """
 
     __slots__ = ("arrays", "dtype", "firsts", "held", "row_shape")
@@ -68,7 +68,7 @@ class PaddedBatch(NamedTuple):
 def gather_slices(chunks: ChunkedRows, starts: Array, sizes: Array, *, out: Array | None = None) -> Array:
     """Slices of rows, one after another: chunks[s : s + n] for each (s, n) of starts[K], sizes[K].
 
-    A slice that is not inside one array is a KernelError, unless it is empty.
+    Raises KernelError for a slice that is not inside one array, unless it is empty.
     """
     starts, sizes = _checked(chunks, starts, sizes)
     out = output(out, (total_of(sizes, "sizes"), *chunks.row_shape), chunks.dtype)
@@ -93,7 +93,7 @@ def pad_slices(
     out: Array | None = None,
     mask: Array | None = None,
 ) -> Array:
-    """One row a slice: starts[B], sizes[B] -> padded[B, width, *d], with `value` where there is no more data.
+    """One padded row for each slice: starts[B], sizes[B] -> padded[B, width, *d], filled up with `value`.
 
     Slices are as in `gather_slices`, `side` and `truncate` as in `pad`. `dtype` converts bools and integers to
     integers and floats, and floats to floats; an integer that does not fit is a KernelError. `mask` is an array
@@ -109,6 +109,7 @@ def pad_slices(
     taken = np.minimum(sizes, width)
     if side == "left":
         starts = starts + sizes - taken
+    # an empty array first: `concatenate` needs at least one array
     none = chunks.arrays[0][:0]
     data = _converted(np.concatenate([none, *_slices(chunks, starts, taken, out, marks)]), target)
     marks[...] = padding_mask(taken, width, side)
@@ -137,7 +138,7 @@ def pad_batches(
 
 
 def _padding(chunks: ChunkedRows, value: Any, side: str, dtype: DType | None) -> tuple[DType, Any]:
-    """The dtype to pad in, and the value in it."""
+    """Return the dtype to pad in, and the value in it."""
     check_side(side)
     target = np.dtype(chunks.dtype if dtype is None else dtype).newbyteorder("=")
     _check_cast(chunks.dtype, target)
@@ -145,7 +146,7 @@ def _padding(chunks: ChunkedRows, value: Any, side: str, dtype: DType | None) ->
 
 
 def _checked(chunks: ChunkedRows, starts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Starts and sizes of slices, each inside one of the arrays."""
+    """Return starts and sizes of slices, each inside one of the arrays."""
     starts, sizes = int64_counts(starts, "starts"), int64_counts(sizes, "sizes")
     check_same_size(starts=starts, sizes=sizes)
     check_chunk_slices(chunks.firsts, starts, sizes)
@@ -153,10 +154,11 @@ def _checked(chunks: ChunkedRows, starts: Array, sizes: Array) -> tuple[Array, A
 
 
 def _slices(chunks: ChunkedRows, starts: Array, sizes: Array, *targets: Array) -> Iterator[Array]:
-    """The slices, from copies of arrays that writing to `targets` could change."""
+    """Yield the slices, from copies of arrays that writing to `targets` could change."""
     arrays = list(chunks.arrays)
     for target in targets:
         arrays = [apart(array, target) for array in arrays]
+    # an empty slice may start at R, after the last array
     places = np.minimum(np.searchsorted(chunks.firsts, starts, side="right"), len(arrays)) - 1
     inside = starts - chunks.firsts[places]
     for place, start, size in zip(places.tolist(), inside.tolist(), sizes.tolist(), strict=True):
@@ -164,19 +166,19 @@ def _slices(chunks: ChunkedRows, starts: Array, sizes: Array, *targets: Array) -
 
 
 def converts(source: DType, target: DType) -> bool:
-    """Whether elements are converted from one dtype to the other."""
+    """Return whether elements can be converted from one dtype to the other."""
     allowed = {"b": "biuf", "i": "iuf", "u": "iuf", "f": "f"}.get(source.kind, "")
     return source == target or (target.kind in allowed and target.kind != "b")
 
 
 def _check_cast(source: DType, target: DType) -> None:
-    """TypeError where elements are not converted from one dtype to the other."""
+    """Raise TypeError when elements cannot be converted from one dtype to the other."""
     if not converts(source, target):
         raise TypeError(f"{source} is not converted to {target}")
 
 
 def _converted(data: Array, dtype: DType) -> Array:
-    """The data in another dtype; KernelError for the first integer that it does not hold."""
+    """Convert the data to another dtype; raise KernelError for the first integer that does not fit."""
     with np.errstate(all="ignore"):
         converted = data.astype(dtype, copy=False)
     if dtype.kind in "iu" and data.dtype.kind in "iu":

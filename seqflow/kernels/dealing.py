@@ -1,4 +1,4 @@
-"""Deals items to columns so that the columns cost alike."""
+"""Assign items to columns so that the columns have similar costs."""
 
 from heapq import heapify, heappop, heapreplace
 
@@ -14,11 +14,11 @@ __all__ = ["deal"]
 
 @kernel(costs=COUNTS, room=COUNTS)
 def deal(costs: Array, room: Array) -> Array:
-    """The items of each column in turn, `room[c]` of column c: costs[N], room[C] -> items int64[N].
+    """Assign items to columns, `room[c]` items to column c: costs[N], room[C] -> items int64[N].
 
-    Items are dealt in falling order of cost, ties in input order, each to the column with the least total so far of
-    those that have room, ties to the lower number. A column has its items in the order in which it got them. Raises
-    KernelError unless room adds up to N.
+    Items are assigned in falling order of cost, ties in input order, each to the column with room that has the least
+    total so far, ties to the lower number. Each column keeps the order of assignment. Raises KernelError unless room
+    adds up to N.
     """
     costs, room = int64_counts(costs, "costs"), int64_counts(room, "room")
     total_of(costs, "costs")

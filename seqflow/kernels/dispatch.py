@@ -1,8 +1,9 @@
 """Selects native or NumPy kernels, the instruction set and the number of threads.
 
-A kernel is a function in NumPy under `@kernel`. Calls of it first go to the function of the same name in the
-extension, with all arguments by position; that answers NotImplemented where it declines them. It is then called once
-more, with the arrays in the forms that `@kernel` declares. What it declines again is computed in NumPy.
+A kernel is a function in NumPy with `@kernel`. A call first goes to the function of the same name in the extension,
+with all arguments by position, which returns NotImplemented for arguments that it does not support. It is then called
+again, with the arrays in the forms that `@kernel` declares. If it returns NotImplemented again, NumPy computes the
+result.
 """
 
 import inspect
@@ -23,7 +24,7 @@ except ImportError as error:
     _why_not_native = str(error)
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
-"""Those that kernels can be compiled for, in ascending order."""
+"""Instruction sets for which kernels can be compiled, in ascending order."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Forms = Mapping[str, "Form | Mapping[str, Form]"]
@@ -33,10 +34,10 @@ KERNELS: dict[str, "Kernel"] = {}
 
 
 class Kernel:
-    """A function in NumPy, and the native function of the same name (None where there is none).
+    """A function in NumPy, and the native function of the same name (None if there is none).
 
-    forms: the native form of each argument that is an array, or of each item of one that is a tuple of arrays.
-    call: what callers get.
+    forms: the native form of each argument that is an array, or of each item of a tuple of arrays. call: the function
+    for callers.
     """
 
     def __init__(self, body: Callable[..., Any], forms: Forms) -> None:
@@ -48,7 +49,7 @@ class Kernel:
         self._scope["otherwise"] = self._otherwise
 
     def select(self, native: bool) -> None:
-        """From now on call the native function first, or never."""
+        """Choose whether calls try the native function first."""
         self._scope["first"] = self.native if native and self.native is not None else self._by_numpy
 
     def _by_numpy(self, *arguments: Any) -> Any:
@@ -74,7 +75,7 @@ class Kernel:
 
 
 def kernel(**forms: "Form | Mapping[str, Form]") -> Callable[[Function], Function]:
-    """Make a function in NumPy a kernel. `forms`: how the native function takes each of its arrays."""
+    """Register a function in NumPy as a kernel; `forms` gives the native form of each of its arrays."""
 
     def register(body: Function) -> Function:
         made = KERNELS[body.__name__] = Kernel(body, forms)
@@ -85,7 +86,7 @@ def kernel(**forms: "Form | Mapping[str, Form]") -> Callable[[Function], Functio
 
 
 def extension() -> Any:
-    """The extension; None where it was not built."""
+    """Return the extension; None if it was not built."""
     return _native
 
 
@@ -98,11 +99,11 @@ def set_num_threads(count: int) -> None:
 
 
 def set_kept_memory(limit: int) -> None:
-    """Set how many bytes of results that are gone are kept for later ones: 256 MiB, and 0 keeps nothing.
+    """Set the number of bytes of freed results that are kept for later ones (default: 256 MiB; 0 keeps none).
 
-    On Linux the memory of results of 1 MiB and more is taken again by later ones: new memory costs more than most
-    kernels write to it, since the system zeroes and maps each page. What is kept the system may take back at any
-    time, but it counts as memory of the process until then. Raises ValueError for a negative number.
+    On Linux, later results reuse the memory of freed results of 1 MiB or more: new memory costs more time than most
+    kernels, since the system zeroes and maps each page. The system may take kept memory back at any time, but it
+    counts as memory of the process until then. Raises ValueError for a negative number.
     """
     if limit < 0:
         raise ValueError(f"the limit of kept memory is {limit}, expected at least 0")
@@ -111,18 +112,18 @@ def set_kept_memory(limit: int) -> None:
 
 
 def kept_memory() -> int:
-    """How many bytes of results that are gone are kept for later ones."""
+    """Return the number of bytes of freed results that are kept for later ones."""
     return 0 if _native is None else int(_native.kept_bytes())
 
 
 def num_threads() -> int:
-    """How many threads one call may use: at first as many as there are cores, at most 8."""
+    """Return how many threads one call may use: by default as many as there are cores, at most 8."""
     return 1 if _native is None else int(_native.num_threads())
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Inside, kernels called from this Python thread run on it alone."""
+    """Run kernels called from this Python thread on this thread alone, inside the context."""
     if _native is None:
         yield
         return
@@ -134,12 +135,12 @@ def single_thread() -> Iterator[None]:
 
 
 def isas() -> list[str]:
-    """The instruction sets for which there are native kernels that this machine can run; none without them."""
+    """Return the instruction sets of native kernels that this machine can run; none without native kernels."""
     return [] if _native is None else list(_native.isas())
 
 
 def isas_not_used() -> dict[str, str]:
-    """Why native kernels do not run with each of the other instruction sets; empty without native kernels."""
+    """Return why each of the other instruction sets is not used; empty without native kernels."""
     if _native is None:
         return {}
     used, compiled, available = _native.isa(), _native.compiled_isas(), isas()
@@ -155,8 +156,9 @@ def isas_not_used() -> dict[str, str]:
 
 @contextmanager
 def use(name: str) -> Iterator[None]:
-    """Inside, all threads use the "native" or the "reference" kernels; or native ones with the instruction
-    set "baseline", "avx2" or "avx512"."""
+    """Make all threads use the "native" or the "reference" kernels inside the context, or native ones with the
+    instruction set "baseline", "avx2" or "avx512".
+    """
     before, isa = chosen, None if _native is None else _native.isa()
     _choose(name)
     try:
@@ -168,8 +170,9 @@ def use(name: str) -> Iterator[None]:
 
 
 def info() -> dict[str, Any]:
-    """Which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `isas_not_used` (why, by
-    name), `threads`, and `why` native ones are missing (None where they are not)."""
+    """Return which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `isas_not_used` (why, by
+    name), `threads`, and `why` native ones are missing (None if they are not).
+    """
     reference: dict[str, Any] = {
         "isa": None,
         "isas": [],
@@ -216,7 +219,7 @@ def _select_isa(name: str) -> None:
 
 
 def _brought(value: Any, name: str, form: "Form | Mapping[str, Form]") -> Any:
-    """An argument in its form, NotImplemented where it has elements of another dtype."""
+    """Return an argument in its form; NotImplemented if its elements have another dtype."""
     if isinstance(form, Form):
         array = form.bring(value, name)
         return array if form.takes(array) else NotImplemented
@@ -227,12 +230,15 @@ def _brought(value: Any, name: str, form: "Form | Mapping[str, Form]") -> Any:
 def _compiled(
     body: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """A function with the parameters of `body`, and its global names: `first` and `otherwise` are what it calls."""
+    """Return a function with the parameters of `body`, and its globals: it calls `first` and `otherwise` from
+    there.
+    """
     declared = []
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in declared:
             declared.append("*")
         declared.append(name if parameter.default is parameter.empty else f"{name}=default_{name}")
+    # generated code passes all arguments by position: a wrapper with *args and **kwargs would cost each call a dict
     arguments = ", ".join(parameters)
     source = (
         f"def {body.__name__}({', '.join(declared)}):\n"
@@ -241,13 +247,14 @@ def _compiled(
     )
     scope: dict[str, Any] = {f"default_{name}": each.default for name, each in parameters.items()}
     file = f"<kernel {body.__name__}>"
+    # so that tracebacks show the generated lines
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     exec(compile(source, file, "exec"), scope)
     return update_wrapper(scope[body.__name__], body), scope
 
 
 chosen = "reference" if _native is None else "native"
-"""What is in use: "native" or "reference"."""
+"""The kernels in use: "native" or "reference"."""
 
 if _requested := os.environ.get("SEQFLOW_KERNELS"):
     _choose(_requested)

@@ -13,7 +13,8 @@ __all__ = ["distinct_ids"]
 def distinct_ids(ids: Array) -> tuple[Array, Array, Array]:
     """ids[N] -> int64 first[U], int64 codes[N], int64 counts[U], for U different ids in ascending order.
 
-    `first` is where each is first seen, `codes` which of them each id is, `counts` how often it occurs.
+    `first` is the first position of each different id, `codes` the index of each id among them, `counts` their
+    frequencies.
     """
     ids = int64_counts(ids, "ids")
     _, first, codes, counts = np.unique(ids, return_index=True, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Finds the values that a conversion to another dtype has changed."""
+"""Find the values that a conversion to another dtype has changed."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import numpy as np
 from seqflow.kernels.arrays import Array
 
 EXACT = 2.0**53
-"""From here on float64 skips integers, and NumPy compares int64 with it as floats: Python compares exactly."""
+"""Above this, float64 skips integers, and NumPy compares int64 with it as floats; Python compares exactly."""
 
 
 def changed(values: Array, made: Array) -> Array:
-    """bool[…]: whether a conversion has made another value of each. A float may be rounded, but stays finite."""
+    """Return bool[…]: whether a conversion has changed each value. A float may be rounded, but must stay finite."""
     if values.dtype == made.dtype:
         return np.zeros(values.shape, np.bool_)
     kinds = values.dtype.kind + made.dtype.kind
@@ -27,11 +27,12 @@ def changed(values: Array, made: Array) -> Array:
         if kinds[0] != kinds[1]:
             return np.ones(values.shape, np.bool_)
         wrong = np.asarray(made.astype(values.dtype) != values)
+    # NaT does not equal itself, but a NaT that stays NaT has not changed
     return wrong & ~(np.isnat(values) & np.isnat(made)) if kinds[0] in "mM" else wrong
 
 
 def converted(values: Array, dtype: Any) -> tuple[Array, Array]:
-    """The values in a dtype, and which of them that changes."""
+    """Return the values in a dtype, and a mask of the values that this changes."""
     with np.errstate(all="ignore"):
         made = values.astype(dtype, copy=False)
     return made, changed(values, made)

@@ -10,7 +10,7 @@ __all__ = ["parse_fields"]
 
 _TAB, _NEWLINE, _RETURN, _MINUS, _PLUS = b"\t\n\r-+"
 _MOST_DIGITS = {10: 19, 16: 16}
-"""The most digits by base; their number always fits 64 bits."""
+"""Largest number of digits by base whose numbers always fit 64 bits."""
 
 
 def _digits() -> Array:
@@ -27,15 +27,15 @@ _DIGITS = _digits()
 def parse_fields(
     data: Array, bases: Array, widths: Array
 ) -> tuple[tuple[Array, ...], tuple[Array, ...], Array, Array]:
-    """The fields of lines: uint8 data[n], bases[F] -> numbers, missing, int64 starts[R], bool good[R].
+    """Parse the fields of lines: uint8 data[n], bases[F] -> numbers, missing, int64 starts[R], bool good[R].
 
     Each line that is not blank is a row, which starts at `starts`; the data end with a newline, and a carriage return
-    before one is no part of the line. Fields that lie side by side are made together: for each of `widths`, which add
-    up to F, there are int64 numbers[R, width] and bool missing[R, width].
+    before a newline does not belong to the line. Adjacent fields are grouped: for each of `widths`, which add up to
+    F, there are int64 numbers[R, width] and bool missing[R, width].
 
-    A field of base 10 is an integer, perhaps with a sign, of base 16 one without; of base 0 it is any text, and its
-    number is 2**32 times where it starts in the data, plus its size. `missing` is true for empty fields. A line with
-    other fields, or another number of them, is not good: all its numbers are 0.
+    A field of base 10 is an integer with an optional sign, of base 16 an integer without one; a field of base 0 is
+    any text, and its number is 2**32 times its start in the data, plus its size. `missing` is true for empty fields.
+    A line with other fields, or another number of fields, is not good: all its numbers are 0.
     """
     data, bases, widths = rows(data, "data"), int64_counts(bases, "bases"), int64_counts(widths, "widths")
     _check(data, bases, widths)
@@ -71,7 +71,9 @@ def _check(data: Array, bases: Array, widths: Array) -> None:
 
 
 def _split(data: Array, num_fields: int) -> tuple[Array, Array, Array, Array]:
-    """Where fields start and stop, the same for all of a line with another number of them; lines; which are good."""
+    """Return starts and stops of fields (equal ones for a line with another number of fields), lines, and which are
+    good.
+    """
     breaks = np.flatnonzero((data == _TAB) | (data == _NEWLINE))
     ends = np.flatnonzero(data[breaks] == _NEWLINE)
     counts = np.diff(ends, prepend=-1)
@@ -91,9 +93,9 @@ def _split(data: Array, num_fields: int) -> tuple[Array, Array, Array, Array]:
 
 
 def parse_integers(data: Array, starts: Array, stops: Array, base: int = 10) -> tuple[Array, Array]:
-    """The int64 numbers in `data[start:stop]` of uint8 data, in base 10 with a sign or in base 16 without.
+    """Parse the int64 numbers in `data[start:stop]` of uint8 data, in base 10 with a sign or in base 16 without.
 
-    The second result is true where there is no such number, or it takes more than 64 bits.
+    The second result is true where the text is not such a number, or the number takes more than 64 bits.
     """
     negative = np.zeros(len(starts), np.bool_)
     if base == 10 and len(starts):
@@ -112,8 +114,8 @@ def parse_integers(data: Array, starts: Array, stops: Array, base: int = 10) -> 
 
 
 def _from_digits(data: Array, stops: Array, sizes: Array, base: int) -> tuple[Array, Array]:
-    """The numbers of `sizes` digits that end before `stops`, and which of them have other characters."""
-    # Digit by digit over all numbers that have one there: with the longest first, these are a prefix.
+    """Return the numbers of `sizes` digits that end before `stops`, and a mask of numbers with other characters."""
+    # digit by digit, over all numbers that have this digit: with the longest first, these are a prefix
     longest_first = np.argsort(sizes.astype(np.uint8), kind="stable")[::-1]
     last = stops[longest_first] - 1
     numbers, wrong = np.zeros(len(sizes), np.uint64), np.zeros(len(sizes), np.bool_)

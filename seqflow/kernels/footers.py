@@ -1,4 +1,4 @@
-"""Column chunks in the footers of Parquet files, read from Thrift's compact protocol."""
+"""Read column chunks from the footers of Parquet files, in Thrift's compact protocol."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ _VARINT_BITS = 70
 
 
 def read_struct(content: bytes) -> dict[int, Any]:
-    """The struct at the start of the content: values by field number, structs in it likewise, lists as lists.
+    """Return the struct at the start of the content: values by field number, nested structs likewise, lists as lists.
 
-    ValueError for content that is cut off or malformed.
+    Raises ValueError for content that is cut off or malformed.
     """
     try:
         return _ThriftStruct(content).struct()
@@ -34,8 +34,11 @@ class _ThriftStruct:
         number = 0
         while head := content[self._at]:
             self._at += 1
+            # compact protocol: the upper 4 bits are the difference to the last field number; 0 means that the number
+            # follows
             number = number + (head >> 4) if head >> 4 else self._integer()
             kind = head & 15
+            # a bool field has no value: its type says true (1) or false (2)
             fields[number] = kind == 1 if kind <= 2 else self._value(kind)
         self._at += 1
         return fields
@@ -47,6 +50,7 @@ class _ThriftStruct:
             return self._bytes(self._unsigned())
         if kind in (9, 10):
             head = self._byte()
+            # the upper 4 bits are the size of a list, 15 means that the size follows
             size = head >> 4 if head >> 4 < 15 else self._unsigned()
             return [self._value(head & 15) for _ in range(size)]
         if kind == 12:
@@ -94,21 +98,21 @@ _ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _STATISTICS, _SIZE_STATISTICS = 2,
 _TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
 _NULL_COUNT, _MAXIMUM, _MINIMUM = 3, 5, 6
 _MOST_ENCODINGS = 63
-"""Numbers of encodings that are told apart; there are ten."""
+"""Encodings with numbers below this are distinguished; the format defines ten."""
 
 
 @kernel(footer=BYTES)
 def read_column_chunks(footer: Array) -> tuple[Array, Array, bytes]:
-    """The column chunks of each row group.
+    """Return the column chunks of each row group.
 
     uint8 footer[n] -> int64 counts[groups], int64 chunks[sum(counts), 7], bytes limits
 
-    Columns of `chunks`: the number of values, nulls and empty lists included; uncompressed bytes; bytes of all texts,
-    or -1 where the writer has not counted them; the encodings of its pages, a bit for each by its number; nulls, or
-    -1; and the bytes of its smallest and largest value, or -1 where they are not known, or nothing says how values
-    are ordered. These values are the `limits`, one behind the other.
+    Columns of `chunks`: the number of values, including nulls and empty lists; uncompressed bytes; bytes of all
+    texts, or -1 if the writer has not counted them; the encodings of its pages, as a bit mask; the number of nulls,
+    or -1; and the bytes of its smallest and largest value, or -1 if they are unknown or the order of values is not
+    declared. `limits` has these values, one after another.
 
-    KernelError for a footer that is damaged where these numbers are.
+    Raises KernelError for a footer in which these numbers are damaged.
     """
     try:
         content = read_struct(bytes(footer))
@@ -129,10 +133,10 @@ def read_column_chunks(footer: Array) -> tuple[Array, Array, bytes]:
 
 
 def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, int, int, int, int], bytes | None, bytes | None]:
-    """The numbers of a column chunk, and its smallest and largest value."""
+    """Return the numbers of a column chunk, and its smallest and largest value."""
     sizes = metadata.get(_SIZE_STATISTICS, {})
     for count in sizes.get(_DEFINITION_LEVELS, ()):
-        _count(count)  # not used here, but one that is negative shows that the footer is damaged
+        _count(count)  # not used here, but a negative count shows that the footer is damaged
     text_bytes = sizes.get(_TEXT_BYTES)
     encodings = {int(one) for one in metadata.get(_ENCODINGS, ())}
     statistics = metadata.get(_STATISTICS, {})

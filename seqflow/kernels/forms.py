@@ -1,4 +1,4 @@
-"""The forms in which native kernels take arrays: C-contiguous, aligned, in native byte order, of certain dtypes."""
+"""Forms of arrays for native kernels: C-contiguous, aligned, in native byte order, of certain dtypes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from seqflow.kernels.arrays import Array, counts, integers, rows
 
 @dataclass(frozen=True)
 class Form:
-    """One argument of a native kernel.
+    """Form of one argument of a native kernel.
 
     dtypes: the kinds and sizes of its elements, as in `dtype.str`: "f4" for float32, "U" for strings of any size.
-    bring: brings an argument into this form without changing its values, or raises what is wrong with it.
+    bring: brings an argument into this form without changing its values, or raises an error.
     """
 
     dtypes: tuple[str, ...]
     bring: Callable[[Any, str], Array]
 
     def takes(self, array: Array) -> bool:
-        """Whether its elements are of one of the dtypes."""
+        """Return whether the dtype of the array is one of `dtypes`."""
         kind, size = array.dtype.kind, array.dtype.itemsize
         return (kind in self.dtypes or f"{kind}{size}" in self.dtypes) and not array.dtype.hasobject
 
@@ -46,4 +46,4 @@ ORDERED = Form((*_NUMBERS, *_TIMES), rows)
 """Rows of numbers and times to sort."""
 
 ROWS = Form(("b", "i", "u", "f", "c", *_TIMES, "S", "U", "V"), rows)
-"""Rows to copy as bytes: of every dtype that holds no Python objects."""
+"""Rows to copy as bytes: of every dtype that does not hold Python objects."""

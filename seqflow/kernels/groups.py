@@ -1,4 +1,4 @@
-"""Groups rows by id, and sums them by id."""
+"""Group rows by id, and sum them by id."""
 
 import numpy as np
 
@@ -13,9 +13,9 @@ __all__ = ["add_by_id", "group_rows", "scatter_segments"]
 
 @kernel(ids=COUNTS)
 def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
-    """The rows of each id, one id after another: ids[N] -> int64 order[N], int64 sizes[num_groups].
+    """Return the rows of each id, one id after another: ids[N] -> int64 order[N], int64 sizes[num_groups].
 
-    Rows of one id keep their order. An id outside [0, num_groups) is a KernelError.
+    Rows of one id keep their order. Raises KernelError for an id outside [0, num_groups).
     """
     ids = int64_counts(ids, "ids")
     check_memory((num_groups,), ids.dtype)
@@ -25,11 +25,11 @@ def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
 
 @kernel(data=FLOATS, ids=COUNTS)
 def add_by_id(data: Array, ids: Array, num_groups: int, counted: bool) -> tuple[Array, Array]:
-    """Sums of the elements of each id, and how many there are where they are `counted`.
+    """Return the sum of the elements of each id, and their number if `counted`.
 
     data[N], ids[N] -> float64 sums[num_groups], int64 sizes[num_groups]; sizes[0] unless `counted`.
 
-    An id outside [0, num_groups) is a KernelError.
+    Raises KernelError for an id outside [0, num_groups).
     """
     ids = int64_counts(ids, "ids")
     check_memory((num_groups,), ids.dtype)
@@ -49,11 +49,11 @@ def scatter_segments(
     num_rows: int,
     ignore_index: int | None = None,
 ) -> Array:
-    """Add the row of each segment to those of a table that its indices name, each times its weight.
+    """Add the row of each segment, times a weight, to the rows of a table given by its indices.
 
     data[B, *d], indices[sum(lengths)], lengths[B], weights[sum(lengths)] or None -> sums[num_rows, *d], in the dtype
-    of `data`. They are added up in this order, more than a few in float64, and cast once. An index equal to
-    `ignore_index` counts for nothing, any other outside [0, num_rows) is a KernelError.
+    of `data`. Rows are added in this order, in float64 (unless there are only a few), and cast once. An index equal
+    to `ignore_index` is skipped; any other index outside [0, num_rows) is a KernelError.
     """
     data, indices = rows(data, "data"), int64_counts(indices, "indices")
     lengths = int64_counts(lengths, "lengths")
@@ -68,5 +68,6 @@ def scatter_segments(
         if weights is not None:
             check_same_size(weights=weights, indices=indices)
             added = added * weights.astype(wide, copy=False).reshape(-1, *[1] * (data.ndim - 1))
+        # not `sums[indices] += …`: repeated indices must all be added
         np.add.at(sums, picked[used], added[used])
         return sums.astype(data.dtype, copy=False)

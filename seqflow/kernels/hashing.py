@@ -1,4 +1,4 @@
-"""Hashes ids and strings into buckets, by SplitMix64 (Steele, Lea and Flood, 2014).
+"""Hash ids and strings into buckets, by SplitMix64 (Steele, Lea and Flood, 2014).
 
 All arithmetic is modulo 2**64; integers are taken in two's complement.
 
@@ -25,7 +25,9 @@ _HALF = np.uint64(32)
 
 @kernel(ids=INTEGERS)
 def hash_ids(ids: Array, state: int, num_buckets: int) -> Array:
-    """The bucket of each id: ids[*i] -> int64 buckets[*i], bucket(output(state, id)). `state` is given as int64."""
+    """Return the bucket of each id: ids[*i] -> int64 buckets[*i], bucket(output(state, id)). `state` is given as
+    int64.
+    """
     _check_buckets(num_buckets)
     copied = int64_integers(ids, "ids")
     numbers = copied.reshape(-1).view(np.uint64)
@@ -34,16 +36,17 @@ def hash_ids(ids: Array, state: int, num_buckets: int) -> Array:
 
 @kernel(data=BYTES, lengths=COUNTS)
 def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> Array:
-    """The bucket of each string: uint8 data[sum(lengths)], lengths[B] -> int64 buckets[B].
+    """Return the bucket of each string: uint8 data[sum(lengths)], lengths[B] -> int64 buckets[B].
 
-    The bytes are taken as little-endian words of 8, the last one filled up with zeros. For each word the state
-    becomes mix(state ^ word); the bucket is that of output(state, length).
+    The bytes are read as little-endian words of 8 bytes; the last word is filled up with zeros. For each word the
+    state becomes mix(state ^ word); the bucket is that of output(state, length).
     """
     _check_buckets(num_buckets)
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     if data.dtype != np.uint8 or data.ndim != 1:
         raise TypeError(f"data is {data.dtype} with {data.ndim} dimensions, expected one of uint8")
     check_sum(lengths, len(data), "data")
+    # 7 more bytes: the last word of a string is read whole, also past the end of the data
     words = np.append(data, np.zeros(7, np.uint8))
     starts, states = offsets_of(lengths)[:-1], np.full(len(lengths), _unsigned(state))
     for at in range(0, int(lengths.max(initial=0)), 8):
@@ -72,7 +75,7 @@ def mix(z: Array) -> Array:
 
 
 def _bucket(bits: Array, num_buckets: int) -> Array:
-    """The upper half of a product in 128 bits, by halves of 32 bits."""
+    """Return the upper half of a product in 128 bits, computed from halves of 32 bits."""
     high, low = np.uint64(num_buckets >> 32), np.uint64(num_buckets & 0xFFFFFFFF)
     upper, lower = bits >> _HALF, bits & _LOW
     middle = upper * low + (lower * low >> _HALF)
@@ -82,6 +85,6 @@ def _bucket(bits: Array, num_buckets: int) -> Array:
 
 
 def _check_buckets(num_buckets: int) -> None:
-    """ValueError unless there is a bucket, and int64 counts them."""
+    """Raise ValueError when there is no bucket, or more than int64 can count."""
     if not 1 <= num_buckets < 2**63:
         raise ValueError(f"num_buckets is {num_buckets}, expected 1 to 2**63 - 1")

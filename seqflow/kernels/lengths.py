@@ -25,13 +25,13 @@ __all__ = [
 
 @kernel(lengths=COUNTS)
 def check_lengths(lengths: Array) -> int:
-    """The sum of lengths[B]; KernelError where one is negative or the sum is above int64."""
+    """Return the sum of lengths[B]; raise KernelError when one is negative or the sum is above int64."""
     return total_of(int64_counts(lengths, "lengths"), "lengths")
 
 
 @kernel(lengths=COUNTS)
 def max_length(lengths: Array) -> int:
-    """The largest of lengths[B], 0 where there are none; KernelError where one is negative."""
+    """Return the largest of lengths[B], 0 if there are none; raise KernelError when one is negative."""
     lengths = int64_counts(lengths, "lengths")
     check_not_negative(lengths, "lengths")
     return int(lengths.max(initial=0))
@@ -39,7 +39,7 @@ def max_length(lengths: Array) -> int:
 
 @kernel(lengths=COUNTS)
 def lengths_to_offsets(lengths: Array) -> Array:
-    """int64 offsets[B+1]: where each sequence starts, and the total."""
+    """Return int64 offsets[B+1]: the start of each sequence, and the total."""
     lengths = int64_counts(lengths, "lengths")
     total_of(lengths, "lengths")
     return offsets_of(lengths)
@@ -47,9 +47,9 @@ def lengths_to_offsets(lengths: Array) -> Array:
 
 @kernel(offsets=COUNTS)
 def offsets_to_lengths(offsets: Array) -> Array:
-    """int64 lengths[B]: the differences of offsets[B+1], as Arrow has them; none of no offsets.
+    """Return int64 lengths[B]: the differences of Arrow's offsets[B+1]; no offsets give no lengths.
 
-    KernelError for a first offset that is negative, and at the first that is below the one before it.
+    Raises KernelError for a negative first offset, and for the first offset that is below the one before it.
     """
     offsets = int64_counts(offsets, "offsets")
     if len(offsets) and offsets[0] < 0:
@@ -64,7 +64,7 @@ def offsets_to_lengths(offsets: Array) -> Array:
 
 @kernel(lengths=COUNTS)
 def lengths_to_segment_ids(lengths: Array) -> Array:
-    """int64 ids[sum(lengths)]: for each row the sequence it belongs to."""
+    """Return int64 ids[sum(lengths)]: for each row the sequence it belongs to."""
     lengths = int64_counts(lengths, "lengths")
     check_memory((total_of(lengths, "lengths"),), lengths.dtype)
     return np.repeat(np.arange(len(lengths)), lengths)
@@ -72,7 +72,7 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
 
 @kernel(lengths=COUNTS)
 def lengths_to_positions(lengths: Array) -> Array:
-    """int64 positions[sum(lengths)]: for each row its position inside its sequence."""
+    """Return int64 positions[sum(lengths)]: for each row its position inside its sequence."""
     lengths = int64_counts(lengths, "lengths")
     total = total_of(lengths, "lengths")
     check_memory((total,), lengths.dtype)
@@ -82,9 +82,9 @@ def lengths_to_positions(lengths: Array) -> Array:
 
 @kernel(ids=COUNTS)
 def segment_ids_to_lengths(ids: Array, num_segments: int | None = None) -> Array:
-    """int64 lengths[num_segments] of ids[N] in ascending order; without `num_segments` up to the last id.
+    """Return int64 lengths[num_segments] of ascending ids[N]; without `num_segments` up to the last id.
 
-    KernelError at the first id that is negative, or `num_segments` or more, or below the one before it.
+    Raises KernelError at the first id that is negative, or `num_segments` or more, or below the one before it.
     """
     ids = int64_counts(ids, "ids")
     bad = ids < 0
@@ -115,4 +115,4 @@ def _quick_check_lengths(lengths: Array) -> int:
 quick_check_lengths: Callable[[Array], int] = getattr(
     extension(), "quick_check_lengths", _quick_check_lengths
 )
-"""`check_lengths` of 1-D int32 and int64 arrays and nothing else: TypeError for what it does not take."""
+"""`check_lengths` for 1-D int32 and int64 arrays only; raises TypeError for other arguments."""

@@ -1,4 +1,4 @@
-"""Where the lines of a text start and stop, and how often letters are in them."""
+"""Find the lines of a text, and count letters in them."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ _NEWLINE = 10
 
 @kernel(data=BYTES, blanks=BYTES, letters=BYTES)
 def split_lines(data: Array, blanks: Array, letters: Array) -> tuple[Array, Array, Array]:
-    """The lines that are not blank: uint8 data[n] -> int64 starts[R], int64 stops[R], int64 counts[L, R].
+    """Return the lines that are not blank: uint8 data[n] -> int64 starts[R], int64 stops[R], int64 counts[L, R].
 
-    Each line is `data[start:stop]`, without its newline and the letters of uint8 `blanks` at its start and end. What
-    follows the last newline is no line. `counts` are how often each of uint8 letters[L] is in each line.
+    Each line is `data[start:stop]`, without its newline and without the letters of uint8 `blanks` at its start and
+    end. Data after the last newline are ignored. `counts` has the number of each of uint8 letters[L] in each line.
     """
     data, blanks, letters = _bytes(data, "data"), _bytes(blanks, "blanks"), _bytes(letters, "letters")
     stops = np.flatnonzero(data == _NEWLINE)

@@ -1,4 +1,4 @@
-"""Refuses results larger than the free memory, before allocating them."""
+"""Refuse results larger than the free memory, before allocating them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,19 +8,19 @@ from typing import Any
 from seqflow.kernels.error import beyond_memory
 
 LARGE = 1 << 28
-"""Bytes from which it is worth asking how many are free."""
+"""Results of fewer bytes are not checked: asking for the free memory takes longer than it saves."""
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def check_memory(shape: Sequence[int], dtype: Any) -> None:
-    """KernelMemoryError where an array of this shape and dtype needs more bytes than are free."""
+    """Raise KernelMemoryError when an array of this shape and dtype needs more bytes than are free."""
     needed = math.prod(shape) * dtype.itemsize
     if needed >= LARGE and (free := free_bytes()) is not None and needed > free:
         raise beyond_memory(needed, free)
 
 
 def free_bytes() -> int | None:
-    """How many bytes this process can still get without swapping; None where the system does not say."""
+    """Return how many bytes this process can still get without swapping; None if the system does not tell."""
     found = [*_free_in_machine(), *_free_in_cgroup()]
     return min(found) if found else None
 
@@ -32,7 +32,7 @@ def _free_in_machine() -> Iterator[int]:
 
 
 def _free_in_cgroup() -> Iterator[int]:
-    """What the groups of this process, which are limited by themselves, have left."""
+    """Yield the remaining memory of the limited groups (cgroups) of this process."""
     for line in _lines(Path("/proc/self/cgroup")):
         _, controllers, path = line.split(":", 2)
         if controllers == "memory":
@@ -48,6 +48,7 @@ def _left(group: Path, limit: str, used: str, reclaimable: str) -> Iterator[int]
         cached = [
             line.split()[1] for line in _lines(group / "memory.stat") if line.startswith(f"{reclaimable} ")
         ]
+        # cached file pages count as used by a group, but the system can drop the inactive ones
         yield max(int(limits[0]) - int(uses[0]) + sum(map(int, cached)), 0)
 
 

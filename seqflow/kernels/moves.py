@@ -1,4 +1,4 @@
-"""Gathers rows by index, and copies slices of rows between arrays."""
+"""Gather rows by index, and copy slices of rows between arrays."""
 
 from typing import Any
 
@@ -22,10 +22,10 @@ def gather(
     ignore_index: int | None = None,
     out: Array | None = None,
 ) -> Array:
-    """The rows of data[R, *d] at indices[N, *i] (any rank): rows[N, *i, *d].
+    """Return the rows of data[R, *d] at indices[N, *i] (any rank): rows[N, *i, *d].
 
-    With `wrap` an index below 0 counts from the end, once. An index equal to `ignore_index` gives a row of
-    zeros. Any other index outside [0, R) is a KernelError.
+    With `wrap`, an index below 0 counts from the end, once. An index equal to `ignore_index` gives a row of zeros.
+    Raises KernelError for any other index outside [0, R).
     """
     data, indices = rows(data, "data"), int64_integers(indices, "indices")
     out = output(out, indices.shape + data.shape[1:], data.dtype)
@@ -42,9 +42,9 @@ def move_slices(
 ) -> None:
     """Copy slices of rows: target[t : t + n] = source[s : s + n] for each (s, n, t) of the three [K] arrays.
 
-    `target` is writable, C-contiguous, and has the dtype and row shape of `source`. Nothing is written unless
-    all slices are inside their arrays. Where target slices overlap the last one wins. A source that shares
-    memory with the target is read as it was before.
+    `target` is writable, C-contiguous, and has the dtype and row shape of `source`. Nothing is written unless all
+    slices are inside their arrays. If target slices overlap, the last one wins. A source that shares memory with the
+    target is copied first.
     """
     source, sizes = rows(source, "source"), int64_counts(sizes, "sizes")
     source_starts = int64_counts(source_starts, "source_starts")
@@ -58,7 +58,7 @@ def move_slices(
 
 
 def _check_pair(source: Array, target: Any) -> None:
-    """ValueError or KernelError unless slices of `source` can be written into `target`."""
+    """Raise ValueError or KernelError when slices of `source` cannot be written into `target`."""
     if not isinstance(target, np.ndarray) or target.ndim == 0:
         raise wrong_out("target", type(target).__name__, "a numpy array with rows")
     check_out(target, target.shape[:1] + source.shape[1:], source.dtype, "target")

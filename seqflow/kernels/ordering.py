@@ -1,6 +1,6 @@
 """Sort, argsort, top-k and argmax of each segment.
 
-One order for all of them: numbers by size, NaN and NaT above everything else, ties by position. (So NaN is last in
+All use the same order: numbers by size, NaN and NaT above everything else, ties by position. (So NaN is last in
 ascending order, as in NumPy, and first in descending order, as in torch.)
 """
 
@@ -18,16 +18,18 @@ __all__ = ["argsort_within", "segment_arg", "segment_topk", "sort_within"]
 
 @kernel(data=ORDERED, lengths=COUNTS)
 def sort_within(data: Array, lengths: Array, descending: bool = False) -> Array:
-    """The rows of each segment sorted, every column by itself: data[sum(lengths), *d] -> sorted[sum(lengths), *d]."""
+    """Return the rows of each segment sorted, each column separately: data[sum(lengths), *d] -> sorted[sum(lengths),
+    *d].
+    """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     return np.take_along_axis(data, _order(data, lengths, descending), axis=0)
 
 
 @kernel(data=ORDERED, lengths=COUNTS)
 def argsort_within(data: Array, lengths: Array, descending: bool = False) -> Array:
-    """Where the sorted rows come from: int64 positions[sum(lengths), *d], each counted inside its segment.
+    """Return the positions of the sorted rows: int64 positions[sum(lengths), *d], each counted inside its segment.
 
-    Stable: equal elements keep their order, in descending order too.
+    The order is stable: equal elements keep their order, in descending order too.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     return _order(data, lengths, descending) - _starts(data, lengths)
@@ -35,9 +37,10 @@ def argsort_within(data: Array, lengths: Array, descending: bool = False) -> Arr
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]:
-    """The k largest of each segment: data[sum(lengths)] -> values[B, k], int64 positions[B, k] inside the segment.
+    """Return the k largest of each segment: data[sum(lengths)] -> values[B, k], int64 positions[B, k] inside the
+    segment.
 
-    In descending order. Where a segment has fewer, values are 0 and positions -1.
+    In descending order. For a segment with fewer elements, values are 0 and positions -1 at the end.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     _check_column(data, "data")
@@ -55,9 +58,10 @@ def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]:
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
-    """Where in each segment the "max" or the "min" is first met: data[sum(lengths), *d] -> int64 positions[B, *d].
+    """Return the first position of the "max" or "min" of each segment: data[sum(lengths), *d] -> int64 positions[B,
+    *d].
 
-    NaN and NaT count as found, as in `np.argmax`. An empty segment gives -1.
+    The first NaN or NaT wins, as in `np.argmax`. An empty segment gives -1.
     """
     _check_extreme(kind)
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
@@ -71,31 +75,32 @@ def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
 
 
 def _starts(data: Array, lengths: Array) -> Array:
-    """For each row the first row of its segment, with as many axes as data."""
+    """Return for each row the first row of its segment, with as many axes as data."""
     starts = np.repeat(offsets_of(lengths)[:-1], lengths)
     return starts.reshape(-1, *[1] * (data.ndim - 1))
 
 
 def _order(data: Array, lengths: Array, descending: bool) -> Array:
-    """The rows of `data` in order, column by column, each inside its segment."""
+    """Return the rows of `data` in order, column by column, each inside its segment."""
     check_sum(lengths, len(data), "data")
     data = (
         data.copy()
-    )  # NumPy counts small integers, then moves them: another thread must not change them between
+    )  # NumPy counts small integers, then moves them: another thread must not change them in between
     segments = np.repeat(np.arange(len(lengths)), lengths).reshape(-1, *[1] * (data.ndim - 1))
     segments = np.broadcast_to(segments, data.shape)
     if not descending:
         return np.lexsort((data, segments), axis=0)
+    # reversed, sorted and reversed again: a descending order that is stable
     return len(data) - 1 - np.lexsort((data[::-1], -segments[::-1]), axis=0)[::-1]
 
 
 def _check_extreme(kind: str) -> None:
-    """ValueError unless kind is "max" or "min"."""
+    """Raise ValueError when kind is not "max" or "min"."""
     if kind not in ("max", "min"):
         raise ValueError(f"kind is {kind!r}, expected 'max' or 'min'")
 
 
 def _check_column(array: Array, argument: str) -> None:
-    """ValueError unless rows are single elements."""
+    """Raise ValueError when rows are not single elements."""
     if array.ndim != 1:
         raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")

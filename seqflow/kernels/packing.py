@@ -1,4 +1,4 @@
-"""Packs several sequences into each row of a fixed capacity."""
+"""Pack several sequences into each row of a fixed capacity."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -21,15 +21,15 @@ from seqflow.kernels.forms import COUNTS, ROWS
 from seqflow.kernels.memory import check_memory
 
 _MOST = 2**63 // 4 - 1
-"""The largest capacity of a plan, which may count costs; rows of `fill_packed` have fewer elements."""
+"""Largest capacity of a plan, in which capacity may be a cost; rows of `fill_packed` have fewer elements."""
 __all__ = ["PackingPlan", "fill_packed", "plan_packing"]
 
 
 class PackingPlan(NamedTuple):
-    """Which piece of which sequence goes where: the pieces row by row, in the order they have in the row.
+    """Assignment of pieces of sequences to rows: pieces row by row, in their order in the row.
 
-    sources[P]: the sequence of each piece; starts[P]: its first element inside that sequence;
-    piece_lengths[P]: its number of elements; pieces[R]: how many pieces each row has. All int64.
+    sources[P]: the sequence of each piece; starts[P]: its first element inside that sequence; piece_lengths[P]: its
+    number of elements; pieces[R]: the number of pieces in each row. All int64.
     """
 
     sources: Array
@@ -40,19 +40,20 @@ class PackingPlan(NamedTuple):
 
 @kernel(lengths=COUNTS)
 def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> PackingPlan:
-    """Which sequences share a row of `capacity`: lengths[B] -> sources[P], starts[P], piece_lengths[P], pieces[R].
+    """Plan which sequences share a row of `capacity`: lengths[B] -> sources[P], starts[P], piece_lengths[P],
+    pieces[R].
 
-    An empty sequence has no piece; a sequence longer than `capacity` has several, in increasing order.
-    "concat" cuts the stream of all sequences every `capacity`. "best_fit" takes the longest first (ties in
-    input order) and puts each into the row with the least room that is enough; of equal rooms, the row that
-    changed last. "first_fit" takes them in input order, each into the first row with room. Full pieces of a
-    long sequence have rows of their own: before all others in best_fit, which treats the remainder like any
-    sequence; in first_fit in their turn, and the remainder opens one more row.
+    An empty sequence has no piece; a sequence longer than `capacity` has several, in increasing order. "concat" cuts
+    the stream of all sequences after every `capacity` elements. "best_fit" takes the longest sequence first (ties in
+    input order) and puts it into the row with the least sufficient room; of equal rooms, the row that changed last.
+    "first_fit" takes sequences in input order and puts each into the first row with room. Full pieces of a long
+    sequence have their own rows. In best_fit these rows come first, and the remainder is treated like any sequence;
+    in first_fit they come in the order of the sequences, and the remainder opens one more row.
     """
     _check_strategy(capacity, strategy)
     lengths = int64_counts(lengths, "lengths")
     total = total_of(lengths, "lengths")
-    check_memory((4, len(lengths) + total // capacity), lengths.dtype)  # no plan has more pieces
+    check_memory((4, len(lengths) + total // capacity), lengths.dtype)  # upper bound of the number of pieces
     if strategy == "concat":
         return _cut_stream(lengths, total, capacity)
     place = _best_fit if strategy == "best_fit" else _first_fit
@@ -73,7 +74,7 @@ def fill_packed(
     """Write the rows of a plan: packed[R, capacity, *d], int32 segment_ids and position_ids[R, capacity].
 
     segment_ids count from 1 in each row, position_ids from 0 in each piece; padding is 0 in both and `value` in
-    packed. `out` is an array for each of the three. Any plan that stays inside data[sum(lengths), *d] will do.
+    packed. `out` has an array for each of the three. Any plan that stays inside data[sum(lengths), *d] is accepted.
     """
     check_width(capacity)
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
@@ -92,7 +93,7 @@ def fill_packed(
 
     row = np.repeat(np.arange(len(pieces)), pieces)
     ends, first = offsets_of(sizes), offsets_of(pieces)
-    begin = ends[:-1] - ends[first[:-1]][row] + row * capacity  # of each piece, in the flat output
+    begin = ends[:-1] - ends[first[:-1]][row] + row * capacity  # start of each piece in the flat output
     position = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
     place = np.repeat(begin, sizes) + position
     packed[...] = fill
@@ -119,12 +120,12 @@ Pieces = list[tuple[int, int, int, int]]
 
 
 def _best_fit(lengths: Array, capacity: int) -> Array:
-    """Longest first, each into the least room that is enough; of equal rooms the one that changed last."""
+    """Place the longest first, each into the least sufficient room; of equal rooms into the one that changed last."""
     full, remainders = _cut(lengths, capacity)
     placed: Pieces = []
     num_rows = int(full.sum())
-    rows_of: dict[int, list[int]] = defaultdict(list)  # room -> the rows that have it, the last changed last
-    rooms: list[int] = []  # those that some row has, ascending
+    rows_of: dict[int, list[int]] = defaultdict(list)  # room -> rows with that room, in the order of change
+    rooms: list[int] = []  # rooms of existing rows, ascending
     for source in np.argsort(-remainders, kind="stable").tolist():
         size = int(remainders[source])
         if size == 0:
@@ -146,17 +147,18 @@ def _best_fit(lengths: Array, capacity: int) -> Array:
 
 
 def _first_fit(lengths: Array, capacity: int) -> Array:
-    """In input order, each into the first row with room; what was cut opens rows of its own."""
+    """Place sequences in input order, each into the first row with room; cut sequences open their own rows."""
     full, remainders = _cut(lengths, capacity)
     placed: Pieces = []
     first_rows = np.zeros_like(full)
-    rows, room = np.zeros((2, len(lengths)), np.int64)  # those that remainders opened
+    rows, room = np.zeros((2, len(lengths)), np.int64)  # rows opened by remainders
     opened = num_rows = 0
     for source, (cut, size) in enumerate(zip(full.tolist(), remainders.tolist(), strict=True)):
         first_rows[source] = num_rows
         num_rows += cut
         if size == 0:
             continue
+        # the remainder of a cut sequence opens a row, as the docstring of `plan_packing` says
         fits = room[: 0 if cut else opened] >= size
         at = int(np.argmax(fits)) if fits.any() else opened
         if at == opened:
@@ -168,13 +170,15 @@ def _first_fit(lengths: Array, capacity: int) -> Array:
 
 
 def _cut(lengths: Array, capacity: int) -> tuple[Array, Array]:
-    """How many full pieces each sequence is cut into, and what remains of it: all of one that has room."""
+    """Return the number of full pieces of each sequence, and its remainder: a sequence that fits is all remainder."""
     full = np.where(lengths > capacity, lengths // capacity, 0)
     return full, lengths - full * capacity
 
 
 def _with_full(full: Array, first_rows: Array, placed: Pieces, capacity: int) -> Array:
-    """int64[4, P]: the full pieces, in rows of their own from first_rows on, and those that were placed, by row."""
+    """Return int64[4, P]: the full pieces, in their own rows from first_rows on, and the placed pieces, ordered by
+    row.
+    """
     sources = np.repeat(np.arange(len(full)), full)
     number = np.arange(len(sources)) - np.repeat(offsets_of(full)[:-1], full)
     cut = np.stack([first_rows[sources] + number, sources, number * capacity, np.full_like(number, capacity)])
@@ -202,7 +206,7 @@ def _check_plan(
 
 
 def _check_strategy(capacity: int, strategy: str) -> None:
-    """ValueError for a capacity below 1 or an unknown strategy of packing."""
+    """Raise ValueError for a capacity below 1 or an unknown strategy of packing."""
     if strategy not in ("best_fit", "first_fit", "concat"):
         raise ValueError(f"strategy is {strategy!r}, expected 'best_fit', 'first_fit' or 'concat'")
     if not 1 <= capacity <= _MOST:

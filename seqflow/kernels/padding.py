@@ -24,10 +24,11 @@ def pad(
     out: Array | None = None,
     mask: Array | None = None,
 ) -> tuple[Array, Array]:
-    """One row a sequence: data[sum(lengths), *d], lengths[B] -> padded[B, width, *d], bool mask[B, width].
+    """One padded row for each sequence: data[sum(lengths), *d], lengths[B] -> padded[B, width, *d], bool mask[B,
+    width].
 
-    `side` is where the padding, `value`, goes. A length above `width` is a KernelError, unless `truncate` keeps
-    the head of the sequence (its tail with side="left"). `out` and `mask` are arrays to write to.
+    `side` is the side of the padding, which has the value `value`. A length above `width` is a KernelError, unless
+    `truncate` keeps the head of the sequence (its tail with side="left"). `out` and `mask` are arrays to write to.
     """
     check_side(side)
     check_width(width)
@@ -66,9 +67,9 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
 def pack_by_time(
     data: Array, lengths: Array, num_steps: int, value: Any = 0, *, out: Array | None = None
 ) -> Array:
-    """Time first: data[sum(lengths), *d], lengths[B] -> packed[num_steps, B, *d], `value` behind each end.
+    """Rows ordered by time: data[sum(lengths), *d], lengths[B] -> packed[num_steps, B, *d], `value` after each end.
 
-    A length above `num_steps` is a KernelError.
+    Raises KernelError for a length above `num_steps`.
     """
     check_width(num_steps)
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
@@ -95,21 +96,21 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
 
 
 def padding_mask(taken: Array, width: int, side: str) -> Array:
-    """bool[B, width]: true where there is data, for the number of rows taken of each sequence."""
-    if not len(taken):  # however wide
+    """Return bool[B, width]: true where there is data, for the number of rows taken of each sequence."""
+    if not len(taken):  # `width` may be huge without sequences
         return np.zeros((0, width), bool)
     positions = np.arange(width)
     return positions < taken[:, None] if side == "right" else positions >= width - taken[:, None]
 
 
 def check_side(side: str) -> None:
-    """ValueError unless padding goes to the "right" or the "left"."""
+    """Raise ValueError when `side` is not "right" or "left"."""
     if side not in ("right", "left"):
         raise ValueError(f"side is {side!r}, expected 'right' or 'left'")
 
 
 def _check_padded(padded: Array, lengths: Array) -> None:
-    """ValueError unless `padded` is [B, T, *d] for the B lengths."""
+    """Raise ValueError when `padded` is not [B, T, *d] for the B lengths."""
     if padded.ndim < 2:
         raise ValueError(f"padded has {padded.ndim} dimensions, expected 2 or more")
     if len(padded) != len(lengths):
@@ -117,7 +118,7 @@ def _check_padded(padded: Array, lengths: Array) -> None:
 
 
 def _check_packed(packed: Array, lengths: Array) -> None:
-    """ValueError unless `packed` is [T, B, *d] for the B lengths."""
+    """Raise ValueError when `packed` is not [T, B, *d] for the B lengths."""
     if packed.ndim < 2:
         raise ValueError(f"packed has {packed.ndim} dimensions, expected 2 or more")
     if packed.shape[1] != len(lengths):

@@ -11,14 +11,14 @@ __all__ = ["parse_pairs"]
 def parse_pairs(
     data: Array, has_qid: bool, one_based: bool
 ) -> tuple[Array, Array, Array, Array, Array] | None:
-    """The rows of lines `label qid:number index:value …  # comment`, where all of them are plain.
+    """Parse lines `label qid:number index:value … # comment`, if all of them have the simple form.
 
     uint8 data[n] -> float64 labels[R], int64 qids[R], int64 ids[P], float32 values[P], int32 offsets[R + 1]
 
     The pairs of row r are those from `offsets[r]` to `offsets[r + 1]`. With `one_based`, ids are the indices less 1.
-    All rows have `qid:number` behind the label with `has_qid`, else `qids` are 0 and no row has it.
+    With `has_qid`, all rows have `qid:number` after the label; otherwise no row has it, and `qids` are 0.
 
-    None where a line is malformed or has a number that is not finite, and always without native kernels: such lines
-    are for a parser that says what it found.
+    Returns None if a line is malformed or has a number that is not finite, and always without native kernels: such
+    lines go to a parser that reports errors.
     """
     return None

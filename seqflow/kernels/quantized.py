@@ -24,9 +24,9 @@ def pool_quantized(
 ) -> Array:
     """Reduce quantised rows by segment: uint8 table[R, _], indices[sum(lengths)], lengths[B] -> float32 out[B, W].
 
-    kind is "sum" or "mean"; weights[sum(lengths)] are in float32, and each row is multiplied with its own. Integers
-    times scales and the biases, both in the dtype `scale`, are added up apart, in blocks and in float64. An empty
-    segment gives 0. Where the table is `pruned`, the index -1 stands for a row of zeros.
+    kind is "sum" or "mean"; weights[sum(lengths)] are float32, one for each row. Integers times scales are added up
+    separately from biases, both in the dtype `scale`, in blocks and in float64. An empty segment gives 0. If the
+    table is `pruned`, the index -1 means a row of zeros.
     """
     table, indices, lengths = (
         rows(table, "table"),
@@ -65,9 +65,9 @@ def _check_fused(table: Array, bits: int, scale: str) -> None:
 
 
 def unpack_quantized(table: Array, bits: int, scale: str) -> tuple[Array, Array, Array]:
-    """The integers of rows, their scales and their biases in float32: [R, W], [R, 1] and [R, 1].
+    """Return the integers of rows, their scales and their biases in float32: [R, W], [R, 1] and [R, 1].
 
-    A row is its integers, the first of a byte in its lowest bits, then scale and bias, in little endian.
+    A row has its integers, the first one of a byte in the lowest bits, then scale and bias, little-endian.
     """
     dtype = np.dtype(scale).newbyteorder("<")
     size, per_byte = table.shape[1] - 2 * dtype.itemsize, 8 // bits

@@ -16,11 +16,11 @@ __all__ = ["run_cell"]
 
 ROWS_AT_ONCE = 512
 
-"""About how many rows of x are multiplied with w_ih in one go."""
+"""Approximate number of rows of x that are multiplied with w_ih in one product."""
 
 Step = Callable[[Array, Array, Array | None], None]
 
-"""Takes what x gives to the gates of some sequences, and updates their h and c."""
+"""Function that takes the products of x for the gates of some sequences, and updates their h and c."""
 
 
 @kernel(
@@ -41,12 +41,12 @@ def run_cell(
 ) -> tuple[Array, Array, Array | None]:
     """Run a cell along each sequence: h[N, H], h_last[B, H], and c_last[B, H] of an LSTM.
 
-    x[N, K] and lengths[B] are the sequences, w_ih[G*H, K], w_hh[G*H, H] and two biases [G*H] the weights of G
-    gates, h0 and c0 [B, H] the states before the first step (0 where they are None); all of one dtype of floats.
+    x[N, K] and lengths[B] are the sequences, w_ih[G*H, K], w_hh[G*H, H] and two biases [G*H] the weights of G gates,
+    h0 and c0 [B, H] the states before the first step (None: 0); all of one dtype of floats.
 
     cell is "lstm" (gates i, f, g, o), "gru" (r, z, n; the reset gate applied to the product with w_hh),
-    "gru_reset_first" (applied to the state before it), "rnn_tanh" or "rnn_relu". `reverse` runs each sequence
-    from its end. The last state of an empty sequence is the one before the first step.
+    "gru_reset_first" (applied to the state before it), "rnn_tanh" or "rnn_relu". `reverse` runs each sequence from
+    its end. The last state of an empty sequence is its first state.
     """
     lengths = int64_counts(lengths, "lengths")
     arguments = cell_arguments(cell, len(lengths), x, w_ih, w_hh, bias_ih, bias_hh, h0, c0)
@@ -61,6 +61,7 @@ def run_cell(
             gates += bias
             states = np.empty((len(rows), h.shape[1]), h.dtype)
             begin = 0
+            # with the longest sequences first, those alive in a step are the first n: slices, not index arrays
             for n in alive:
                 step(gates[begin : begin + n], h[:n], None if c is None else c[:n])
                 states[begin : begin + n] = h[:n]
@@ -73,9 +74,9 @@ def run_cell(
 
 
 def _schedule(lengths: Array, starts: Array, reverse: bool) -> Iterator[tuple[Array, list[int]]]:
-    """Blocks of steps: the rows that are read, step by step, and how many in each step.
+    """Yield blocks of steps: the rows to read, step by step, and their number in each step.
 
-    The sequences come longest first, so that those alive in a step are the first ones.
+    The sequences must be ordered longest first, so that those alive in a step are the first ones.
     """
     longest = int(lengths.max(initial=0))
     alive = len(lengths) - np.searchsorted(lengths[::-1], np.arange(longest), side="right")
@@ -89,6 +90,7 @@ def _schedule(lengths: Array, starts: Array, reverse: bool) -> Iterator[tuple[Ar
 def _lstm(arguments: CellArguments) -> tuple[Array, Array, Step]:
     hidden = arguments.w_hh.shape[1]
     signs = np.repeat(np.array([-1, -1, 1, -1], arguments.x.dtype), hidden)
+    # i, f and o are negated in the weights, so that `_sigmoid_of_negated` needs no copy for the minus
     step = partial(_lstm_step, arguments.w_hh.T * signs, hidden)
     return arguments.w_ih.T * signs, signs * _bias(arguments), step
 
@@ -112,7 +114,7 @@ def _gru(arguments: CellArguments, *, reset_first: bool) -> tuple[Array, Array, 
     bias, outside = _biases(arguments)
     if reset_first:
         bias, step = bias + outside, _gru_reset_first_step
-    else:  # what is added to the product with w_hh is in the reset gate's hands
+    else:  # the bias of the product with w_hh is multiplied by the reset gate, so it must stay separate
         bias[: 2 * hidden] += outside[: 2 * hidden]
         step = partial(_gru_step, outside[2 * hidden :])
     return arguments.w_ih.T * signs, signs * bias, partial(step, arguments.w_hh.T * signs)
@@ -158,14 +160,14 @@ def _relu(values: Array, out: Array) -> None:
 
 
 def _sigmoid_of_negated(values: Array) -> None:
-    """sigmoid(x) of -x, in place: the minus is in the weights."""
+    """Compute sigmoid(x) of -x, in place: the weights contain the minus."""
     np.exp(values, out=values)
     values += 1
     np.divide(1, values, out=values)
 
 
 def _biases(arguments: CellArguments) -> tuple[Array, Array]:
-    """Fresh copies of both, 0 where there is none."""
+    """Return new copies of both biases, 0 if there is none."""
     zeros = np.zeros(len(arguments.w_hh), arguments.x.dtype)
     ih, hh = (zeros if bias is None else bias for bias in (arguments.bias_ih, arguments.bias_hh))
     return ih.copy(), hh.copy()

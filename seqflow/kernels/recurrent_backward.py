@@ -1,8 +1,8 @@
 """Backward passes of recurrent cells along ragged rows, from the states h of the forward pass alone.
 
-Sequences are taken longest first, so that step t touches the first of them only. The gates are computed again by two
-products over all rows; one small product a step goes back through time, and the gradients of the weights are products
-over all rows again. Gates are those of PyTorch: r, z, n of GRU and i, f, g, o of LSTM.
+Sequences are ordered longest first, so that step t concerns only the first of them. Two products over all rows
+compute the gates again; one small product for each step goes back through time, and the gradients of the weights are
+again products over all rows. Gates are those of PyTorch: r, z, n of GRU and i, f, g, o of LSTM.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ __all__ = ["CellGradients", "Pass", "gru_backward", "lstm_backward", "rnn_backwa
 
 
 class Pass(NamedTuple):
-    """What a backward pass is given: the inputs of the cell, its states h, and what arrives at them."""
+    """Input of a backward pass: the inputs of the cell, its states h, and the gradients of its outputs."""
 
     x: Array
     h: Array
@@ -31,7 +31,7 @@ class Pass(NamedTuple):
 
 
 class CellGradients(NamedTuple):
-    """The gradients of a cell; `bias_hh` is None where the cell has one bias, `c0` where it has no state c."""
+    """CellGradients of a cell; `bias_hh` is None if the cell has one bias, `c0` if it has no state c."""
 
     x: Array
     w_ih: Array
@@ -48,22 +48,24 @@ class _Steps:
     def __init__(self, lengths: Array, reverse: bool) -> None:
         lengths = lengths.astype(np.int64)
         self.order: Array = np.argsort(-lengths, kind="stable")
-        """The sequences, longest first."""
+        """Indices of the sequences, longest first."""
         longest = int(lengths.max(initial=0))
         self.counts: Array = len(lengths) - np.searchsorted(
             np.sort(lengths), np.arange(longest), side="right"
         )
-        """How many sequences have a row at each step."""
+        """Number of sequences that have a row at each step."""
         self.ends: Array = np.cumsum(self.counts)
         offsets = lengths_to_offsets(lengths)
         first = offsets[1:] - 1 if reverse else offsets[:-1]
         step = np.repeat(np.arange(longest), self.counts)
         place = np.arange(len(step)) - np.repeat(self.ends - self.counts, self.counts)
         self.rows: Array = first[self.order[place]] + (-step if reverse else step)
-        """The row at each place, all rows of the first step coming first."""
+        """Row at each place; all rows of the first step come first."""
 
     def before(self, states: Array, initial: Array) -> Array:
-        """For each place the state of the step before; `initial` is that of each sequence, longest first."""
+        """Return for each place the state of the step before; `initial` has the state of each sequence, longest
+        first.
+        """
         found = np.empty_like(states)
         previous = initial
         for rows, count in self.forwards():
@@ -72,7 +74,7 @@ class _Steps:
         return found
 
     def forwards(self) -> Iterator[tuple[slice, int]]:
-        """The places of each step, and how many they are."""
+        """Yield the places of each step, and their number."""
         for end, count in zip(self.ends.tolist(), self.counts.tolist(), strict=True):
             yield slice(end - count, end), count
 
@@ -81,7 +83,7 @@ class _Steps:
 
 
 def rnn_backward(given: Pass, relu: bool) -> CellGradients:
-    """h = tanh(w_ih @ x + w_hh @ h + bias), or relu."""
+    """Return the gradients of h = tanh(w_ih @ x + w_hh @ h + bias), or of relu."""
     steps, x, h, d_h, h0 = _by_time(given)
     slope = (h > 0).astype(h.dtype) if relu else 1 - h * h
     d = np.empty_like(h)
@@ -93,7 +95,7 @@ def rnn_backward(given: Pass, relu: bool) -> CellGradients:
 
 
 def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | None) -> CellGradients:
-    """c = f c + i g, h = o tanh(c); c is found again by going through the steps once more."""
+    """Return the gradients of c = f c + i g, h = o tanh(c); c is computed again, step by step."""
     steps, x, h, d_h, h0 = _by_time(given)
     previous = steps.before(h, h0)
     gates = x @ given.w_ih.T + previous @ given.w_hh.T
@@ -111,7 +113,7 @@ def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | 
     slope = np.concatenate([g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)], axis=1)
     through = o * (1 - tanh_c * tanh_c)
     by_o = tanh_c * o * (1 - o)
-    d = gates  # its memory is not needed any more
+    d = gates  # reuses memory: `gates` are not needed below
     dh, dc = given.d_h_last[steps.order], d_c_last[steps.order]
     for rows, count in steps.backwards():
         arriving = d_h[rows] + dh[:count]
@@ -128,7 +130,9 @@ def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | 
 def gru_backward(
     given: Pass, bias_ih: Array | None, bias_hh: Array | None, linear_before_reset: bool
 ) -> CellGradients:
-    """h = (1 - z) n + z h, in PyTorch's form or, with the reset first, in that of the paper."""
+    """Return the gradients of h = (1 - z) n + z h, in PyTorch's form or, with the reset first, in that of the
+    paper.
+    """
     steps, x, h, d_h, h0 = _by_time(given)
     previous = steps.before(h, h0)
     hidden = h.shape[1]
@@ -169,7 +173,7 @@ def gru_backward(
 
 
 def _by_time(given: Pass) -> tuple[_Steps, Array, Array, Array, Array]:
-    """The steps; x, h and what arrives at h in their order; the initial states, longest sequence first."""
+    """Return the steps; x, h and the gradients of h in their order; the initial states, longest sequence first."""
     steps = _Steps(given.lengths, given.reverse)
     x, h, d_h = (array[steps.rows] for array in (given.x, given.h, given.d_h))
     h0 = np.zeros(given.d_h_last.shape, h.dtype) if given.h0 is None else given.h0[steps.order]
@@ -179,7 +183,7 @@ def _by_time(given: Pass) -> tuple[_Steps, Array, Array, Array, Array]:
 def _collected(
     steps: _Steps, given: Pass, x: Array, previous: Array, of_x: Array, of_h: Array, dh: Array
 ) -> CellGradients:
-    """The gradients, from those of what the gates are made of: of the products with x, and of those with h."""
+    """Return all gradients, from the gradients of the products with x and of the products with h."""
     back = np.empty(given.x.shape, given.x.dtype)
     back[steps.rows] = of_x @ given.w_ih
     w_hh = of_h.T @ previous
@@ -187,7 +191,7 @@ def _collected(
 
 
 def _in_order(steps: _Steps, states: Array) -> Array:
-    """States of the sequences, longest first, in their own order."""
+    """Return states of the sequences, given longest first, in the original order."""
     found = np.empty_like(states)
     found[steps.order] = states
     return found

@@ -25,6 +25,7 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
     check_sum(lengths, len(data), "data")
     out = np.full((len(lengths), *data.shape[1:]), scalar(empty, dtype), dtype)
     filled = lengths > 0
+    # only filled segments: `reduceat` gives an empty one the first row of the next
     if filled.any():
         ufunc = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}.get(kind, np.add)
         with np.errstate(all="ignore"):
@@ -37,14 +38,14 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0) -> Array:
-    """The mean squared distance from the mean of the segment: data[sum(lengths), *d], lengths[B] -> out[B, *d].
+    """Mean squared distance from the mean of the segment: data[sum(lengths), *d], lengths[B] -> out[B, *d].
 
     The sum of squares is divided by `length - ddof`; a segment that is not longer than `ddof` gives `empty`. dtype:
     `mean_dtype`.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     dtype = mean_dtype(data.dtype)
-    if not data.size:  # NumPy goes through rows without bytes one by one
+    if not data.size:  # NumPy loops over rows without bytes one by one, however many there are
         check_sum(lengths, len(data), "data")
         return np.full((len(lengths), *data.shape[1:]), scalar(empty, dtype), dtype)
     wide = widened("mean", data)
@@ -62,8 +63,7 @@ def gather_segment_reduce(
 ) -> Array:
     """`segment_reduce` of gathered rows: table[R, *d], indices[sum(lengths)], lengths[B] -> out[B, *d].
 
-    An index equal to `ignore_index` counts for nothing: not in a mean, nor is a segment of such indices
-    anything but empty.
+    An index equal to `ignore_index` is skipped, also in the count of a mean; a segment of such indices is empty.
     """
     table, indices, lengths = (
         rows(table, "table"),
@@ -91,8 +91,8 @@ def gather_segment_weigh(
     """Sums of gathered rows times weights: table[R, *d], weights[sum(lengths)], indices[sum(lengths)], lengths[B] ->
     out[B, *d], in the dtype of the weights.
 
-    Where they are `positional`, weights[P] are those of the first, second … position of every segment, and no segment
-    is longer than P. An index equal to `ignore_index` counts for nothing.
+    With `positional`, weights[P] belong to the first, second … position of every segment, and no segment is longer
+    than P. An index equal to `ignore_index` is skipped.
     """
     table, indices, lengths = (
         rows(table, "table"),
@@ -118,7 +118,7 @@ def gather_segment_weigh(
 
 
 def widened(kind: str, data: Array) -> Array:
-    """Data in the dtype they are added up in."""
+    """Return the data in the dtype in which they are added up."""
     if kind in ("max", "min"):
         return data
     if data.dtype.kind in "fc":

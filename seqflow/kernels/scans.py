@@ -15,10 +15,10 @@ __all__ = ["cumsum_within"]
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def cumsum_within(data: Array, lengths: Array, reverse: bool = False, exclusive: bool = False) -> Array:
-    """The sum of a row and all before it in its segment: data[sum(lengths), *d] -> sums[sum(lengths), *d].
+    """Sum of a row and all rows before it in its segment: data[sum(lengths), *d] -> sums[sum(lengths), *d].
 
-    With `reverse`: and all behind it. With `exclusive`: without the row itself. dtype: `sum_dtype`; floats are added
-    up in float64, integers wrap around.
+    With `reverse`, the sum of a row and all rows after it. With `exclusive`, without the row itself. dtype:
+    `sum_dtype`; floats are added up in float64, integers wrap around.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     check_sum(lengths, len(data), "data")

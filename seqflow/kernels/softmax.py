@@ -15,14 +15,15 @@ __all__ = ["segment_logsumexp", "softmax_within", "softmax_within_backward"]
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def softmax_within(data: Array, lengths: Array, log: bool = False) -> Array:
-    """exp(data) divided by its sum over the segment: data[sum(lengths), *d] -> out[sum(lengths), *d].
+    """Return exp(data) divided by its sum over the segment: data[sum(lengths), *d] -> out[sum(lengths), *d].
 
-    With `log`, the logarithm of that. dtype: `mean_dtype`. A segment that holds NaN or +infinity, or nothing but
-    -infinity, gives NaN.
+    With `log`, the logarithm of this. dtype: `mean_dtype`. A segment with NaN or +infinity, or with -infinity only,
+    gives NaN.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     wide = widened("mean", data)
     with np.errstate(all="ignore"):
+        # minus the largest: exp() of large numbers would overflow, and the quotient is the same
         shifted = wide - np.repeat(segment_reduce("max", wide, lengths), lengths, axis=0)
         total = np.repeat(segment_reduce("sum", np.exp(shifted), lengths), lengths, axis=0)
         result: Array = shifted - np.log(total) if log else np.exp(shifted) / total
@@ -31,7 +32,8 @@ def softmax_within(data: Array, lengths: Array, log: bool = False) -> Array:
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def segment_logsumexp(data: Array, lengths: Array, empty: Any = 0) -> Array:
-    """log(sum(exp(data))) of each segment: data[sum(lengths), *d], lengths[B] -> out[B, *d]; dtype: `mean_dtype`.
+    """Return log(sum(exp(data))) of each segment: data[sum(lengths), *d], lengths[B] -> out[B, *d]; dtype:
+    `mean_dtype`.
 
     An empty segment gives `empty`, a scalar of the result's dtype.
     """
@@ -40,6 +42,7 @@ def segment_logsumexp(data: Array, lengths: Array, empty: Any = 0) -> Array:
     wide = widened("mean", data)
     with np.errstate(all="ignore"):
         shift = segment_reduce("max", wide, lengths)
+        # -inf minus -inf would be NaN, but the result of a segment of -inf is -inf
         shift[~np.isfinite(shift)] = 0
         total = segment_reduce("sum", np.exp(wide - np.repeat(shift, lengths, axis=0)), lengths)
         result: Array = (shift + np.log(total)).astype(dtype)
@@ -49,7 +52,7 @@ def segment_logsumexp(data: Array, lengths: Array, empty: Any = 0) -> Array:
 
 @kernel(d=FLOATS, out=FLOATS, lengths=COUNTS)
 def softmax_within_backward(d: Array, out: Array, lengths: Array) -> Array:
-    """The gradient of `softmax_within`, from its result and what arrives there: out * (d - sum(d * out)).
+    """Return the gradient of `softmax_within`, from its result and the gradient of that: out * (d - sum(d * out)).
 
     d[sum(lengths), *d], out[sum(lengths), *d], lengths[B] -> back[sum(lengths), *d], in the dtype of `out`.
     """

@@ -1,4 +1,4 @@
-"""Repeats rows: each over its segment, or into sliding windows."""
+"""Repeat rows: each over its segment, or into sliding windows."""
 
 from typing import Any
 
@@ -15,19 +15,20 @@ __all__ = ["expand", "windows"]
 
 @kernel(data=ROWS, lengths=COUNTS)
 def expand(data: Array, lengths: Array, *, out: Array | None = None) -> Array:
-    """Each row as many times as its length says: data[B, *d], lengths[B] -> rows[sum(lengths), *d]."""
+    """Repeat each row as many times as its length: data[B, *d], lengths[B] -> rows[sum(lengths), *d]."""
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     check_same_size(data=data, lengths=lengths)
     total = total_of(lengths, "lengths")
     out = output(out, (total, *data.shape[1:]), data.dtype)
-    if out.size:  # NumPy would repeat rows of no bytes one by one
+    if out.size:  # NumPy would repeat rows without bytes one by one
         out[...] = np.repeat(apart(data, out), lengths, axis=0)
     return out
 
 
 @kernel(data=ROWS, lengths=COUNTS)
 def windows(data: Array, lengths: Array, before: int, after: int, value: Any = 0) -> Array:
-    """Each row with those around it in its segment: data[sum(lengths), *d] -> [sum(lengths), before+1+after, *d].
+    """Return each row with its neighbours in its segment: data[sum(lengths), *d] -> [sum(lengths), before+1+after,
+    *d].
 
     Places outside the segment hold `value`.
     """

@@ -1,8 +1,8 @@
 """Hash tables from keys to ids: open addressing with linear probing, in arrays that can be saved and mapped.
 
-A table is slots[S, 2] of (word, id), S a power of two. The word of an integer key is the key itself, that of a string
-its hash. Id 0 marks a free slot, so ids count from 1. The first slot of a word is `mixed(word) % S`; where that is
-taken, the next free one.
+A table is slots[S, 2] of (word, id), S a power of two. The word of an integer key is the key itself; the word of a
+string is its hash. Id 0 marks a free slot, so ids count from 1. A word is stored in slot `mixed(word) % S`, or in the
+next free one.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ __all__ = ["find_strings", "find_words", "hash_slots", "words_of_strings"]
 
 @kernel(data=BYTES, lengths=COUNTS)
 def words_of_strings(data: Array, lengths: Array) -> Array:
-    """The word of each string, its hash: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
+    """Return the word of each string, its hash: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
 
-    It starts as `mixed(length)`; each group of 8 bytes, little-endian, the last filled up with zeros, makes
-    `mixed(hash ^ group)` of it.
+    The hash starts as `mixed(length)`; each little-endian group of 8 bytes, the last one filled up with zeros,
+    changes it to `mixed(hash ^ group)`.
     """
     data, lengths = _bytes(data, "data"), int64_counts(lengths, "lengths")
     check_sum(lengths, len(data), "data")
@@ -42,11 +42,12 @@ def words_of_strings(data: Array, lengths: Array) -> Array:
 
 @kernel(words=COUNTS)
 def hash_slots(words: Array) -> Array:
-    """The table of words[K], which get the ids 1 to K: int64 slots[S, 2], at most half of them taken."""
+    """Return the table of words[K], which get the ids 1 to K: int64 slots[S, 2], at most half of them taken."""
     words = int64_counts(words, "words")
     size = 1 << max(2 * len(words) - 1, 0).bit_length()
     check_memory((size, 2), words.dtype)
     slots = np.zeros((size, 2), np.int64)
+    # a list: reading single elements of an array from Python is several times slower
     taken = [False] * size
     for i, place in enumerate((mix(words.view(np.uint64)) & np.uint64(size - 1)).tolist()):
         while taken[place]:
@@ -58,7 +59,7 @@ def hash_slots(words: Array) -> Array:
 
 @kernel(slots=INTEGERS, words=INTEGERS)
 def find_words(slots: Array, words: Array) -> Array:
-    """The id of each word[N, *i] in a table, 0 where it is not there: int64 ids[N, *i]."""
+    """Return the id of each word[N, *i] in a table, 0 if it is missing: int64 ids[N, *i]."""
     slots, words = _slots(slots), int64_integers(words, "words")
     flat = words.ravel()
     ids = np.zeros(len(flat), np.int64)
@@ -71,9 +72,10 @@ def find_words(slots: Array, words: Array) -> Array:
 
 @kernel(slots=INTEGERS, offsets=COUNTS, text=BYTES, data=BYTES, lengths=COUNTS)
 def find_strings(slots: Array, offsets: Array, text: Array, data: Array, lengths: Array) -> Array:
-    """The id of each string in a table of hashes, 0 where it is not there: int64 ids[B].
+    """Return the id of each string in a table of hashes, 0 if it is missing: int64 ids[B].
 
-    The string of id i is text[offsets[i - 1] : offsets[i]]. An id without such a slice matches nothing.
+    The string of id i is text[offsets[i - 1] : offsets[i]]. An id without a valid slice matches nothing: a saved
+    table may be damaged.
     """
     slots, offsets, text = _slots(slots), int64_counts(offsets, "offsets"), _bytes(text, "text")
     data, lengths = _bytes(data, "data"), int64_counts(lengths, "lengths")
@@ -91,13 +93,15 @@ def find_strings(slots: Array, offsets: Array, text: Array, data: Array, lengths
 
 
 def _probes(slots: Array, words: Array) -> Iterator[tuple[Array, Array, Array]]:
-    """Slot by slot: the words that are still asked for, and word and id of the slots they meet.
+    """Yield, probe by probe, the indices of the words that are not found yet, and word and id of the slots they
+    reach.
 
-    The caller puts -1 in the place of those it has found.
+    The caller replaces the indices of found words by -1.
     """
     mask = len(slots) - 1
     asked = np.arange(len(words))
     places = (mix(words.view(np.uint64)) & np.uint64(mask)).astype(np.int64)
+    # at most S probes: a damaged table may have no free slot
     for _ in range(len(slots)):
         met = slots[places]
         taken = met[:, 1] != 0
@@ -110,7 +114,7 @@ def _probes(slots: Array, words: Array) -> Iterator[tuple[Array, Array, Array]]:
 
 
 def _slots(slots: Array) -> Array:
-    """Slots as int64[S, 2]; ValueError for any other shape, or where S is no power of two."""
+    """Return slots as int64[S, 2]; raise ValueError for any other shape, or when S is not a power of two."""
     slots = int64_integers(slots, "slots")
     size = len(slots)
     if slots.shape != (size, 2) or size == 0 or size & (size - 1):
@@ -119,7 +123,7 @@ def _slots(slots: Array) -> Array:
 
 
 def _bytes(values: Array, argument: str) -> Array:
-    """Bytes in one dimension; TypeError for elements of another dtype."""
+    """Return bytes in one dimension; raise TypeError for elements of another dtype."""
     array = rows(values, argument)
     if array.dtype != np.uint8 or array.ndim != 1:
         raise TypeError(f"{argument} is {array.dtype}{list(array.shape)}, expected uint8[N]")

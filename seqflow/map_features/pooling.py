@@ -24,14 +24,14 @@ def pool_features(
     ignore_index: int | None = None,
     **attributes: Any,
 ) -> Record:
-    """Pool many features of a record in one call: for each of `names` a pooled row of its table for each row.
+    """Pool many features of a record in one call: for each of `names`, a pooled row of its table for each row.
 
-    `tables` has a table for each feature, or is the one table of all; none is copied. The ids of a feature are the
-    tensors `name.lengths` and `name.values`, as `features` gives them. `reduce` is what follows `sparse_lengths_` in
-    the name of an op: "sum", "mean", "weighted_sum" and so on. Where the op takes weights, `weights` has them for
-    each feature, as an array or as the name of a tensor of the record. `ignore_index` is an id that counts for
-    nothing, -1 for instance. Where the record has masks (`from_arrow(…, valid=True)`), ids that are null count for
-    nothing, too, and are an error without it. Other attributes are the op's.
+    `tables` has a table for each feature, or is one table for all; tables are not copied. The ids of a feature are
+    the tensors `name.lengths` and `name.values`, as `features` returns them. `reduce` is the end of the name of an op
+    after `sparse_lengths_`: "sum", "mean", "weighted_sum" and so on. If the op takes weights, `weights` has them for
+    each feature, as an array or as the name of a tensor of the record. Ids equal to `ignore_index`, for example -1,
+    are skipped. With it, null ids of a record with masks (`from_arrow(…, valid=True)`) are skipped as well; without
+    it, they are an error. Other attributes are those of the op.
 
     >>> import pyarrow as pa
     >>> maps = pa.array([[("a", [0, 2])], [("a", [1]), ("b", [1])]], pa.map_(pa.string(), pa.list_(pa.int64())))
@@ -73,7 +73,7 @@ def _pooling_op(reduce: str) -> OpDef:
 
 
 def _given(name: str, what: str, given: Any) -> Any:
-    """What a mapping has for a feature; what is no mapping is for all features."""
+    """Return the entry of a mapping for a feature; a value that is not a mapping is for all features."""
     if not isinstance(given, Mapping):
         return given
     if name not in given:
@@ -89,7 +89,7 @@ def _weights(name: str, record: Mapping[str, Any], weights: Mapping[str, Any] | 
 
 
 def _ids(record: Mapping[str, Any], name: str, ignore_index: int | None) -> Array:
-    """The ids of a feature, those under a null as `ignore_index`."""
+    """Return the ids of a feature; null ids are replaced by `ignore_index`."""
     if f"{name}.values" not in record:
         raise UnknownColumnError(
             f"the record has no tensor {name + '.values'!r}{nearest(f'{name}.values', record)}"
@@ -100,7 +100,5 @@ def _ids(record: Mapping[str, Any], name: str, ignore_index: int | None) -> Arra
         return ids
     if ignore_index is None:
         place = int(np.argmin(record[masked]))
-        raise OpError(
-            f"{name}.values[{place}] is null, expected an id\n  ignore_index=-1 leaves such ids out"
-        )
+        raise OpError(f"{name}.values[{place}] is null, expected an id\n  ignore_index=-1 skips such ids")
     return np.where(record[masked], ids.astype(np.int64), ignore_index)

@@ -18,13 +18,13 @@ Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
 
 @checked()
 def features(record: Any, column: str, names: Annotated[Names, are_distinct, "keys, each once"]) -> Record:
-    """The features of a map column: for each of `names` what the map of each row has under this key.
+    """Return the features of a map column: for each of `names`, the value in the map of each row under this key.
 
-    `record` is a Record, or what `from_arrow` takes. Keys are integers or texts; where `names` is a mapping, its keys
-    are looked up and its values are the names of the features. A map of lists gives the tensors `name.lengths` and
-    `name.values` of each feature, at any depth of lists; a row without the key has an empty list. A map of numbers
-    gives `name`, 0 where a row does not have the key, and `name.valid`, which says where it does. The order of a
-    row's pairs does not matter, and other keys are left out. A row that has a key twice is an error.
+    `record` is a Record, or an argument of `from_arrow`. Keys are integers or texts; if `names` is a mapping, its
+    keys are looked up and its values are the names of the features. A map of lists gives the tensors `name.lengths`
+    and `name.values` of each feature, at any depth of lists; a row without the key has an empty list. A map of
+    numbers gives `name`, 0 for a row without the key, and `name.valid`, true for a row with it. The order of a row's
+    pairs does not matter, and other keys are left out. A row that has a key twice is an error.
 
     >>> import pyarrow as pa
     >>> maps = pa.array([[(1, [10, 11]), (3, [101])], [(1, [11])]], pa.map_(pa.int64(), pa.list_(pa.int64())))
@@ -61,7 +61,7 @@ def features(record: Any, column: str, names: Annotated[Names, are_distinct, "ke
 
 
 def _schema(record: Record, column: str, names: list[str]) -> pa.Schema | None:
-    """Each feature has the Arrow type of the values of the map."""
+    """Return a schema in which each feature has the Arrow type of the values of the map."""
     if record.schema is None or column not in record.schema.names:
         return None
     item = record.schema.field(column).type.item_type
@@ -69,7 +69,9 @@ def _schema(record: Record, column: str, names: list[str]) -> pa.Schema | None:
 
 
 def _asked(names: Names) -> dict[Any, str]:
-    """The names of the features by their keys; OpTypeError unless the keys are all integers or all texts."""
+    """Return the names of the features by their keys; raise OpTypeError when the keys are not all integers or all
+    texts.
+    """
     asked = dict(names) if isinstance(names, Mapping) else {name: str(name) for name in names}
     kinds = {bool: bool, int: int, np.integer: int, str: str}
     found = {next((kinds[kind] for kind in kinds if isinstance(key, kind)), None) for key in asked}
@@ -81,11 +83,11 @@ def _asked(names: Names) -> dict[Any, str]:
 
 
 def _keys_and_places(record: Record, column: str, asked: list[Any]) -> tuple[Array, Array]:
-    """The keys of all pairs, and which of those asked for each is, -1 for none."""
+    """Return the keys of all pairs, and for each the index of the requested key, or -1."""
     texts = f"{column}.keys.lengths" in record
     if not texts and f"{column}.keys" not in record:
         is_list = f"{column}.values" in record and f"{column}.lengths" in record
-        advice = f"\n  it is a list column, and so a feature already: {column}.values, {column}.lengths"
+        advice = f"\n  it is a list column, which is already a feature: {column}.values, {column}.lengths"
         raise UnknownColumnError(
             f"the record has no map {column!r}{nearest(column, _maps(record))}{advice if is_list else ''}"
         )
@@ -107,14 +109,14 @@ def _maps(record: Record) -> list[str]:
 
 
 def _values_of_pairs(record: Record, column: str, num_pairs: int) -> Record:
-    """The values of a map as a record of its own: a row for each pair; of numbers the tensor has no name."""
+    """Return the values of a map as a record with a row for each pair; a tensor of numbers has no name there."""
     inside, rows = f"{column}.values", f"{column}.lengths"
     own = {name: _inner(name, inside) for name in record if name == inside or name.startswith(f"{inside}.")}
     tensors = {inner: record[name] for name, inner in own.items()}
     parents = {inner: own.get(record.parents[name] or "") for name, inner in own.items()}
     outside = [name for name, inner in own.items() if parents[inner] is None and record.parents[name] != rows]
     if outside:
-        raise LodError(f"{outside[0]} does not hold the rows that {rows} describes, so {column} is no map")
+        raise LodError(f"{outside[0]} does not hold the rows that {rows} describes, so {column} is not a map")
     dictionaries = {
         inner: record.dictionaries[name] for name, inner in own.items() if name in record.dictionaries
     }
@@ -130,7 +132,9 @@ def _below(name: str, inner: str) -> str:
 
 
 def _spread(name: str, taken: Record, rows: Array, num_rows: int) -> dict[str, Array]:
-    """The tensors of a feature; those with an entry for each pair get one for each row, 0 where it has no pair."""
+    """Return the tensors of a feature: an entry for each pair becomes one for each row, 0 for a row without a
+    pair.
+    """
     tensors = {}
     for inner, tensor in taken.tensors.items():
         if taken.parents[inner] is None:

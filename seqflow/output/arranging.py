@@ -29,7 +29,7 @@ class Arrangement:
 
     @staticmethod
     def of(sort_by: Sequence[str] | str | None, partition_by: Sequence[str] | str | None) -> Arrangement:
-        """JobError where a column is named twice.
+        """Return the arrangement by these columns; raise JobError when a column is named twice.
 
         >>> Arrangement.of("-score", None).sort_by
         (SortKey(column='score', descending=True),)
@@ -44,7 +44,7 @@ class Arrangement:
             if not name:
                 raise JobError(f"output: {setting} has an empty name, expected a column")
             if name in seen:
-                raise JobError(f"output: {setting} has {name!r}, by which rows are arranged already")
+                raise JobError(f"output: {setting} has {name!r}, which is already used to arrange rows")
             seen.add(name)
         return Arrangement(keys, folders)
 
@@ -53,11 +53,11 @@ class Arrangement:
 
     @property
     def keys(self) -> tuple[SortKey, ...]:
-        """The order in which all rows are merged: folder by folder."""
+        """The keys by which all rows are merged: partition folders first."""
         return (*(SortKey(name) for name in self.partition_by), *self.sort_by)
 
     def check(self, schema: pa.Schema) -> None:
-        """JobError where rows of this schema cannot be sorted or partitioned by these columns."""
+        """Raise JobError when rows of this schema cannot be sorted or partitioned by these columns."""
         check_keys("sort_by", [key.column for key in self.sort_by], schema)
         if self.partition_by:
             check_partitions(self.partition_by, schema)
@@ -74,7 +74,8 @@ def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:
 def arrange(
     runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: FileSizes
 ) -> list[OutputFile]:
-    """Merge committed sorted runs into the parts of an output, under hidden names. May be repeated after a crash."""
+    """Merge committed sorted runs into the parts of an output, under hidden names. Can be repeated after a crash."""
+    # parts of an earlier attempt go first: nothing notes parts before all of them are complete
     target.keep_committed(runs)
     paths = [committed_path(run.path) for run in runs]
     parts = _Parts(target, sizes)
@@ -89,9 +90,9 @@ def arrange(
 
 
 class _Parts:
-    """Writes sorted rows to parts, one after another; each part lies in one partition folder.
+    """Writes sorted rows to parts, one after another; each part belongs to one partition folder.
 
-    A thread writes a row group while the rows of the next are merged.
+    A thread writes a row group while the rows of the next one are merged.
     """
 
     def __init__(self, target: Target, sizes: FileSizes) -> None:
@@ -110,7 +111,7 @@ class _Parts:
                 self._groups.close(self._finish)
 
     def finish(self, schema: pa.Schema | None) -> list[OutputFile]:
-        """Close the last part; where there were no rows, an empty one of this schema."""
+        """Close the last part, and return all files; if there were no rows, write an empty file with this schema."""
         if self._groups.is_empty and not self._files and schema is not None:
             self._groups.add(schema.empty_table())
         self._groups.close(self._finish)
@@ -122,7 +123,7 @@ class _Parts:
         self._groups.discard()
 
     def _cut(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """The rows, cut where a row group or a part is full."""
+        """Yield the rows, cut where a row group or a part is full."""
         start, row_bytes = 0, max(1, rows.nbytes // max(1, rows.num_rows))
         while start < rows.num_rows:
             count = max(1, (self._sizes.row_group_bytes - self._groups.gathered_bytes) // row_bytes)

@@ -1,4 +1,4 @@
-"""Attempts at a part by other processes: their files have names that no other has, in a folder of the run."""
+"""Attempts of other processes to write a part: their files have unique names in a folder of the run."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from seqflow.record import Record
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The files of one attempt at a part. Errors name the output that it is for."""
+    """The files of one attempt to write a part. Errors name the output, not the attempt."""
 
     folder: Path
     output: Path
     form: Format
     number: int
-    """That of the part."""
+    """Number of the part."""
     name: str = field(default_factory=new_name)
 
     def path(self, what: str) -> Path:
-        """The path of a file."""
+        """Return the path of a file of this attempt."""
         return self.folder / f"{what}-{self.number:05}-{self.name}"
 
     def new_part(self, turn: int) -> FileWriter:
-        """A writer of file `turn` of the part."""
+        """Return a writer of file `turn` of the part."""
         return FileWriter(self.output, self.form, self.path(f"part{turn}"))
 
     def new_run(self, group: int) -> FileWriter:
-        """A writer of the sorted run of a row group."""
+        """Return a writer of the sorted run of a row group."""
         return FileWriter(self.output, RUN, self.path(f"run{group}"))
 
     def write(
         self, layout: FileLayout, batches: Iterable[Record], *, inline: bool
     ) -> tuple[list[OutputFile], pa.Schema | None]:
-        """Write the batches of the part; its finished files, and the schema of its batches, if it has any."""
+        """Write the batches of the part; return its finished files, and the schema of its batches if there are
+        any.
+        """
         files: list[OutputFile] = []
 
         def finish(writer: FileWriter) -> None:

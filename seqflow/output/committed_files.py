@@ -1,4 +1,4 @@
-"""Committed files: finished under hidden names, and renamed or joined at the end of the run."""
+"""Committed files: finished under hidden names; renamed or joined at the end of the run."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from seqflow.output.threads import in_threads
 
 
 def piece_path(path: Path, number: int) -> Path:
-    """The name of piece `number` of a single output file."""
+    """Return the path of piece `number` of a single output file."""
     return path.with_name(f"{path.name}.part-{number:05}")
 
 
 def committed_path(path: Path) -> Path:
-    """The hidden name under which a finished file waits for the end of the run."""
+    """Return the hidden path at which a finished file waits for the end of the run."""
     return path.with_name(f".{path.name}.done")
 
 
 def remove_committed(folder: Path, name: str, keep: Collection[str]) -> None:
-    """Remove finished files whose name matches a regular expression, but those that are named."""
+    """Remove finished files whose name matches a regular expression, except those in `keep`."""
     committed = re.compile(rf"\.({name})\.done")
     for path in folder.iterdir():
         match = committed.fullmatch(path.name)
@@ -36,32 +36,34 @@ def remove_committed(folder: Path, name: str, keep: Collection[str]) -> None:
 
 
 def check_sizes(parts: Sequence[OutputFile], paths: Iterable[Path]) -> None:
-    """JobError where a file does not have the size of its part: something else has changed it meanwhile."""
+    """Raise JobError when a file does not have the size of its part: something else has changed it."""
     for part, path in zip(parts, paths, strict=True):
         if not path.is_file() or path.stat().st_size != part.nbytes:
             raise JobError(
                 f"output: {str(path)!r} is not as it was written: something else has changed or removed it\n"
-                "  --resume makes it again"
+                "  --resume writes it again"
             )
 
 
 def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[[OutputFile], None]) -> None:
-    """Join the committed pieces of a file, and remove them. May be repeated after a crash at any step.
+    """Join the committed pieces of a file, then remove them. Can be repeated after a crash at any step.
 
-    What the file will be is told to `note` before it has its name. The first piece is removed then, and before the
-    others: where it is missing, the file is complete. Each of these steps is on the disk before the next.
+    `note` receives the description of the joined file before the file gets its name. Then the first piece is removed,
+    and after it the others: if the first piece is missing, the joined file is complete. Each step is on the disk
+    before the next one.
     """
     if not pieces:
         return
     committed = [committed_path(piece.path) for piece in pieces]
     if len(committed) == 1 and committed[0].exists():
+        # a single piece is renamed: no bytes are copied
         check_sizes(pieces, committed)
         note(replace(pieces[0], path=path, batches=None))
         committed[0].replace(path)
     elif committed[0].exists():
         check_sizes(pieces, committed)
         concatenate(committed, path, form, note)
-    # The first piece alone is the mark that joining is not done: it goes only when the joined file is on the disk.
+    # an existing first piece marks an unfinished join, so it is removed only when the joined file is on the disk
     for some in (committed[:1], committed[1:]):
         sync_folder(path.parent)
         for piece in some:
@@ -71,7 +73,7 @@ def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[
 def concatenate(
     files: Sequence[Path], path: Path, form: Format, note: Callable[[OutputFile], None] = lambda file: None
 ) -> None:
-    """Write the row groups of some files to a new one, which may replace one of them."""
+    """Write the row groups of several files to a new one, which may replace one of them."""
     writer = FileWriter(path, form)
     try:
         for group, table in enumerate(_groups(files, form)):
@@ -84,10 +86,11 @@ def concatenate(
 
 
 def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:
-    """The path of each committed part, its hidden or its final one; None where neither is intact."""
+    """Return the path of each committed part, its hidden or its final one; None if neither is intact."""
 
     def find(part: OutputFile) -> Path | None:
         hidden = committed_path(folder / part.path.name)
+        # a part is never read through a link: the target of the link may belong to something else
         if part.is_at(hidden) and not hidden.is_symlink():
             return hidden
         return part.path if part.is_at(part.path) else None
@@ -96,7 +99,7 @@ def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:
 
 
 def schema_of(path: Path, kind: FileKind) -> pa.Schema:
-    """The schema of a file, whatever its name."""
+    """Return the schema of a file; its name does not matter."""
     from pyarrow import parquet
 
     if kind == "parquet":
@@ -106,7 +109,7 @@ def schema_of(path: Path, kind: FileKind) -> pa.Schema:
 
 
 def _groups(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
-    """The row groups of all pieces, one after another."""
+    """Yield the row groups of all pieces, one after another."""
     from pyarrow import parquet
 
     for piece in pieces:

@@ -1,8 +1,8 @@
 """Files that survive a power failure: created new, synchronised, and renamed when they are complete.
 
-The order is always the same: the content of a file is synchronised (fsync) before it is renamed, and its folder after
-that. A rename without the first may leave an empty file under the final name; without the second the name itself may
-be lost, since it is data of the folder.
+The order is always the same: the content of a file is synchronised (fsync), then the file is renamed, then its folder
+is synchronised. Without the first fsync, a crash may leave an empty file under the final name; without the second,
+the name itself may be lost, since it is data of the folder.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def create(path: Path) -> int:
-    """Create a new file and return its descriptor. A link of this name is removed, never followed."""
+    """Create a new file and return its descriptor. An existing link of this name is removed, not followed."""
     path.unlink(missing_ok=True)
+    # O_EXCL fails if something else creates the name after `unlink`, so a link is never written through
     return os.open(path, _FLAGS, 0o666)
 
 
@@ -37,7 +38,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 class NewFile:
-    """A new file, open for writing, that counts and hashes what is written to it."""
+    """A new file, open for writing, that counts and hashes the bytes written to it."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.fdopen(create(path), "wb", BUFFER_BYTES)
@@ -46,7 +47,7 @@ class NewFile:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of what is written so far, in hexadecimal digits."""
+        """SHA-256 of the bytes written so far, in hexadecimal digits."""
         return self._digest.hexdigest()
 
     def write(self, data: Any) -> int:
@@ -89,12 +90,12 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """The hidden name under which this process writes a file."""
+    """Return the hidden path at which this process writes a file."""
     return path.with_name(f".{path.name}.tmp-{os.getpid()}")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a small file atomically: after a crash it has all of its old content or all of the new one."""
+    """Replace a small file atomically: after a crash it has its complete old content or its complete new content."""
     temporary = temporary_path(path)
     unfinished.add(temporary)
     try:
@@ -108,7 +109,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def append_bytes(path: Path, content: bytes) -> None:
-    """Append to a file and synchronise it to the disk: after a crash it may end with a part of the content."""
+    """Append to a file and synchronise it to the disk: after a crash the file may end with a part of the content."""
     with writing(path):
         opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(opened, "ab") as file:
@@ -118,7 +119,7 @@ def append_bytes(path: Path, content: bytes) -> None:
 
 
 def remove_temporaries(folder: Path, name: str) -> None:
-    """Remove temporary files that killed processes left, of files whose name matches a regular expression."""
+    """Remove temporary files of killed processes whose final names match a regular expression."""
     left = re.compile(rf"\.{name}\.tmp-\d+")
     for path in folder.iterdir():
         if left.fullmatch(path.name) and not _is_folder(path):
@@ -131,7 +132,7 @@ def _is_folder(path: Path) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise WriteError, which names the file, where the system cannot write it, or make its folder."""
+    """Translate an OSError into a WriteError that names the file."""
     try:
         yield
     except WriteError:

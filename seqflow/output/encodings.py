@@ -1,4 +1,4 @@
-"""Choose the Parquet encoding of each column by the bits per value, estimated from a sample."""
+"""Choose the Parquet encoding of each column by an estimate of bits per value, made from a sample."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyarrow import types
 
 SAMPLE = 1 << 16
 _RUN = 8
-"""Parquet's run-length hybrid writes equal values as a run from this many on."""
+"""Parquet's run-length hybrid writes this many or more equal values as a run."""
 _MINIBLOCK = 32
 
 Integers = np.ndarray[Any, np.dtype[Any]]
 
 
 def choose_encodings(table: pa.Table) -> dict[str, str]:
-    """The encoding of each leaf column, by its Parquet path: DELTA_BINARY_PACKED or RLE_DICTIONARY.
+    """Return the encoding of each leaf column, by its Parquet path: DELTA_BINARY_PACKED or RLE_DICTIONARY.
 
-    Integers that mostly count up take few bits as differences: position ids, row numbers, times. All others get
-    Parquet's default, a dictionary, which gives way to plain values when it grows too large.
+    Integers that mostly count up take few bits as differences: position ids, row numbers, times. All other columns
+    get Parquet's default, a dictionary; the writer changes to plain values when the dictionary grows too large.
     """
     return {
         path: "DELTA_BINARY_PACKED" if _suits_delta(leaf) else "RLE_DICTIONARY"
@@ -38,7 +38,7 @@ def _suits_delta(leaf: pa.Array) -> bool:
 
 
 def delta_bits(values: Integers) -> float:
-    """Bits per value as DELTA_BINARY_PACKED: blocks of 128 differences, packed in miniblocks of 32.
+    """Return bits per value as DELTA_BINARY_PACKED: blocks of 128 differences, packed in miniblocks of 32.
 
     >>> delta_bits(np.arange(1024)) < 1
     True
@@ -46,15 +46,18 @@ def delta_bits(values: Integers) -> float:
     deltas = np.diff(values.astype(np.int64))
     if not len(deltas):
         return float(values.itemsize * 8)
+    # the format stores differences minus the smallest one of the block; each miniblock has its own width
     blocks = np.resize(deltas, (-(-len(deltas) // 128), 4, _MINIBLOCK)).astype(np.float64)
     spans = blocks.max(axis=2) - blocks.min(axis=(1, 2))[:, None]
     widths = np.ceil(np.log2(np.maximum(spans, 0) + 1))
+    # header of a block: a byte of width for each of 4 miniblocks, and the smallest difference, taken as 2 bytes
     header = 4 * 8 + 16
     return float(widths.mean() + header / 128)
 
 
 def dictionary_bits(values: Integers, count: int) -> float:
-    """Bits per value as a dictionary index in the run-length hybrid, for a dictionary that `count` values share.
+    """Return bits per value as a dictionary index in the run-length hybrid, for a dictionary that `count` values
+    share.
 
     >>> dictionary_bits(np.zeros(1024, np.int32), 1024) < 1
     True
@@ -65,12 +68,13 @@ def dictionary_bits(values: Integers, count: int) -> float:
     runs = np.diff(np.append(starts, len(values)))
     long = runs[runs >= _RUN]
     packed = (len(values) - int(long.sum())) * width
+    # a run is a header (a byte, if it is short) and the index in whole bytes
     repeated = len(long) * (8 + 8 * -(-width // 8))
     return (packed + repeated) / len(values) + distinct * values.itemsize * 8 / count
 
 
 def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """The primitive arrays inside an array, by their Parquet paths."""
+    """Yield the primitive arrays inside an array, with their Parquet paths."""
     kind = array.type
     if types.is_struct(kind):
         for i, child in enumerate(array.flatten()):

@@ -1,4 +1,4 @@
-"""FileWriter writes one Parquet or Arrow file under a temporary name; Format and Sizes say how."""
+"""FileWriter: writes one Parquet or Arrow file under a temporary name, as Format and Sizes describe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seqflow.record.run_ends import without_views_in_structs
 
 Kind = Literal["parquet", "arrow"]
 FileKind = Kind | Literal["run"]
-"""A run is an Arrow stream, whose batches are read one by one."""
+"""Kind of a file; a run is an Arrow stream, whose batches are read one by one."""
 Compression = Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
 
 KIND_OF_SUFFIX: Mapping[str, Kind] = {".parquet": "parquet", ".arrow": "arrow"}
@@ -27,7 +27,7 @@ _ARROW_CODECS = ("none", "lz4", "zstd")
 
 
 RUN_BATCH_BYTES = 512 << 10
-"""Arrow bytes of a batch in a run, about."""
+"""Approximate Arrow bytes of a batch in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class FileSizes:
     row_group_bytes: int = 16 << 20
     """Arrow bytes of a row group."""
     part_bytes: int = 512 << 20
-    """Planned bytes of the source from which on a part is closed; Arrow bytes of merged rows."""
+    """A part is closed when it has this many planned bytes of the source, or Arrow bytes of merged rows."""
     rows_per_file: int | None = None
-    """Rows of the source from which on a part is closed; of merged rows the most of a file."""
+    """A part is closed when it has this many rows of the source; a file of merged rows has at most as many."""
 
     def are_reached(self, rows: int, nbytes: int) -> bool:
-        """Whether a part of merged rows has reached its size."""
+        """Return whether a part of merged rows has reached its size."""
         return nbytes >= self.part_bytes or (self.rows_per_file is not None and rows >= self.rows_per_file)
 
 
@@ -64,9 +64,9 @@ DEFAULT_SIZES = FileSizes()
 
 
 class FileWriter:
-    """Writes tables of one schema, each as one row group, to a temporary file beside `path`.
+    """Writes tables of one schema, each as one row group, to a temporary file next to `path`.
 
-    Errors name `path`; `piece` is another name for what is written, where it is only a piece of that file.
+    Errors name `path`; `piece` is the name of the written file if it is only a piece of `path`.
     """
 
     def __init__(self, path: Path, form: Format, piece: Path | None = None) -> None:
@@ -81,7 +81,7 @@ class FileWriter:
         self._writer: Any = None
 
     def write(self, table: pa.Table, group: int) -> None:
-        """Append row group number `group`. WriteError where it cannot be written."""
+        """Append row group number `group`; raise WriteError when it cannot be written."""
         if self._form.kind == "parquet":
             table = without_views_in_structs(table)
         with writing(self.path):
@@ -90,7 +90,7 @@ class FileWriter:
                 self._file = NewFile(self.temporary)
                 self._writer = _open_writer(self._file, table, self._form)
             if not table.num_rows:
-                return  # a file of its schema alone
+                return  # the file gets a schema and no row group
             self._writer.write_table(table, self._group_rows(table))
         self.num_rows += table.num_rows
         self.groups.append(group)
@@ -102,7 +102,7 @@ class FileWriter:
         return max(1, int(table.num_rows * RUN_BATCH_BYTES / max(1, table.nbytes)))
 
     def close(self) -> None:
-        """Finish the file. May be called again."""
+        """Finish the file. Can be called again."""
         with writing(self.path):
             if self._writer is not None:
                 self._writer.close()
@@ -111,7 +111,7 @@ class FileWriter:
                 self._file.close()
 
     def output_file(self, path: Path, batches: Batches | None = None) -> OutputFile:
-        """Describe the finished file under its final path, with the batches it was made of."""
+        """Describe the finished file under its final path, with the batches it was made from."""
         assert self._file is not None
         checksums = Checksums(self._file.checksum, checksum_of_ends(self.temporary))
         return OutputFile(path, self.num_rows, self._file.num_bytes, tuple(self.groups), checksums, batches)
@@ -119,7 +119,7 @@ class FileWriter:
     def rename(self, name: Path) -> None:
         """Synchronise the finished file and rename it, replacing a file of that name.
 
-        The new name survives a crash once the caller has synchronised the folder.
+        The new name survives a crash only after the caller has synchronised the folder.
         """
         with writing(self.path):
             sync_file(self.temporary)
@@ -127,8 +127,8 @@ class FileWriter:
         unfinished.discard(self.temporary)
 
     def discard(self) -> None:
-        """Remove what was written."""
-        with suppress(OSError, pa.ArrowException):  # of the end of a file that is removed anyway
+        """Remove the file, finished or not."""
+        with suppress(OSError, pa.ArrowException):  # closing writes the footer, which may fail
             if self._writer is not None:
                 self._writer.close()
         if self._file is not None:

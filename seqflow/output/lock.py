@@ -15,16 +15,17 @@ from seqflow.errors import JobError
 from seqflow.output import unfinished
 
 _CONTENT = re.compile(rb"process \d+ on .*, since [\d :-]{19},", re.DOTALL)
-"""What an owner writes. A run that was killed before it did has left an empty file."""
+"""Content that an owner writes. A run that was killed before writing it has left an empty file."""
 _MOST_BYTES = 1000
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe would block
+# without O_NONBLOCK, opening a pipe would block
+_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Lock:
-    """A lock file that names its owner. The system releases it where the owner's process dies.
+    """A lock file that names its owner. The system releases the lock when the owner's process ends.
 
-    It is a new file, or one that a run has left: never what a link leads to, nor a file of another origin.
+    The file is a new one, or one that a run has left; links and files of another origin are refused.
     """
 
     def __init__(self, path: Path, target: Path) -> None:
@@ -34,17 +35,19 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this process has it."""
+        """Whether this process holds the lock."""
         return self._file is not None
 
     def acquire(self) -> None:
-        """JobError, with the owner, where another run writes to the target, or the name is taken."""
+        """Take the lock; raise JobError, with the owner, when another run writes to the target or the name is
+        taken.
+        """
         while self._file is None:
             file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Its last owner may have removed the file after it was opened here: then another run may hold a
-                # lock on a new file of this name, and this one locks nothing.
+                # The last owner may have removed the file after it was opened here. Then another run may hold a lock
+                # on a new file of this name, and this lock protects nothing.
                 if self._is_current(file):
                     self._file = file
             except BlockingIOError:
@@ -64,16 +67,16 @@ class Lock:
         )
 
     def release(self) -> None:
-        """Remove the lock file. May be called again."""
+        """Remove the lock file and release the lock. Can be called again."""
         if self._file is not None:
             if self._is_current(self._file):
-                self._path.unlink(missing_ok=True)  # before others can get the lock
+                self._path.unlink(missing_ok=True)  # before closing, which lets others take the lock
             os.close(self._file)
             self._file = None
             unfinished.discard(self._path)
 
     def _open(self) -> int:
-        """A descriptor of the lock file, which is made where there is none."""
+        """Return a descriptor of the lock file, which is created if it does not exist."""
         while True:
             try:
                 return os.open(self._path, _NEW, 0o666)
@@ -85,10 +88,10 @@ class Lock:
                 continue
 
     def _open_old(self) -> int:
-        """A descriptor of the lock file that is there; JobError where it is no lock file."""
+        """Return a descriptor of the existing lock file; raise JobError when the file is not a lock file."""
         found = self._path.lstat()
         if not stat.S_ISREG(found.st_mode):
-            raise self._foreign(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
+            raise self._foreign(_KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file"))
         try:
             file = os.open(self._path, _OLD)
         except OSError as error:
@@ -104,7 +107,7 @@ class Lock:
             raise self._foreign("a file that has other names, too")
         if found.st_size >= _MOST_BYTES or (content and not _CONTENT.fullmatch(content)):
             os.close(file)
-            raise self._foreign("no lock file of seqflow")
+            raise self._foreign("not a lock file of seqflow")
         return file
 
     def _foreign(self, found: str) -> JobError:
@@ -114,7 +117,7 @@ class Lock:
         )
 
     def _is_current(self, file: int) -> bool:
-        """Whether the lock is on the file that has the name now: its last owner may have removed it meanwhile."""
+        """Return whether the locked file still has its name: its last owner may have removed it."""
         try:
             return os.path.samestat(os.fstat(file), self._path.lstat())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""OutputFile: size and checksums of a finished file, by which damage is found."""
+"""OutputFile: size and checksums of a finished file, which show damage."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from seqflow.output.threads import in_threads
 _END = 64 << 10
 """Bytes at each end of a file that the quick checksum covers."""
 WHOLE_BYTES = 2 << 30
-"""Up to so many bytes together, files that should be complete are read whole; of larger ones both ends are."""
+"""Complete files are read whole up to this many bytes in total; of larger outputs only both ends are read."""
 
 
 FORM = {"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}
-"""What a file has in a record, at the least."""
+"""Minimum form of a file's entry in a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The batches that a file is made of."""
+    """Range of batches that a file is made from."""
 
     start: Mapping[str, Any]
-    """The place of the loader before the first of them, as its state says it."""
+    """Position of the loader before the first of them, from its state."""
     stop: int | None
-    """The number of the batch behind the last of them; None where the run ended with them."""
+    """Number of the batch after the last of them; None if the run ended with them."""
 
     def to_json(self) -> dict[str, Any]:
         return {"from": dict(self.start), "to": self.stop}
@@ -48,7 +48,7 @@ class Checksums:
 
     whole: str
     ends: str
-    """Of the first and the last 64 KiB."""
+    """Checksum of the first and the last 64 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class OutputFile:
     num_rows: int
     nbytes: int
     groups: tuple[int, ...]
-    """The numbers of its row groups in the order of the whole output."""
+    """Numbers of its row groups in the order of the whole output."""
     checksums: Checksums
     batches: Batches | None = None
-    """What it was made of; None where that is not one after another, or nobody said it."""
+    """Range of batches in the file; None if not contiguous or not recorded."""
 
     def to_json(self, folder: Path) -> dict[str, Any]:
         entry = {
@@ -84,7 +84,9 @@ class OutputFile:
         )  # fmt: skip
 
     def is_at(self, path: Path, *, whole: bool = True) -> bool:
-        """Whether a path has the content of this file: its size, and the checksum of all of it or of its ends."""
+        """Return whether a path has the content of this file: its size, and the checksum of all of it or of its
+        ends.
+        """
         try:
             if path.stat().st_size != self.nbytes or not path.is_file():
                 return False
@@ -98,20 +100,20 @@ class OutputFile:
 
 
 def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFile]:
-    """The files that are missing or changed; without `whole`, only both ends of large outputs are read."""
+    """Return the files that are missing or changed; without `whole`, only both ends of large outputs are read."""
     whole = whole or sum(file.nbytes for file in files) <= WHOLE_BYTES
     intact = in_threads(lambda file: file.is_at(file.path, whole=whole), files)
     return [file for file, is_intact in zip(files, intact, strict=True) if not is_intact]
 
 
 def checksum_of(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def checksum_of_ends(path: Path) -> str:
-    """SHA-256 of the first and the last 64 KiB of a file."""
+    """Return the SHA-256 of the first and the last 64 KiB of a file."""
     with path.open("rb") as file:
         digest = hashlib.sha256(file.read(_END))
         file.seek(max(0, os.fstat(file.fileno()).st_size - _END))

@@ -11,7 +11,7 @@ Identity = tuple[int, int]
 
 
 class FileSource(Protocol):
-    """The interface of a source that is asked: its files, and whether it would find a new one."""
+    """Interface of a source: its files, and whether its paths would match a new file."""
 
     @property
     def files(self) -> Iterable[str]: ...
@@ -20,13 +20,15 @@ class FileSource(Protocol):
 
 
 def check_unused(path: Path, overwrite: bool) -> None:
-    """JobError where a command would replace a file, and was not told to."""
+    """Raise JobError when a command would replace a file without `--overwrite`."""
     if path.is_file() and not overwrite:
         raise JobError(f"output: {str(path)!r} exists\n  --overwrite replaces it; or choose another output")
 
 
 def check_new_file(setting: str, path: Path, source: FileSource) -> None:
-    """JobError where a new file would overwrite one of the source, or be found by it the next time."""
+    """Raise JobError when a new file would overwrite a file of the source, or would match its paths in the next
+    run.
+    """
     if (found := overwritten(path, source.files)) is not None:
         raise JobError(f"{setting}: {str(path)!r} is {found!r}, a file that is read\n  choose a new name")
     if source.finds(path):
@@ -36,10 +38,10 @@ def check_new_file(setting: str, path: Path, source: FileSource) -> None:
 
 
 def overwritten(target: Path, files: Iterable[str]) -> str | None:
-    """The first of these files that the target may write: the file or folder itself, and what lies in it.
+    """Return the first of these files that the target may write: the target itself, or a file in its folder.
 
-    With a file go the hidden ones beside it, whose names begin with a dot and its own. Links count as what they
-    lead to, and so do other names of the same file.
+    A single file includes its hidden files: those next to it whose names begin with a dot and its name. Links and
+    other names of a file count as that file.
     """
     own = _identity(target)
     inside = {identity for path in _written(target) if (identity := _identity(path)) is not None}
@@ -60,7 +62,7 @@ def overwritten(target: Path, files: Iterable[str]) -> str | None:
 
 
 class _RealPaths:
-    """The real paths of many files, each folder of which is resolved once."""
+    """Real paths of many files; the path of each folder is resolved once."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
@@ -75,7 +77,7 @@ class _RealPaths:
 
 
 def belongs_to(file: str, target: str) -> bool:
-    """Whether a file is the target, lies in it, or has the name of a hidden file that belongs to it.
+    """Return whether a file is the target, lies in it, or has the name of a hidden file of the target.
 
     >>> belongs_to("/o/.x.parquet.lock", "/o/x.parquet"), belongs_to("/o/x.parquet2", "/o/x.parquet")
     (True, False)
@@ -85,7 +87,7 @@ def belongs_to(file: str, target: str) -> bool:
 
 
 def _written(target: Path) -> Iterator[str]:
-    """The paths that a target writes, of those that are there."""
+    """Yield the existing paths that a target writes."""
     yield str(target)
     if target.is_dir():
         for folder, _, names in os.walk(target):
@@ -97,7 +99,9 @@ def _written(target: Path) -> Iterator[str]:
 
 
 def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
-    """Whether a file, by its real path, lies in a folder, by identity; `known` has the answer by parent folder."""
+    """Return whether a file, by its real path, lies in a folder, by identity; `known` has the answer by parent
+    folder.
+    """
     parent = os.path.dirname(file)
     if parent not in known:
         known[parent] = any(_identity(path) == folder for path in (Path(parent), *Path(parent).parents))
@@ -105,7 +109,7 @@ def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """Device and inode number of a path; None if it does not exist."""
+    """Return device and inode number of a path; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""PartWriter writes the batches of one part after another to files, in threads of its own."""
+"""PartWriter: writes the batches of each part to files, in its own threads."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from seqflow.output.sorted_runs import RUN_BYTES, write_run
 from seqflow.record import Record, to_arrow
 
 PENDING_BYTES = 24 << 20
-"""Arrow bytes that may wait for the writing threads; one row group is always let through."""
+"""Arrow bytes that may wait for the writing threads; a single larger row group may wait alone."""
 
 
 class PartFiles(Protocol):
-    """Where the files of parts go."""
+    """Protocol: creates writers for the files of parts."""
 
     def new_part(self, turn: int) -> FileWriter:
-        """A writer of file `turn` of the part."""
+        """Return a writer of file `turn` of the part."""
         ...
 
     def new_run(self, group: int) -> FileWriter:
-        """A writer of the sorted run of a row group."""
+        """Return a writer of the sorted run of a row group."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """How batches become files: the columns that are written, sizes, order, and how many files a part has."""
+    """FileLayout of files: the written columns, sizes, order, and the number of files in a part."""
 
     columns: Sequence[str] | None = None
     threads: int = 1
-    """Each thread writes a file of its own; row groups go to them in turn."""
+    """Number of threads; each writes its own file, and row groups go to them in turn."""
     sizes: FileSizes = DEFAULT_SIZES
     arrangement: Arrangement = UNARRANGED
 
@@ -48,7 +48,9 @@ class FileLayout:
         return RUN_BYTES if self.arrangement else self.sizes.row_group_bytes
 
     def chosen(self, schema: pa.Schema) -> list[str]:
-        """The columns that are written of batches of this schema; JobError where one is missing."""
+        """Return the names of the columns to write from batches of this schema; raise JobError when one is
+        missing.
+        """
         names = schema.names if self.columns is None else list(self.columns)
         missing = next((name for name in names if name not in schema.names), None)
         if missing is not None:
@@ -61,23 +63,24 @@ class FileLayout:
 
 
 class PartWriter:
-    """Gathers batches to row groups, small ones together, large ones cut, and writes them to the files of a part.
+    """Gathers small batches and cuts large ones into row groups, and writes these to the files of a part.
 
-    With an arrangement each row group becomes a sorted run, a file of its own. With `inline` they are written in
-    the thread that calls.
+    With an arrangement, each row group becomes a sorted run in its own file. With `inline`, the calling thread writes
+    them.
     """
 
     def __init__(self, layout: FileLayout, files: PartFiles, *, inline: bool = False) -> None:
         self._layout, self._files = layout, files
         self.schema: pa.Schema | None = None
         self.earlier_schema: pa.Schema | None = None
-        """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
+        """Schema of committed parts, read from a file: equal, but its metadata may differ in bytes."""
         threads, group_bytes = layout.threads, layout.group_bytes
+        # a sorted run alone may exceed PENDING_BYTES: with that bound, only one thread at a time would write
         pending = max(PENDING_BYTES, group_bytes * threads if layout.arrangement else 0)
         self.groups = RowGroups(group_bytes, threads, pending, self._table, self._start, inline=inline)
 
     def write(self, record: Record) -> None:
-        """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
+        """Add one batch. Also raises the errors of earlier batches; an OSError names the file."""
         batch = self._fitting(to_arrow(record))
         if not batch.num_rows:
             return
@@ -87,18 +90,20 @@ class PartWriter:
             self.groups.add(batch.slice(start, rows))
 
     def close(self, finish: Callable[[FileWriter], None]) -> None:
-        """Write the rows that are left, close the files of the part, and then `finish` each."""
+        """Write the remaining rows, close the files of the part, and then `finish` each."""
         self.groups.close(finish)
 
     def check_schema(self, schema: pa.Schema) -> None:
-        """JobError unless batches of this schema can follow those so far."""
+        """Raise JobError when batches of this schema cannot follow the earlier ones."""
         expected = self.schema or self.earlier_schema
         if expected is not None and schema != expected:
             raise JobError(_schema_change(expected, schema))
         self.schema = self.schema or schema
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The requested columns of the batch; JobError unless their types are those of the batches before."""
+        """Return the requested columns of the batch; raise JobError when their types differ from those of earlier
+        batches.
+        """
         if self.schema is None or self._layout.columns is not None:
             batch = batch.select(self._layout.chosen(batch.schema))
         self.check_schema(batch.schema)
@@ -110,7 +115,7 @@ class PartWriter:
         return group
 
     def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
-        """The function that writes a row group in thread `turn`: to its part file, or as a sorted run."""
+        """Return the function that writes a row group in thread `turn`: to its part file, or as a sorted run."""
         if self._layout.arrangement:
             run = self._files.new_run(self.groups.count)
             files.append(run)
@@ -122,10 +127,10 @@ class PartWriter:
 
 def _schema_change(before: pa.Schema, now: pa.Schema) -> str:
     if before.names != now.names:
-        return f"output: a batch has the columns {', '.join(now.names)}; before they were {', '.join(before.names)}"
+        return f"output: a batch has the columns {', '.join(now.names)}, earlier ones have {', '.join(before.names)}"
     name = next((n for n in now.names if before.field(n) != now.field(n)), None)
     if name is None:
-        return "output: a batch has another schema than the batches before it"
+        return "output: the schema of a batch differs from that of earlier batches"
     return (
         f"output: column {name!r} is {now.field(name).type} in one batch and {before.field(name).type} before\n"
         "  all batches of a file have one type: pad to a fixed max_length, or write values and lengths"

@@ -13,11 +13,13 @@ from seqflow.output.sorting import check_keys, comparable
 from seqflow.record.partition_names import NULL, folder_name
 
 _MOST_BYTES = 255
-"""A file system takes no longer name."""
+"""Longest name, in bytes, that a file system accepts."""
 
 
 def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
-    """JobError unless folders can be named after the values of these columns, and others are left for the files."""
+    """Raise JobError when folders cannot be named after values of these columns, or no columns are left for the
+    files.
+    """
     check_keys("partition_by", columns, schema)
     for name in columns:
         kind = schema.field(name).type
@@ -35,7 +37,7 @@ def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
 
 
 def check_values(table: pa.Table, columns: Sequence[str]) -> None:
-    """JobError where a value equals the name of the null partition, or makes too long a name of a folder."""
+    """Raise JobError when a value equals the name of the null partition, or gives a folder name that is too long."""
     import pyarrow.compute as pc
 
     for name in columns:
@@ -44,7 +46,7 @@ def check_values(table: pa.Table, columns: Sequence[str]) -> None:
 
 
 def type_names(schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
-    """The types of these columns by name, with which a reader parses the names of folders."""
+    """Return the types of these columns by name; readers use them to parse the names of folders."""
     found = {}
     for name in columns:
         kind = schema.field(name).type
@@ -66,7 +68,7 @@ def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str
 
 
 def _folder(column: str, value: Any) -> str:
-    """The name of a folder; JobError where readers would take it for null, or it is too long."""
+    """Return the name of a folder; raise JobError when readers would take it for null, or it is too long."""
     if value == NULL:
         raise JobError(
             f"output: partition_by: {column} is the text {NULL!r}, which readers take for null\n"
@@ -82,7 +84,7 @@ def _folder(column: str, value: Any) -> str:
 
 
 def _run_ends(column: pa.ChunkedArray) -> list[int]:
-    """The end of each run of equal values, exclusive."""
+    """Return the end of each run of equal values, exclusive."""
     import pyarrow.compute as pc
 
     array = comparable(column.combine_chunks())

@@ -1,4 +1,4 @@
-"""The progress file of an output: a record, and behind it a line for each later change."""
+"""The progress file of an output: one line for the whole record, then a line for each later change."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from seqflow.json_form import has_form
 from seqflow.output.durable_files import append_bytes, write_bytes
 
 FORMAT = 3
-"""What a part is, and how the file is written; it rises when one of them changes. In 3 the plan cuts parts, and lines
-are appended; before, parts were cut by the bytes that came out, and the file was written anew each time."""
+"""Version of the meaning of a part and of the form of the file. Since 3 the plan cuts parts, and lines are appended;
+before 3, parts were cut by the bytes of the output, and the file was rewritten each time."""
 _ADDITION = {"set": Mapping, "update": Mapping, "extend": Mapping}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has changed in a record: entries that are set, and objects and lists that get more entries."""
+    """Change of a record: entries that are set, and objects and lists that get more entries."""
 
     set: Mapping[str, Any] = field(default_factory=dict)
     update: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -27,19 +27,21 @@ class Change:
 
 
 class Note(Protocol):
-    """What is noted of a run together with its files, so that another can go on behind them."""
+    """Protocol: the facts of a run that are noted together with its files, so that another process can continue after
+    them.
+    """
 
     def whole(self) -> Mapping[str, Any]:
-        """All of it."""
+        """Return all facts."""
         ...
 
     def change(self) -> Change:
-        """What has changed since it was last asked for."""
+        """Return the changes since the last call of `whole` or `change`."""
         ...
 
 
 def write_progress(path: Path, record: Mapping[str, Any]) -> None:
-    """Begin a progress file, or replace one, by a whole record."""
+    """Begin a progress file, or replace one, with a whole record."""
     write_bytes(path, _line({"progress": FORMAT, **record}))
 
 
@@ -49,12 +51,13 @@ def append_progress(path: Path, change: Change) -> None:
 
 
 def parse_progress(content: str) -> Any:
-    """The record of a progress file after all changes; ValueError where it is damaged.
+    """Return the record of a progress file after all changes; raise ValueError when the file is damaged.
 
-    A last line without its end was being written when the run was killed: it does not count.
+    A last line without its end is ignored: the run was killed while it was written.
     """
     lines = content.split("\n")
-    if len(lines) == 1:  # the record is replaced as a whole, so this is none
+    # a whole record is written atomically: one without its end is damaged, not cut short by a killed run
+    if len(lines) == 1:
         raise ValueError("the record has no end")
     record = json.loads(lines[0])
     for line in lines[1:-1]:
@@ -64,7 +67,7 @@ def parse_progress(content: str) -> Any:
 
 def _add(record: Any, addition: Any) -> None:
     if not isinstance(record, dict) or not has_form(addition, _ADDITION):
-        raise ValueError("a line is no change of the record")
+        raise ValueError("a line is not a change of the record")
     record.update(addition["set"])
     for key, entries in addition["update"].items():
         if not isinstance(record.get(key), dict) or not isinstance(entries, dict):

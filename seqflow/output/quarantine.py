@@ -1,4 +1,4 @@
-"""The quarantine file of bad rows: written in pieces, here or by other processes, and joined at the end."""
+"""The quarantine file of bad rows: written in pieces, by this or other processes, and joined at the end."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ from seqflow.printable import printable_line
 from seqflow.record import BadRow
 
 REASON_FIELDS = ("file", "block", "row", "column", "reason")
-"""The fields of the column that says why a row cannot be used; after them a quarantine file has its `line`."""
+"""Fields of the column that gives the reason for each bad row; a quarantine file also has `line` after them."""
 
 
 def with_reasons(
     rows: pa.Table, bad: Sequence[BadRow], origin: str, block: int, numbers: Sequence[int | None]
 ) -> pa.Table:
-    """Rows of a block as a quarantine file has them: with a column that says which ones they are, and why."""
+    """Return rows of a block as a quarantine file stores them: with a column that gives their place and the
+    reason.
+    """
     reasons = pa.StructArray.from_arrays(
         [
             pa.array([printable_line(origin)] * len(bad), pa.string()),
@@ -57,25 +59,25 @@ def with_reasons(
 
 
 def form_of(path: Path) -> Format:
-    """The format of a quarantine file, as its suffix says."""
+    """Return the format of a quarantine file, from its suffix."""
     return Format(KIND_OF_SUFFIX[path.suffix.lower()])
 
 
 class QuarantinePiece:
-    """A piece of a quarantine file that another process has begun, under a name of its own."""
+    """A piece of a quarantine file that another process writes, under a name of its own."""
 
     def __init__(self, path: Path, piece: Path) -> None:
         self._path, self._piece = path, piece
         self._writer: FileWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
-        """Add bad rows, with the column that says why."""
+        """Add bad rows, with the column of reasons."""
         if self._writer is None:
             self._writer = FileWriter(self._path, form_of(self._path), self._piece)
         self._writer.write(rows, len(self._writer.groups))
 
     def finish(self) -> OutputFile | None:
-        """Finish the piece; None where there was no bad row."""
+        """Finish the piece; return None if there was no bad row."""
         if self._writer is None:
             return None
         self._writer.close()
@@ -84,23 +86,23 @@ class QuarantinePiece:
         return piece
 
     def discard(self) -> None:
-        """Remove what is not finished."""
+        """Remove the piece if it is not finished."""
         if self._writer is not None:
             self._writer.discard()
 
 
 class Quarantine:
-    """A Parquet or Arrow file of bad rows: their own columns, and a struct column `bad` that says why.
+    """A Parquet or Arrow file of bad rows: their own columns, and a struct column `bad` with the reason.
 
-    The fields of `bad` are `file`, `block`, `row`, `column`, `reason` and `line`: the bytes of a line that
-    could not be read as a row. The column is called `bad_` where the rows
-    have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
-    something else has its name, or it is one of `files`, from which the rows come. No other run may write
-    it meanwhile.
+    The fields of `bad` are `file`, `block`, `row`, `column`, `reason` and `line`: the bytes of a line that could not
+    be read as a row. The column is named `bad_` if the rows have a column `bad` themselves. The file may replace a
+    quarantine file of an earlier run, and no other file: ProviderError is raised when its name belongs to something
+    else or to one of `files`, the source of the rows. A lock keeps other runs from writing it.
 
-    A loader adds to the file as its windows end, by `publish`; what was seen stays when an epoch is left early.
+    A loader adds to the file with `publish` whenever a window ends; when an epoch is left early, the rows found so
+    far stay.
 
-    A job writes it in pieces: `commit` finishes one under a hidden name, `install` joins them, and may be repeated by
+    A job writes it in pieces: `commit` finishes one under a hidden name; `install` joins them, and can be repeated by
     another process that knows their names.
     """
 
@@ -108,22 +110,22 @@ class Quarantine:
         self, path: Path, files: Sequence[str] = (), pieces: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         if (source := overwritten(path, files)) is not None:
-            raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, from which the rows come")
+            raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, a file of the source")
         self._path, self._form = path, form_of(path)
         if path.exists() and not self._is_quarantine():
             raise ProviderError(
-                f"quarantine: {str(path)!r} exists and is no quarantine file of an earlier run\n"
+                f"quarantine: {str(path)!r} exists and is not a quarantine file of an earlier run\n"
                 "  choose a new name"
             )
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
         names = [piece["name"] for piece in pieces]
         if (foreign := next((name for name in names if not own.fullmatch(name)), None)) is not None:
             raise JobError(
-                f"quarantine: {foreign!r} is no piece of {str(path)!r}: the progress file is damaged"
+                f"quarantine: {foreign!r} is not a piece of {str(path)!r}: the progress file is damaged"
             )
         self._pieces = [OutputFile.from_json(path.parent, piece) for piece in pieces]
         self._number: int | None = None
-        """The place of the piece that is written again."""
+        """Index of the damaged piece that is being written again."""
         self._writer: FileWriter | None = None
         self._is_published, self._publish_after = False, 0.0
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
@@ -131,7 +133,7 @@ class Quarantine:
             self._acquire()
 
     def _acquire(self) -> None:
-        """Lock the file, and remove what killed runs have left of it."""
+        """Lock the file, and remove the unfinished files of killed runs."""
         if self._lock.is_held:
             return
         with writing(self._path):
@@ -143,14 +145,14 @@ class Quarantine:
         remove_attempts_beside(self._path)
 
     def attempts_folder(self, run: str) -> Path:
-        """A new folder in which other processes write pieces."""
+        """Create a folder in which other processes write pieces."""
         self._acquire()
         folder = attempts_beside(self._path, run)
         folder.mkdir()
         return folder
 
     def write(self, rows: pa.Table) -> None:
-        """Add bad rows, with the column that says why."""
+        """Add bad rows, with the column of reasons."""
         if self._writer is None:
             self._acquire()
             number = len(self._pieces) if self._number is None else self._number
@@ -158,7 +160,7 @@ class Quarantine:
         self._writer.write(rows, len(self._writer.groups))
 
     def adopt(self, piece: OutputFile, batches: Batches) -> None:
-        """Give a finished piece, with the bad rows of these batches, the next hidden name."""
+        """Move a finished piece, with the bad rows of these batches, to the next hidden name."""
         self._acquire()
         path = piece_path(self._path, len(self._pieces))
         piece.path.replace(committed_path(path))
@@ -171,11 +173,11 @@ class Quarantine:
         return len(self._pieces)
 
     def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
-        """The entries of the committed pieces, or of some of them."""
+        """Return the entries of the committed pieces, or of some of them."""
         return [piece.to_json(self._path.parent) for piece in self._pieces[first:stop]]
 
     def commit(self, batches: Batches | None = None) -> None:
-        """Finish what is written so far as a piece, with the bad rows of these batches."""
+        """Finish the rows written so far as a piece, with the bad rows of these batches."""
         if self._writer is not None:
             self._writer.close()
             piece = self._writer.output_file(self._writer.piece, batches)
@@ -187,7 +189,7 @@ class Quarantine:
         self._number = None
 
     def damaged(self, joined: Any) -> list[OutputFile]:
-        """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""
+        """Return the committed pieces that are missing or changed; none if the noted `joined` file is intact."""
         folder = self._path.parent
         if has_form(joined, FORM) and OutputFile.from_json(folder, joined).is_at(self._path):
             return []
@@ -195,26 +197,28 @@ class Quarantine:
         return [piece for piece, path in zip(self._pieces, found, strict=True) if path is None]
 
     def write_again(self, piece: OutputFile) -> None:
-        """Write a committed piece that is damaged again, up to the next `commit`."""
+        """Write a damaged committed piece again; it ends with the next `commit`."""
         self._number = self._pieces.index(piece)
 
     def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
-        """Make the file of its committed pieces, after telling `note` what it will be.
+        """Join the committed pieces into the file; `note` receives its description before that.
 
-        None of an earlier run is left where there are no bad rows.
+        If there are no bad rows, a file of an earlier run is removed.
         """
         join(self._pieces, self._path, self._form, note)
         if not self._pieces:
             self._path.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """Remove what is not committed, and let others write the file."""
+        """Remove uncommitted rows, and release the lock."""
         if self._writer is not None:
             self._writer.discard()
         self._lock.release()
 
     def publish(self, *, wait: bool = False) -> None:
-        """Add what was written to the file: now with `wait`, else where it takes less than a tenth of the time."""
+        """Add the written rows to the file: now with `wait`, otherwise only if that takes less than a tenth of the
+        time.
+        """
         started = perf_counter()
         if self._writer is None or (not wait and started < self._publish_after):
             return
@@ -226,10 +230,13 @@ class Quarantine:
         finally:
             writer.discard()
         self._is_published = True
+        # the whole file is written again each time, which takes longer as it grows
         self._publish_after = perf_counter() + 10 * (perf_counter() - started)
 
     def close(self, *, finished: bool) -> None:
-        """End a run without pieces: one that is finished leaves no file of an earlier run, one that was left may."""
+        """End a run without pieces; only a finished run removes the file of an earlier run when it found no bad
+        rows.
+        """
         try:
             self.publish(wait=True)
             if finished and not self._is_published:
@@ -238,7 +245,7 @@ class Quarantine:
             self.leave()
 
     def _is_quarantine(self) -> bool:
-        """Whether the file that has the name is a quarantine file."""
+        """Return whether the existing file is a quarantine file."""
         try:
             schema = schema_of(self._path, self._form.kind)
         except (pa.ArrowException, OSError):
@@ -252,7 +259,7 @@ class Quarantine:
 
 
 class NoQuarantine:
-    """The quarantine file of a run that writes no bad rows: there is none, and nothing to do."""
+    """Stands in for the quarantine file in a run that writes no bad rows; does nothing."""
 
     num_pieces = 0
 

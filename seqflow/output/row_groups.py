@@ -1,4 +1,4 @@
-"""RowGroups gathers rows to row groups, which threads write to files in turn."""
+"""RowGroups: gathers rows into row groups, which threads write to files in turn."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WriteGroup = Callable[[pa.Table, int], None]
 
 
 class RowGroups:
-    """Gathers rows until they make a row group of about `group_bytes`, and has it written in a thread.
+    """Gathers rows until they make a row group of about `group_bytes`, then hands the group to a thread.
 
-    `make(gathered)` makes the table of a row group. `start(turn, files)` gives the function that writes it in thread
-    `turn`, with its number in the whole output; it adds a file to `files` where that needs a new one. Row groups of
-    `pending_bytes` together may wait for the threads; one is always let through. With `inline` there are no threads:
-    each row group is written where it is full.
+    `make(gathered)` makes the table of a row group. `start(turn, files)` returns the function that writes it in
+    thread `turn`, with its number in the whole output; it adds a file to `files` if it needs a new one. Row groups of
+    `pending_bytes` together may wait for the threads; a single larger one may wait alone. With `inline` there are no
+    threads: the calling thread writes each row group.
     """
 
     def __init__(
@@ -36,15 +36,16 @@ class RowGroups:
     ) -> None:
         self._group_bytes, self._make, self._start = group_bytes, make, start
         self._num_turns = threads
+        # one thread for each file, not a pool: the row groups of a file must be written in order
         self._threads = [
             ThreadPoolExecutor(1, thread_name_prefix="seqflow-write") for _ in range(0 if inline else threads)
         ]
         self.count = 0
-        """Row groups of the whole output so far."""
+        """Number of row groups in the whole output so far."""
         self.rows = self.nbytes = 0
         """Rows and Arrow bytes of the open files."""
         self.gathered_bytes = 0
-        """Those of the next row group."""
+        """Arrow bytes of the next row group."""
         self._gathered: list[Table] = []
         self._files: list[FileWriter] = []
         self._turn = 0
@@ -54,20 +55,22 @@ class RowGroups:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file is open, and no rows wait to be written."""
+        """Whether no file is open and no rows wait."""
         return not self._files and not self._gathered
 
     def add(self, rows: Table) -> None:
-        """Add rows. Errors of earlier row groups are raised here, too; an OSError names the file."""
+        """Add rows. Also raises the errors of earlier row groups; an OSError names the file."""
         self._gathered.append(rows)
         self.gathered_bytes += rows.nbytes
         self.rows += rows.num_rows
         self.nbytes += rows.nbytes
+        # from two thirds on: `PartWriter` cuts large batches into pieces of 2/3 to 3/2, and each is a row group by
+        # itself
         if self.gathered_bytes >= self._group_bytes * 2 // 3:
             self.write_group()
 
     def write_group(self) -> None:
-        """Have the gathered rows, which may be none, written as a row group."""
+        """Hand the gathered rows, which may be none, to a thread as a row group."""
         self._start_threads()
         group, size = self._make(self._gathered), self.gathered_bytes
         self._gathered, self.gathered_bytes = [], 0
@@ -86,7 +89,7 @@ class RowGroups:
         self._turn = (self._turn + 1) % self._num_turns
 
     def close(self, finish: Callable[[FileWriter], None]) -> None:
-        """Write the rows that are left, close the open files, and then `finish` each."""
+        """Write the remaining rows, close the open files, and then `finish` each."""
         if self._gathered:
             self.write_group()
         while self._pending:
@@ -101,8 +104,9 @@ class RowGroups:
     def _start_threads(self) -> None:
         """Start all threads, before they have anything to write.
 
-        An executor knows its thread only once that has started: a signal which interrupts the start of one that has a
-        row group to write would leave it writing to a file that `discard` closes, since nobody waits for it.
+        An executor knows its thread only after the thread has started. If a signal interrupted the start of a thread
+        that already has a row group, nothing would wait for the thread, and it would write to a file that `discard`
+        closes.
         """
         if not self._has_started:
             with naming_thread_limit("output.threads"):
@@ -111,7 +115,7 @@ class RowGroups:
             self._has_started = True
 
     def discard(self) -> None:
-        """End the threads, and remove the files that are open."""
+        """End the threads, and remove the open files."""
         for thread in self._threads:
             thread.shutdown(wait=True, cancel_futures=True)
         for file in self._files:

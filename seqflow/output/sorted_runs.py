@@ -12,10 +12,10 @@ from seqflow.output.file_writer import FileWriter, Format
 from seqflow.output.sorting import SortedRows, SortKey, sort_table
 
 RUN_BYTES = 32 << 20
-"""Arrow bytes that are sorted together, about."""
+"""Approximate Arrow bytes that are sorted together."""
 RUN = Format("run", "lz4")
 FAN_IN = 64
-"""Runs that are merged at once; of each there is one batch in memory."""
+"""Number of runs that are merged at once; one batch of each is in memory."""
 
 
 def write_run(writer: FileWriter, keys: Sequence[SortKey], table: pa.Table, number: int) -> None:
@@ -29,7 +29,8 @@ def merge_runs(
 ) -> Generator[pa.Table, None, None]:
     """Merge runs into sorted tables; equal rows stay in the order of the runs.
 
-    More than `FAN_IN` runs are first merged to fewer, in temporary files whose names begin as `scratch`.
+    More than `FAN_IN` runs are first merged into fewer, in temporary files whose names begin with the name of
+    `scratch`.
     """
     with ExitStack() as written:
         count = 0
@@ -51,21 +52,23 @@ def merge_runs(
 def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table, None, None]:
     """Merge at most FAN_IN runs.
 
-    In each step the batch whose last row comes first is used up: all rows before that one are in memory.
+    Each step consumes the batch whose last row is smallest: all rows before that row are in memory.
     """
     with ExitStack() as files:
         readers = [_open(run, files) for run in runs]
         heads = {run: head for run, reader in enumerate(readers) if (head := _next(reader, keys)) is not None}
         while heads:
-            # Rows of other runs up to the smallest last row are complete in memory; nothing read later precedes it.
+            # rows read later cannot come before the smallest last row: every run is sorted
             first = min(heads, key=lambda run: (heads[run].last, run))
             ranks = heads[first].last
+            # equal rows of earlier runs come first, those of later runs wait: the merge is stable
             pieces = [
                 head.take_all() if run == first else head.take_before(ranks, equal=run < first)
                 for run, head in sorted(heads.items())
             ]
             pieces = [piece for piece in pieces if piece.num_rows]
             table = pa.Table.from_batches(pieces, readers[first].schema)
+            # sorting a few concatenated sorted pieces, in Arrow, replaces a merge row by row in Python
             yield table if len(pieces) == 1 else sort_table(table, keys)
             following = _next(readers[first], keys)
             if following is None:

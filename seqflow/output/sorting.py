@@ -42,11 +42,11 @@ class SortKey(NamedTuple):
 
 
 def check_keys(setting: str, columns: Sequence[str], schema: pa.Schema) -> None:
-    """JobError unless these columns are in the schema, and each has one value a row that can be compared."""
+    """Raise JobError when one of these columns is not in the schema, or does not have one comparable value a row."""
     for name in columns:
         if name not in schema.names:
             raise JobError(
-                f"output: {setting} has {name!r}, which is no column of the output{nearest(name, schema.names)}\n"
+                f"output: {setting} has {name!r}, which is not a column of the output{nearest(name, schema.names)}\n"
                 f"  it has {', '.join(schema.names)}"
             )
         kind = schema.field(name).type
@@ -80,7 +80,7 @@ def comparable(column: Any) -> Any:
 
 
 def _take(table: pa.Table, rows: Any) -> pa.Table:
-    """Take rows; views of texts, which Arrow cannot take from, are converted before and after."""
+    """Take rows; text views, which Arrow cannot take from, are converted before and after."""
     plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
     if plain.equals(table.schema):
         return table.take(rows)
@@ -92,13 +92,13 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     if is_any(kind, TEXT_VIEWS):
         return pa.large_string() if holds_text(kind) else pa.large_binary()
     if is_any(kind, LIST_VIEWS):
-        return kind  # Arrow takes rows of list views without copying what is in them
+        return kind  # Arrow takes rows of list views without copying their elements
     fields = [child.with_type(_without_views(child.type)) for _, child in child_fields(kind)]
     return with_child_fields(kind, fields) if fields else kind
 
 
 Rank = tuple[int, Any]
-"""A key that orders values: numbers and text (0), then NaN (1), then null (2)."""
+"""Key that orders values: numbers and text (0), then NaN (1), then null (2)."""
 
 
 class SortedRows:
@@ -109,10 +109,10 @@ class SortedRows:
         self._columns = [_SortColumn(comparable(rows.column(key.column)), key.descending) for key in keys]
         self._start = 0
         self.last = tuple(column.rank(rows.num_rows - 1) for column in self._columns)
-        """The ranks of the last row."""
+        """Ranks of the last row."""
 
     def take_before(self, ranks: tuple[Rank, ...], *, equal: bool) -> pa.RecordBatch:
-        """Take the rows before the row of these ranks; with `equal` also the rows that equal it."""
+        """Take the rows before the row of these ranks; with `equal` also the rows equal to it."""
         low, high = self._start, self._rows.num_rows
         for column, rank in zip(self._columns, ranks, strict=True):
             low, high = column.equal_to(rank, low, high)
@@ -136,12 +136,13 @@ class _SortColumn:
         value = self.values[row].as_py()
         if value is None:
             return 2, 0
+        # not `value is NaN`: NaN is the only value that differs from itself
         if value != value:
             return 1, 0
         return 0, _Descending(value) if self.descending else value
 
     def equal_to(self, rank: Rank, low: int, high: int) -> tuple[int, int]:
-        """Start and end of the rows of this rank among the sorted rows low … high - 1."""
+        """Return start and end of the rows of this rank among the sorted rows low … high - 1."""
         rows = range(len(self.values))
         low = bisect_left(rows, rank, low, high, key=self.rank)
         return low, bisect_right(rows, rank, low, high, key=self.rank)
@@ -150,7 +151,7 @@ class _SortColumn:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class _Descending:
-    """A value that is ordered in reverse."""
+    """A value with reversed order."""
 
     value: Any
 

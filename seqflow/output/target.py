@@ -34,19 +34,20 @@ MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 _MANIFEST = {"columns": [str], "files": [FORM]}
 _OLD_PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str]}
 _PROGRESS = {**_OLD_PROGRESS, "progress": lambda form: form == FORMAT}
-"""What the records have; those of jobs have more."""
+"""Required entries of the records; records of jobs have more."""
 
 
 @dataclass(slots=True)
 class Target:
     """A file, or a folder that holds `part-00000.parquet`, … and `_manifest.json`.
 
-    Until the end of a run its finished parts have hidden names, and a hidden progress file names them; then
-    they get their own names, those of an earlier run are removed, and the manifest is written. It is removed
-    first, so a folder with a manifest is complete. From `prepare` to `leave` no other run may write there.
+    Until the end of a run, its finished parts have hidden names, and a hidden progress file lists them. Then the old
+    manifest is removed, the parts get their final names, the parts of an earlier run are removed, and the new
+    manifest is written: a folder with a manifest is complete. From `prepare` to `leave`, no other run may write
+    there.
 
-    Each of these steps is on the disk before the next. Parts may be in folders of the folder (`lang=python/`), from
-    when they get their own names.
+    Each of these steps is on the disk before the next one. Under their final names, parts may lie in partition
+    folders (`lang=python/`).
     """
 
     path: Path
@@ -65,16 +66,16 @@ class Target:
 
     @property
     def manifest(self) -> Path:
-        """The record of a complete output; hidden beside a single file."""
+        """Record of a complete output; a hidden file next to a single file."""
         return self._hidden(".manifest.json") if self.is_file else self.path / MANIFEST
 
     @property
     def progress(self) -> Path:
-        """The record of an output that is not complete."""
+        """Record of an incomplete output."""
         return self._hidden(PROGRESS)
 
     def _hidden(self, name: str) -> Path:
-        """A hidden file in the folder, or beside a single file, whose name it has before its own."""
+        """Return a hidden file in the folder, or next to a single file, with the name of that file before `name`."""
         return self.path.with_name(f".{self.path.name}{name}") if self.is_file else self.path / name
 
     @property
@@ -84,11 +85,11 @@ class Target:
         return any(path.exists() for path in (*there, self.manifest, self.progress))
 
     def check(self) -> None:
-        """JobError where the folder can't be made or written to, or holds data files of another origin."""
+        """Raise JobError when the folder cannot be made or written to, or holds data files of another origin."""
         above = [self.folder, *self.folder.absolute().parents]
         there = next(path for path in above if path.exists() or path.is_symlink())
         if not there.exists():
-            raise JobError(f"output: {str(there)!r} is a symbolic link to nothing, expected a folder")
+            raise JobError(f"output: {str(there)!r} is a broken symbolic link, expected a folder")
         if not there.is_dir():
             raise JobError(f"output: {str(there)!r} is a file, expected a folder")
         if not os.access(there, os.W_OK):
@@ -99,13 +100,14 @@ class Target:
                 self._check_foreign()
 
     def prepare(self) -> None:
-        """Make and lock the folder, and remove the temporary files that killed runs left in it.
+        """Create and lock the folder, and remove the temporary files of killed runs.
 
-        JobError where it holds data files of another origin, or another run is writing there.
+        Raises JobError when the folder holds data files of another origin, or another run is writing there.
         """
         self.check()
         try:
             self._lock = self._locked()
+            # checked again under the lock: another run may have written files since
             if not self.is_file:
                 self._check_foreign()
             records = "|".join(re.escape(path.name) for path in (self.manifest, self.progress))
@@ -117,13 +119,13 @@ class Target:
             raise
 
     def attempts_folder(self, run: str) -> Path:
-        """A new folder in which other processes write parts."""
+        """Create a folder in which other processes write parts."""
         folder = self._hidden(f".tasks-{run}")
         folder.mkdir()
         return folder
 
     def leave(self) -> None:
-        """Release the lock, and remove the folders that `prepare` made, unless something is in them."""
+        """Release the lock, and remove the folders that `prepare` made if they are empty."""
         if self._lock is not None:
             self._lock.release()
         for folder in reversed(self._created):
@@ -134,61 +136,65 @@ class Target:
             unfinished.discard(folder)
 
     def file(self, number: int) -> Path:
-        """The path of part `number`, or of piece `number` of a single file."""
+        """Return the path of part `number`, or of piece `number` of a single file."""
         return piece_path(self.path, number) if self.is_file else self.path / f"part-{number:05}.{self.kind}"
 
     def new_part(self, number: int) -> FileWriter:
-        """A writer of part `number`, whose errors name the file that the user asked for."""
+        """Return a writer of part `number`; its errors name the file that the user asked for."""
         piece = self.file(number)
         return FileWriter(self.path if self.is_file else piece, self.form, piece)
 
     def new_run(self, number: int) -> FileWriter:
-        """A writer of sorted run `number`."""
+        """Return a writer of sorted run `number`."""
         return FileWriter(self.path, RUN, self.run(number))
 
     def run(self, number: int) -> Path:
-        """The path of sorted run `number`."""
+        """Return the path of sorted run `number`."""
         name = f"run-{number:05}"
         return self.path.with_name(f"{self.path.name}.{name}") if self.is_file else self.path / name
 
     def keep_committed(self, parts: Sequence[OutputFile]) -> None:
-        """Remove all committed parts but these: a killed run has left them without noting them."""
+        """Remove all committed parts except these: a killed run has left them without noting them."""
         remove_committed(self.folder, self._part_names, {part.path.name for part in parts})
 
     def save_progress(self, content: Mapping[str, Any]) -> None:
-        """Write the progress file; from now on the folder stays, whatever happens."""
+        """Write the progress file; from now on the folder stays, even after an error."""
         write_progress(self.progress, {"seqflow": __version__, **content})
         for folder in self._created:
             unfinished.discard(folder)
         self._created.clear()
 
     def append_progress(self, change: Change, files: Sequence[OutputFile]) -> None:
-        """Add committed files to the progress file, and what else has changed."""
+        """Add committed files and other changes to the progress file."""
         entries = [file.to_json(self.folder) for file in files]
         append_progress(self.progress, replace(change, extend={**change.extend, "files": entries}))
 
     def install(self, content: Mapping[str, Any]) -> list[OutputFile]:
-        """Give the parts of a sealed progress file their final names; may be repeated after a crash at any step.
+        """Give the parts of a sealed progress file their final names; can be repeated after a crash at any step.
 
-        The manifest goes first and comes last: whoever finds one finds a complete output.
+        The old manifest is removed first and the new one written last: an output with a manifest is complete.
         """
         parts = self.files(content)
         self.manifest.unlink(missing_ok=True)
+        # on the disk before any part changes: after a crash, an old manifest must not describe new parts
         sync_folder(self.folder)
         if self.is_file:
             join(parts, self.path, self.form, lambda file: self.note("joined", file.to_json(self.folder)))
             parts = [self._joined()]
         else:
             self.give_names(parts)
+        # stale parts go after the new parts have their names: a crash between leaves too many files, never too few
         self.remove_parts(set(content["stale"]) - {self._name(part) for part in parts})
         if not self.is_file or "job" in content:
             self._write_manifest(parts, content)
+        # last: until then, another process can repeat all of this
         self.progress.unlink(missing_ok=True)
         return parts
 
     def give_names(self, parts: Sequence[OutputFile]) -> None:
         """Rename committed parts to their final names."""
         hidden = [committed_path(self.folder / part.path.name) for part in parts]
+        # a part without a hidden file was renamed before a crash
         check_sizes(
             parts,
             [here if here.exists() else part.path for part, here in zip(parts, hidden, strict=True)],
@@ -201,25 +207,25 @@ class Target:
             sync_folder(folder)
 
     def remove_parts(self, names: Collection[str]) -> None:
-        """Remove parts by their final names, and partition folders that are empty then."""
+        """Remove parts by their final names, and partition folders that become empty."""
         for name in names:
             path = self.folder / name
             path.unlink(missing_ok=True)
             for folder in self._folders_of(path):
                 try:
                     folder.rmdir()
-                except OSError:  # others are in it, or it is gone
+                except OSError:  # it holds other parts, or is already removed
                     break
 
     def _folders_of(self, part: Path) -> list[Path]:
-        """The folders between a part and the folder of the output, innermost first."""
+        """Return the folders between a part and the folder of the output, innermost first."""
         return [above for above in part.parents if self.folder in above.parents]
 
     def _name(self, part: OutputFile) -> str:
         return part.path.relative_to(self.folder).as_posix()
 
     def abandon(self) -> None:
-        """Remove what an unfinished run has committed, and the parts to which it has given their names."""
+        """Remove the committed parts of an unfinished run, and its parts that already have their final names."""
         self.keep_committed(())
         content = self.read_progress()
         if content is not None and content["sealed"] and not self.is_file:
@@ -228,7 +234,7 @@ class Target:
         self.progress.unlink(missing_ok=True)
 
     def files(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """The files that a manifest or progress file names."""
+        """Return the files that a manifest or progress file lists."""
         return [OutputFile.from_json(self.folder, entry) for entry in record["files"]]
 
     def note(self, key: str, value: Any) -> None:
@@ -236,7 +242,7 @@ class Target:
         append_progress(self.progress, Change(set={key: value}))
 
     def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """The parts of a progress file that are intact neither under their hidden nor their final name."""
+        """Return the parts of a progress file that are intact under neither their hidden nor their final name."""
         parts = self.files(record)
         joined = record.get("joined")
         if joined is not None and has_form(joined, FORM):
@@ -247,31 +253,31 @@ class Target:
         return [part for part, path in zip(parts, found, strict=True) if path is None]
 
     def damaged_files(self, record: Mapping[str, Any], *, whole: bool = False) -> list[OutputFile]:
-        """The files of a manifest that are missing or changed."""
+        """Return the files of a manifest that are missing or changed."""
         return damaged_files(self.files(record), whole=whole)
 
     def _joined(self) -> OutputFile:
-        """The file that was joined from all pieces."""
+        """Return the file that was joined from all pieces."""
         record = self.read_progress()
         assert record is not None
         return OutputFile.from_json(self.folder, record["joined"])
 
     def stale_parts(self) -> list[str]:
-        """The parts of an earlier run, by its manifest."""
+        """Return the parts of an earlier run, from its manifest."""
         return [] if self.is_file else sorted(_names_in(self.read_manifest()))
 
     def read_manifest(self) -> dict[str, Any] | None:
-        """The record of a complete output; None where there is none, or it is damaged."""
+        """Return the record of a complete output; None if it is missing or damaged."""
         return self._read(self.manifest, _MANIFEST)
 
     def read_progress(self) -> dict[str, Any] | None:
-        """The record of an output that is not complete; None where there is none, or it is damaged."""
+        """Return the record of an incomplete output; None if it is missing or damaged."""
         content = self._read(self.progress, _PROGRESS, parse_progress)
         return content if content is None or content["sealed"] or content["files"] else None
 
     @property
     def earlier_format(self) -> str | None:
-        """The version of seqflow that has written a progress file in an older form, if one is there."""
+        """Version of seqflow that wrote an existing progress file in an older form; None if there is none."""
         content = self._read(self.progress, _OLD_PROGRESS)
         if content is None or "progress" in content:
             return None
@@ -280,13 +286,14 @@ class Target:
     def _read(
         self, path: Path, form: Mapping[str, Any], parse: Callable[[str], Any] = json.loads
     ) -> dict[str, Any] | None:
-        """Read JSON of a form, whose files have names of parts of this output; None for anything else."""
-        if not path.is_file():  # a pipe would never end
+        """Read JSON of a form, whose files have names of parts of this output; return None for anything else."""
+        if not path.is_file():  # reading a pipe would never end
             return None
         try:
             content = parse(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return None
+        # records are untrusted: a name such as `../x` must not lead to files that `remove_parts` removes
         prefix = rf"{re.escape(self.path.name)}|" if self.is_file else r"(?:[^/]+=[^/]*/)*"
         names = re.compile(rf"{prefix}(?:{self._part_names})")
         return content if has_form(content, form) and all(map(names.fullmatch, _names_in(content))) else None
@@ -302,7 +309,7 @@ class Target:
             self._make(self.folder)
             try:
                 lock.acquire()
-            except FileNotFoundError:  # a run that failed has removed the folder meanwhile
+            except FileNotFoundError:  # a failed run has removed the folder in the meantime
                 self._created.clear()
                 continue
             return lock
@@ -319,7 +326,7 @@ class Target:
             unfinished.add(folder)
 
     def _check_folders(self) -> None:
-        """JobError where a folder has the name of a file of this output."""
+        """Raise JobError when a folder has the name of a file of this output."""
         own = f"{re.escape(self.path.name)}|" if self.is_file else ""
         records = "|".join(re.escape(path.name) for path in (self.manifest, self.progress))
         names = re.compile(rf"{own}{records}|{self._part_names}|\.(?:{self._part_names})\.done")
@@ -331,11 +338,11 @@ class Target:
                 )
 
     def _entries(self) -> list[Path]:
-        """The entries of the folder, and of the partition folders in it."""
+        """Return the entries of the folder, and of its partition folders."""
         return [*self.folder.iterdir(), *(() if self.is_file else self.folder.glob("*=*/**/*"))]
 
     def _check_foreign(self) -> None:
-        """JobError where the folder holds data files that neither its manifest nor its progress file names."""
+        """Raise JobError when the folder holds data files that neither its manifest nor its progress file lists."""
         named = _names_in(self.read_manifest()) | _names_in(self.read_progress())
         entries = self._entries()
         for path in entries:
@@ -352,7 +359,7 @@ class Target:
         foreign = sorted(set(found) - named)
         if foreign:
             raise JobError(
-                f"output: the folder {str(self.path)!r} holds {foreign[0]!r}, which no {MANIFEST} names\n"
+                f"output: the folder {str(self.path)!r} holds {foreign[0]!r}, which {MANIFEST} does not list\n"
                 "  choose an empty or new folder"
             )
 
@@ -376,7 +383,7 @@ def _as_json(record: Mapping[str, Any], indent: int) -> bytes:
 
 
 def _names_in(record: Mapping[str, Any] | None) -> set[str]:
-    """The files that a manifest or progress file names."""
+    """Return the names of files in a manifest or progress file."""
     return (
         set() if record is None else {*record.get("stale", ()), *(entry["name"] for entry in record["files"])}
     )

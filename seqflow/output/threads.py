@@ -1,4 +1,4 @@
-"""Threads of the output, and the error of a system that refuses to start another one."""
+"""Threads of the output, and the error for a system that refuses to start another thread."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A list of unfinished files and folders, which a process that must end at once removes."""
+"""List of unfinished files and folders, which a process removes when it must end at once."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ _paths: dict[Path, None] = {}
 
 
 def add(path: Path) -> None:
-    """Note a file before it is created, or a folder after that."""
+    """Note a file before it is created, or a folder after it is created."""
     _paths[path] = None
 
 
@@ -16,7 +16,7 @@ def discard(path: Path) -> None:
 
 
 def remove_all() -> None:
-    """Remove everything that is not finished: files, then folders that are empty, innermost first."""
+    """Remove all unfinished files, then empty folders, innermost first."""
     for path in reversed(list(_paths)):
         try:
             path.rmdir() if path.is_dir() else path.unlink()

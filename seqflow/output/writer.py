@@ -1,4 +1,6 @@
-"""OutputWriter writes the batches of an output, or takes parts that others have written, and commits them."""
+"""OutputWriter: writes the batches of an output, or adopts parts that other processes have written, and commits
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +36,21 @@ from seqflow.output.target import Target
 from seqflow.record import Record
 
 MAX_THREADS = 256
-"""Threads that write; each has a file open."""
+"""Most threads that write; each has an open file."""
 SECONDS_BETWEEN_NOTES = 1.0
-"""How often at most committed parts are noted in the progress file: each time it is synchronised to the disk."""
+"""Shortest time between two notes in the progress file: each note is synchronised to the disk."""
 
 
 class OutputWriter:
     """A context manager that writes batches; `finish` gives the files their final names.
 
-    `commit` finishes the part that is open, or `adopt` takes one that another process has written; `note_soon` notes
-    them in the progress file, with what the caller needs to go on behind them: another process may `resume` there.
-    Leaving the context without `finish` (an exception, Ctrl-C) removes what was not committed. Where no batch has
+    `commit` finishes the open part; `adopt` takes a part that another process has written. `note_soon` notes both in
+    the progress file, with the facts that the caller needs to continue after them: another process can `resume`
+    there. Leaving the context without `finish` (an exception, Ctrl-C) removes everything uncommitted. If no batch has
     rows, one empty file is written. With `threads` above 1, each thread writes a file of the part, and row groups go
-    to them in turn; the manifest has the numbers of the row groups in each file.
+    to the files in turn; the manifest has the numbers of the row groups in each file.
 
-    With an `arrangement` what is committed are sorted runs, which `install` merges to the parts of the output.
+    With an `arrangement`, sorted runs are committed, and `install` merges them into the parts of the output.
     """
 
     def __init__(self, target: Target | None, layout: FileLayout = FileLayout()) -> None:  # noqa: B008 (it is frozen)
@@ -56,20 +58,20 @@ class OutputWriter:
         self._part = None if target is None else PartWriter(layout, self)
         self._begun = False
         self._files: list[OutputFile] = []
-        """Those that are committed."""
+        """Committed files."""
         self._names: list[str] = []
         self._partitions: dict[str, str] = {}
-        """The types of the columns that become folders."""
+        """Types of the columns that become folders."""
         self._stale: list[str] = []
-        """Files of an earlier run, of which a progress file knows."""
+        """Files of an earlier run that a progress file lists."""
         self._adopted_schema: bytes | None = None
-        """That of the parts from other processes, serialized."""
+        """Schema of the parts from other processes, serialized."""
         self._note: Note | None = None
         self._num_due = 0
-        """What is to be noted, and how many files were committed with it."""
+        """Number of files that were committed with the pending note."""
         self._noted_at = -SECONDS_BETWEEN_NOTES
         self._num_noted: int | None = None
-        """How many committed files the progress file knows of; None where this process has not written it."""
+        """Number of committed files in the progress file; None if this process has not written it."""
 
     def __enter__(self) -> OutputWriter:
         if self.target is not None:
@@ -83,11 +85,11 @@ class OutputWriter:
     # Where the files of the open part go
 
     def new_part(self, turn: int) -> FileWriter:
-        """A writer of file `turn` of the open part."""
+        """Return a writer of file `turn` of the open part."""
         return self._open_target.new_part(len(self._files) + turn)
 
     def new_run(self, group: int) -> FileWriter:
-        """A writer of the sorted run of a row group."""
+        """Return a writer of the sorted run of a row group."""
         return self._open_target.new_run(group)
 
     @property
@@ -100,10 +102,10 @@ class OutputWriter:
         assert self._part is not None
         return self._part
 
-    # Going on behind an earlier run
+    # Continuing an earlier run
 
     def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """Continue after the parts of a progress file; returns the damaged ones, which have to be written again."""
+        """Continue after the parts of a progress file; return the damaged ones, which must be written again."""
         target, self._begun = self._open_target, True
         self._files = target.files(record)
         self._count_groups()
@@ -120,7 +122,7 @@ class OutputWriter:
         """Replace some committed files by writing their batches again."""
         before = [file for file in self._files if file.batches != span]
         first = next(at for at, file in enumerate(self._files) if file.batches == span)
-        old, behind = self._files[first : len(self._files) - len(before) + first], before[first:]
+        old, later = self._files[first : len(self._files) - len(before) + first], before[first:]
         self._files = before[:first]
         self._count_groups()
         for batch in batches:
@@ -129,14 +131,15 @@ class OutputWriter:
             self._writer.groups.write_group()  # an empty one
         self._close_part(span)
         made = self._files[first:]
+        # equal rows and groups are enough to keep the numbers of later row groups; the bytes may differ
         if [(one.num_rows, one.groups) for one in made] != [(one.num_rows, one.groups) for one in old]:
             raise JobError(
-                f"output: {old[0].path.name!r} was damaged, and comes out with other rows now\n"
-                "  --overwrite begins anew"
+                f"output: {old[0].path.name!r} was damaged, and its batches now give other rows\n"
+                "  start again with --overwrite"
             )
-        self._files += behind
+        self._files += later
         self._count_groups()
-        self._num_noted = None
+        self._num_noted = None  # so that the next note replaces the whole progress file
 
     def _count_groups(self) -> None:
         self._writer.groups.count = sum(len(file.groups) for file in self._files)
@@ -148,12 +151,12 @@ class OutputWriter:
         return record
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """The files of a complete output; removes what a killed run has left beside them."""
+        """Return the files of a complete output; remove the files that a killed run has left next to them."""
         self._open_target.keep_committed(())
         return self._open_target.files(record)
 
     def begin(self) -> None:
-        """Begin anew: remove what an unfinished run has left."""
+        """Start again: remove the files of an unfinished run."""
         self._begun = True
         self._files, self._stale = [], []
         if self.target is not None:
@@ -162,7 +165,7 @@ class OutputWriter:
             self.target.abandon()
 
     def check(self, schema: pa.Schema | None) -> None:
-        """JobError where batches of this schema (None: not known) could not be written. Writes nothing."""
+        """Raise JobError when batches of this schema (None: unknown) could not be written. Writes nothing."""
         if self.target is not None:
             self.target.check()
             if schema is not None:
@@ -171,7 +174,7 @@ class OutputWriter:
     # Parts
 
     def write(self, record: Record) -> None:
-        """Add one batch to the open part. Errors of earlier ones are raised here, too; an OSError names the file."""
+        """Add one batch to the open part. Also raises the errors of earlier batches; an OSError names the file."""
         if self.target is None:
             return
         if not self._begun:
@@ -184,10 +187,10 @@ class OutputWriter:
             self._close_part(batches)
 
     def adopt(self, files: Sequence[OutputFile], schema: bytes | None, batches: Batches) -> None:
-        """Take the finished files of a part from where another process has written them.
+        """Take over the finished files of a part that another process has written.
 
-        Their row groups, numbered in the part, get their numbers in the whole output. `schema` is that of its
-        batches, serialized; JobError where it is another one than before.
+        Their row groups, numbered in the part, get their numbers in the whole output. `schema` is the serialized
+        schema of its batches; JobError is raised when it differs from that of earlier parts.
         """
         if self.target is not None:
             if schema is not None and schema != self._adopted_schema:
@@ -216,16 +219,18 @@ class OutputWriter:
         return self.target is not None and self.target.progress.exists()
 
     def note_soon(self, note: Note) -> None:
-        """Note the parts that are committed, together with `note`; later, where that was done a moment ago."""
+        """Note the committed parts, together with `note`; later if there was a note a moment ago."""
         self._note, self._num_due = note, len(self._files)
         if monotonic() - self._noted_at >= SECONDS_BETWEEN_NOTES:
             self.note_now()
 
     def note_now(self) -> None:
-        """Note what is committed and was not noted yet."""
+        """Note committed parts that are not noted yet."""
         if self._note is None or self.target is None or not self._num_due:
             return
         note, self._note = self._note, None
+        # renamed files are on the disk before they are noted: a progress file must not list a file that a crash
+        # removes
         sync_folder(self.target.folder)
         files = self._files[self._num_noted or 0 : self._num_due]
         if self._num_noted is None:
@@ -246,7 +251,7 @@ class OutputWriter:
         return {**self._fixed(), "files": entries, "are_runs": bool(self.arrangement)}
 
     def _fixed(self) -> dict[str, Any]:
-        """What a record says of all files."""
+        """Return the entries of a record that concern all files."""
         schema = self._writer.schema
         if schema is not None:
             self._names = schema.names
@@ -256,7 +261,7 @@ class OutputWriter:
     # The end
 
     def seal(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
-        """Write the remaining rows; from now on nothing but `install` is left to do, in this process or another."""
+        """Write the remaining rows; from now on only `install` remains, for this process or another."""
         if self.target is None:
             return
         if not self._begun:
@@ -272,7 +277,7 @@ class OutputWriter:
         self._note = None
 
     def install(self) -> list[OutputFile]:
-        """Give all files of a sealed output their final names, in place of those of an earlier run."""
+        """Give all files of a sealed output their final names, and remove the files of an earlier run."""
         if self.target is None:
             return []
         record = self.target.read_progress()
@@ -283,12 +288,13 @@ class OutputWriter:
         return self.target.install(record)
 
     def _arrange(self, target: Target, record: dict[str, Any]) -> dict[str, Any]:
-        """Merge the sorted runs of a sealed output into parts; returns the new progress record."""
+        """Merge the sorted runs of a sealed output into parts; return the new progress record."""
         runs = target.files(record)
         check_sizes(runs, [committed_path(run.path) for run in runs])
         parts = arrange(runs, target, self.arrangement, self.layout.sizes)
         files = [part.to_json(target.folder) for part in parts]
         record = {**record, "files": files, "are_runs": False}
+        # the runs are removed only after the parts are noted: a crash before that repeats the merge
         target.save_progress(record)
         return record
 
@@ -316,12 +322,11 @@ def open_output(
     sort_by: Sequence[str] | str | None = None,
     partition_by: Sequence[str] | str | None = None,
 ) -> OutputWriter:
-    """A writer for `path`: a folder of part files, or one file when the path ends in .parquet or .arrow.
+    """Return a writer for `path`: a folder of part files, or one file if the path ends in .parquet or .arrow.
 
-    Where `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches. The rows are
-    sorted by `sort_by`, over all files; a column with a leading "-" counts down. `partition_by` puts them into
-    folders by the values of columns, which the files don't have any more.
-    JobError where the settings contradict each other.
+    If `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches. Rows are sorted
+    by `sort_by` over all files; a leading "-" means descending order. `partition_by` puts rows into folders by the
+    values of columns, which the files then omit. Raises JobError when the settings contradict each other.
     """
     if kind == "none":
         return OutputWriter(None)
@@ -347,7 +352,7 @@ def open_output(
 
 
 def _check_path(path: str) -> None:
-    """JobError for a path that is neither a folder's nor that of a file whose format we write."""
+    """Raise JobError for a path that is neither a folder nor a file of a known format."""
     if "://" in path:
         raise JobError(
             f"output: the path is {path!r}, expected one of this machine\n"
@@ -358,5 +363,5 @@ def _check_path(path: str) -> None:
         known = " or ".join(KIND_OF_SUFFIX)
         raise JobError(
             f"output: the path {path!r} ends in {suffix!r}, expected {known}, or a folder\n"
-            f"  a folder of such a name ends in {os.sep!r}, or is there already"
+            f"  for a folder of this name, add {os.sep!r} at the end or create it first"
         )

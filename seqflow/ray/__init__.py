@@ -1,4 +1,4 @@
-"""Batches for Ray Data: a loader, or a job, as one of its datasets.
+"""Batches for Ray Data: a loader or a job as a Ray dataset.
 
     dataset = seqflow.ray.dataset(sf.Loader("docs/*.parquet", net="…", batch=sf.Packed(2048)))
     for batch in dataset.iter_batches(batch_size=1024): ...

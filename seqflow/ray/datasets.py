@@ -28,24 +28,24 @@ def dataset(
     schema: pa.Schema | None = None,
     override_num_blocks: int | None = None,
 ) -> Any:
-    """A Dataset of Ray Data with the rows of the batches of an epoch, as `to_arrow` gives them.
+    """Return a Dataset of Ray Data with the rows of the batches of an epoch, as `to_arrow` converts them.
 
         dataset = seqflow.ray.dataset(sf.Loader("docs/*.parquet", batch=sf.Packed(2048)))
         dataset = seqflow.ray.dataset("job.toml")
 
-    `source` is a Loader, a Job or its file; of a job source, order, nets and batches count, and nothing is written.
-    The epoch is planned here, on footers (dictionary columns are read for their values), and `schema()` and
-    `size_bytes()` are known before anything else is read. Each task of Ray reads and makes the batches of some
-    consecutive windows. Blocks come as they are finished; with
-    `DataContext.get_current().execution_options.preserve_order = True` in the order of the loader. Ray joins and
-    splits blocks: where one batch ends is not kept.
+    `source` is a Loader, a Job or its file; the source, order, nets and batches of a job are used, and nothing is
+    written. The epoch is planned here, from footers (dictionary columns are read for their values); `schema()` and
+    `size_bytes()` are known before anything else is read. Each task of Ray makes the batches of consecutive windows.
+    Blocks arrive as they are finished or, with `DataContext.get_current().execution_options.preserve_order = True`,
+    in the order of the loader. Ray joins and splits blocks, so the boundaries of batches are lost.
 
-    `schema` is needed where Python functions make the batches, whose result nobody knows before. Bad rows that the
-    policy skips are left out, and nobody counts them. `override_num_blocks` is that of `ray.data.read_datasource`.
+    `schema` is needed if Python functions make the batches, since their result is unknown. Bad rows that the policy
+    skips are left out without being counted. `override_num_blocks` is the argument of `ray.data.read_datasource`.
 
-    OpError where Ray Data is not installed; where the batches have no common schema, such as those padded to the
-    longest row; for a loader of several ranks or streams, with `steps_per_epoch`, or whose bad rows go to a file; and
-    for what cannot be sent to other processes. ProviderError in the task that finds a file changed since then.
+    Raises OpError when Ray Data is not installed; when the batches have no common schema, for example if they are
+    padded to the longest row; for a loader of several ranks or streams, with `steps_per_epoch`, or with a file for
+    bad rows; and for objects that cannot be sent to other processes. A task that finds a changed file raises
+    ProviderError.
     """
     loader, job = _opened(source)
     _check(loader)
@@ -74,7 +74,7 @@ def _ray_data() -> Any:
 
 
 def _opened(source: Any) -> tuple[Loader, Job | None]:
-    """The loader, and the job that it is of; OpTypeError for what is neither a loader nor a job."""
+    """Return the loader, and its job if there is one; raise OpTypeError for other objects."""
     if isinstance(source, Loader):
         return source, None
     if isinstance(source, str | os.PathLike):
@@ -88,7 +88,7 @@ def _opened(source: Any) -> tuple[Loader, Job | None]:
 
 
 def _check(loader: Loader) -> None:
-    """OpError for a loader whose batches tasks of Ray cannot make from the plan alone."""
+    """Raise OpError for a loader whose batches tasks of Ray cannot make from the plan alone."""
     origin, path = loader.source.origin, loader.bad_rows.path
     refused = {
         f"{origin} is a stream of this process, which no other can read\n  write it to files first": (
@@ -109,7 +109,7 @@ def _check(loader: Loader) -> None:
 
 
 def _schema_of(loader: Loader, schema: pa.Schema | None) -> pa.Schema:
-    """The schema of all batches, before any is made; OpError where there is none."""
+    """Return the schema of all batches, before any is made; raise OpError when there is none."""
     if schema is not None:
         if not isinstance(schema, pa.Schema):
             raise OpTypeError(
@@ -119,15 +119,15 @@ def _schema_of(loader: Loader, schema: pa.Schema | None) -> pa.Schema:
     for transform in (loader.prepare, loader.net):
         if transform is not None and not isinstance(transform, Net):
             raise OpError(
-                f"seqflow.ray.dataset: nobody knows what {name_of(transform)} returns\n"
-                "  write it as a net, or give schema=, that of all batches"
+                f"seqflow.ray.dataset: the result of {name_of(transform)} is unknown\n"
+                "  write it as a net, or give schema=, the schema of all batches"
             )
     for name, spec in loader.spec.items():
         _check_fixed(name, spec)
     empty = loader.empty_batch()
     if empty is None:
         raise OpError(
-            "seqflow.ray.dataset: a net needs rows to know what it returns\n  give schema=, that of all batches"
+            "seqflow.ray.dataset: the result of a net depends on the rows\n  give schema=, the schema of all batches"
         )
     return to_arrow(empty).schema
 

@@ -20,7 +20,7 @@ from seqflow.ray.planning import EpochTasks
 
 
 class BatchesSource(Datasource):  # type: ignore[misc]
-    """The batches of an epoch; each read task makes those of some consecutive windows."""
+    """The batches of an epoch; each read task makes the batches of some consecutive windows."""
 
     def __init__(self, plan: EpochTasks, setup: Setup, schema: pa.Schema) -> None:
         super().__init__()
@@ -32,13 +32,13 @@ class BatchesSource(Datasource):  # type: ignore[misc]
         return "Seqflow"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """The bytes of the windows in memory; None where the source cannot tell."""
+        """Return the bytes of the windows in memory; None if the source cannot tell."""
         return self._plan.nbytes or None
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[Any]:
-        """At most `parallelism` tasks."""
+        """Return at most `parallelism` tasks."""
         if not self._plan.parts:
             nothing = BlockMetadata(num_rows=0, size_bytes=0, input_files=None, exec_stats=None)
             return [ReadTask(partial(_no_rows, self._schema), nothing, schema=self._schema)]
@@ -58,7 +58,7 @@ class BatchesSource(Datasource):  # type: ignore[misc]
 
 
 def _read(run: str, setup: Any, task: bytes) -> Iterator[pa.Table]:
-    """The batches of a task, in a worker."""
+    """Yield the batches of a task, in a worker."""
     if run not in _setups:
         _setups.clear()
         _setups[run] = pickle.loads(ray.get(setup))
@@ -71,4 +71,4 @@ def _no_rows(schema: pa.Schema) -> list[pa.Table]:
 
 
 _setups: dict[str, Setup] = {}
-"""What this worker was sent for the dataset whose windows it has read last."""
+"""Setup of the dataset whose windows this worker has read last."""

@@ -18,25 +18,25 @@ from seqflow.providers import Provider
 
 @dataclass(frozen=True, slots=True)
 class EpochTasks:
-    """The windows of an epoch, each as a part, and the source that they are of."""
+    """The windows of an epoch, each as a part, and their source."""
 
     provider: Provider
     parts: tuple[PlannedPart, ...]
     deals_steps: bool
-    """Whether steps of batches that lie in several windows exchange rows."""
+    """Whether batches of one step, in several windows, exchange rows."""
     skips: bool
     """Whether some batches are skipped."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all windows, as far as the source can tell."""
+        """Bytes of all windows, as far as the source can tell."""
         return sum(map(_bytes_of, self.parts))
 
     def tasks(self, most: int, *, in_order: bool = False) -> Iterator[PartTask]:
-        """Consecutive windows together, at most so many times, of about as many bytes each.
+        """Yield at most `most` tasks of consecutive windows, with about equally many bytes each.
 
-        All windows together where a part alone does not know which batches it has to skip, or `in_order`, which rows
-        a step has.
+        All windows are one task if a part alone cannot tell which batches to skip or, with `in_order`, the rows of a
+        step.
         """
         is_counted = all(part.counts_batches for part in self.parts)
         if (self.skips and (self.deals_steps or not is_counted)) or (self.deals_steps and in_order):
@@ -49,13 +49,13 @@ class EpochTasks:
             yield PartTask(part, self._source_of(part))
 
     def _source_of(self, part: PlannedPart) -> bytes | None:
-        """The pickled source with the files of a part; None where it cannot be divided."""
+        """Return the pickled source with the files of a part; None if it cannot be divided."""
         source = self.provider.of_files(origins_of((*part.windows, *part.following))).source
         return None if source is self.provider.source else pickle.dumps(source)
 
 
 def plan_epoch(loader: Loader, epoch: int) -> EpochTasks:
-    """The plan of an epoch of a loader, whose place stays where it is. Nothing but footers is read."""
+    """Plan an epoch of a loader, without changing its position. Only footers are read."""
     of_epoch = copy(loader)
     of_epoch.set_epoch(epoch)
     parts = tuple(part for part in plan_parts(of_epoch, Parts(0)) if part.windows)

@@ -1,4 +1,4 @@
-"""What workers of Ray Data get once, and what they make of the windows of a task."""
+"""Data sent once to workers of Ray Data, and the readers that workers make from them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from seqflow.record import to_arrow
 from seqflow.record.one_schema import of_schema
 
 Pickle = Callable[[Any], bytes]
-"""Pickles what is sent, functions of `__main__` too."""
+"""Function that pickles objects, including functions of `__main__`."""
 
 
 def setup_of_loader(loader: Loader, schema: pa.Schema, dumps: Pickle) -> Setup:
-    """For a loader: it is sent by what it was made from. OpError for what cannot be sent."""
+    """Return the setup for a loader: its arguments are sent. Raise OpError for objects that cannot be sent."""
     return _setup(
         LoaderReader(_own_modules(loader), _sent("the loader", loader_for_workers(loader), dumps), schema)
     )
 
 
 def setup_of_job(job: Job, loader: Loader, schema: pa.Schema, dumps: Pickle) -> Setup:
-    """For a job: its sections and paths are sent, and its source as it was listed."""
+    """Return the setup for a job: its sections and paths are sent, and its source with the list of files."""
     source = _sent("the source", loader_for_workers(loader).source, dumps)
     return _setup(JobReader(absolute(job, 1), source, schema))
 
@@ -58,7 +58,7 @@ def _sent(what: str, value: Any, dumps: Pickle) -> bytes:
 
 
 def _own_modules(loader: Loader) -> tuple[str, ...]:
-    """The modules of the user's own ops and source; OpError where other processes cannot import them."""
+    """Return the modules of the user's own ops and source; raise OpError when other processes cannot import them."""
     found = {module_of(loader.source.opened_by.kind): "the source"} if loader.source.opened_by else {}
     for net in (loader.prepare, loader.net):
         for op in {step.op for step in net.steps} if isinstance(net, Net) else ():
@@ -103,13 +103,13 @@ class JobReader:
     schema: pa.Schema
 
     def __call__(self) -> SentWindowReader:
-        import_job_modules(self.job)  # the source may be one of theirs
+        import_job_modules(self.job)  # the source may be defined in one of these modules
         return SentWindowReader(open_loader(self.job, pickle.loads(self.source)), self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class SentWindowReader:
-    """Makes the batches of some windows, as tables of one schema; one without rows where there are none."""
+    """Makes the batches of some windows, as tables of one schema; without batches, one table without rows."""
 
     loader: Loader
     schema: pa.Schema
@@ -138,7 +138,7 @@ class SentWindowReader:
 
 
 def _check_unchanged(stamps: Stamps) -> None:
-    """ProviderError where this machine sees another file than the one that was listed."""
+    """Raise ProviderError when a file on this machine differs from the listed one."""
     for path in stamps.found:
         try:
             stamps.check_unchanged(path)

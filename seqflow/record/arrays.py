@@ -18,7 +18,9 @@ class MisfitError(Exception):
 
 
 def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tensor | None) -> pa.Array:
-    """A list array of these lengths over `child`; its type becomes a large one where 32-bit offsets overflow."""
+    """Return a list array of these lengths over `child`; its type becomes a large one if 32-bit offsets would
+    overflow.
+    """
     field = kind.value_field.with_type(child.type)
     viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
     wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
@@ -34,9 +36,12 @@ def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tenso
 
 
 def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor | None) -> pa.Array:
-    """A string or binary array. Writeable bytes may have changed since they were read: checked to be UTF-8."""
+    """Return a string or binary array. Writeable bytes are checked to be UTF-8: they may have changed since they were
+    read.
+    """
     viewed = types.is_string_view(kind) or types.is_binary_view(kind)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    # a view array is built from a large one: its cast accepts more than 2 GiB of bytes
     wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
     flat = (
         (pa.large_string() if wide else pa.string()) if text else (pa.large_binary() if wide else pa.binary())
@@ -52,7 +57,9 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
 
 
 def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -> pa.Array:
-    """A fixed-size list or binary array over values[rows, *shape]; `nulls` has a mask for each level, rows first."""
+    """Return a fixed-size list or binary array over values[rows, *shape]; `nulls` has a mask for each level, rows
+    first.
+    """
     if types.is_fixed_size_binary(kind):
         return pa.Array.from_buffers(kind, len(values), [validity(nulls[0]), buffer_of(values)])
     inner = kind.value_type
@@ -66,7 +73,7 @@ def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -
 
 
 def fixed_size_lists(kind: pa.DataType, rows: int, child: pa.Array, nulls: Tensor | None) -> pa.Array:
-    """An array of `rows` lists of `kind.list_size` values each; null lists have values in `child`, too."""
+    """Return an array of `rows` lists of `kind.list_size` values each; `child` has values for null lists, too."""
     kind = pa.list_(kind.value_field.with_type(child.type), kind.list_size)
     return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
 
@@ -77,7 +84,7 @@ def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Ar
     NumPy's strings become text, its bytes binary.
     """
     if tensor.dtype.kind not in "biufMmSU" or (tensor.dtype.itemsize > 8 and tensor.dtype.kind not in "SU"):
-        advice = "\n  astype(str) makes texts of it" if tensor.dtype.kind in "OT" else ""
+        advice = "\n  convert it to texts with astype(str)" if tensor.dtype.kind in "OT" else ""
         raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type{advice}")
     tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
     if tensor.dtype.kind in "SU":
@@ -96,7 +103,7 @@ def _nested_texts(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.A
     try:
         array = _texts(np.ascontiguousarray(tensor.reshape(-1)))
     except UnicodeError:
-        raise ProviderError(f"to_arrow: {name} has a text that UTF-8 has no bytes for") from None
+        raise ProviderError(f"to_arrow: {name} has a text that cannot be encoded as UTF-8") from None
     if nulls[-1] is not None:
         import pyarrow.compute as pc
 
@@ -109,15 +116,17 @@ def _nested_texts(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.A
 
 
 def _texts(array: Tensor) -> pa.Array:
-    """Texts and bytes without the NULs that fill them up; Arrow's own conversion would end at the first NUL."""
+    """Return texts and bytes without their padding of NULs; Arrow's own conversion would end at the first NUL."""
     is_text, wide = array.dtype.kind == "U", array.nbytes > INT32_MAX
     unit = np.uint32 if is_text else np.uint8
     width = array.dtype.itemsize // np.dtype(unit).itemsize
     units = array.reshape(-1, 1).view(unit) if width else np.empty((len(array), 0), unit)
+    # the sentinel of ones in front of the reversed units makes an all-NUL text end at 0
     lengths = width - np.argmax(np.pad(units[:, ::-1], ((0, 0), (0, 1)), constant_values=1) != 0, axis=1)
     chosen = units[np.arange(width) < lengths[:, None]]
     ends = np.append(0, np.cumsum(lengths))
     if is_text:
+        # a character takes 1 to 4 bytes in UTF-8: the limits are those of the encoding
         sizes = 1 + (chosen >= 0x80).astype(np.int64) + (chosen >= 0x800) + (chosen >= 0x10000)
         ends = np.append(0, np.cumsum(sizes))[ends]
         encoded = chosen.tobytes().decode(f"utf-32-{sys.byteorder[0]}e").encode()
@@ -130,7 +139,7 @@ def _texts(array: Tensor) -> pa.Array:
 
 
 def _in_arrow_unit(name: str, tensor: Tensor) -> Tensor:
-    """Convert times to a unit that Arrow has; ProviderError where that would change a value."""
+    """Convert times to a unit of Arrow; raise ProviderError when that would change a value."""
     kind, (unit, _) = tensor.dtype.kind, np.datetime_data(tensor.dtype)
     if unit not in ("s", "ms", "us", "ns") and (kind, unit) != ("M", "D"):
         exact = ("m", "h", "D", "W", "M", "Y") if kind == "M" else ("m", "h", "D", "W")
@@ -151,7 +160,9 @@ def struct_array(kind: pa.DataType, children: list[pa.Array], rows: int, nulls: 
 def map_array(
     kind: pa.DataType, lengths: Tensor, keys: pa.Array, items: pa.Array, nulls: Tensor | None
 ) -> pa.Array:
-    """Maps with these numbers of keys and items; MisfitError for more than their 32-bit offsets can count."""
+    """Return maps with these numbers of keys and items; raise MisfitError when their 32-bit offsets would
+    overflow.
+    """
     if len(keys) > INT32_MAX:
         raise MisfitError
     key, item = kind.key_field.with_type(keys.type), kind.item_field.with_type(items.type)

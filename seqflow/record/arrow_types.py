@@ -1,4 +1,4 @@
-"""Arrow types: which are lists or texts, the types nested in them, and the dtype and axes of their tensors."""
+"""Arrow types: predicates for lists and texts, nested types, and the dtype and axes of tensors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,17 +23,17 @@ def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Whether the bytes of the type are UTF-8."""
+    """Return whether the bytes of the type are UTF-8."""
     return is_any(kind, (types.is_string, types.is_large_string, types.is_string_view))
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """The type in which the values of an extension type are stored; any other type itself."""
+    """Return the storage type of an extension type; any other type itself."""
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def is_any_level(kind: pa.DataType, predicate: Predicate) -> bool:
-    """Whether a predicate holds for a type or for one nested in it; extension types count as their storage."""
+    """Return whether a predicate holds for a type or for one nested in it; extension types count as their storage."""
     kind = storage_type(kind)
     return predicate(kind) or any(
         is_any_level(kind.field(at).type, predicate) for at in range(kind.num_fields)
@@ -41,7 +41,7 @@ def is_any_level(kind: pa.DataType, predicate: Predicate) -> bool:
 
 
 def child_fields(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """The fields of a struct, keys and values of a map, values of a list, by the names that tensors have for them.
+    """Return the fields of a struct, keys and values of a map, or values of a list, with their names in tensor names.
 
     Empty for all other types, and for extension types.
     """
@@ -53,7 +53,7 @@ def child_fields(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
 
 
 def with_child_fields(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
-    """A struct, map or list type with these in place of `child_fields(kind)`."""
+    """Return a struct, map or list type with these fields in place of `child_fields(kind)`."""
     if types.is_struct(kind):
         return pa.struct(fields)
     if types.is_map(kind):
@@ -68,7 +68,7 @@ def with_child_fields(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataT
 
 
 def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
-    """The dtype of a tensor of this Arrow type; None for a type that is not one number per row.
+    """Return the dtype of a tensor of this Arrow type; None for a type that is not one number per row.
 
     Timestamps and dates are datetime64, durations and times of day timedelta64, all in Arrow's unit.
     """
@@ -87,7 +87,7 @@ def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
 
 
 def fixed_shape(kind: pa.DataType) -> tuple[int, ...] | None:
-    """The extra axes of a type whose rows hold numbers and all have one shape; None for other types."""
+    """Return the extra axes of a type whose rows hold numbers and all have one shape; None for other types."""
     if types.is_fixed_size_binary(kind) and not isinstance(kind, pa.BaseExtensionType):
         return (kind.byte_width,)
     if not types.is_fixed_size_list(kind):
@@ -99,13 +99,13 @@ def fixed_shape(kind: pa.DataType) -> tuple[int, ...] | None:
 
 
 def innermost(kind: pa.DataType) -> pa.DataType:
-    """The type of the elements of fixed-size lists, nested or not."""
+    """Return the type of the elements of fixed-size lists, nested or not."""
     while types.is_fixed_size_list(kind):
         kind = kind.value_type
     return kind
 
 
 def tensor_order(kind: pa.FixedShapeTensorType) -> tuple[int, ...]:
-    """The axes of the stored tensor in the order the type shows them, rows first."""
+    """Return the axes of the stored tensor in the order of the type, rows first."""
     order = kind.permutation or range(len(kind.shape))
     return (0, *(axis + 1 for axis in order))

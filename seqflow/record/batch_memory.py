@@ -9,15 +9,15 @@ import numpy as np
 from seqflow.record.record import Tensor
 
 _LINE = 64
-"""Arrays start at a multiple of as many bytes: a line of the processor's caches."""
+"""Alignment of arrays in bytes: a cache line of the processor."""
 
 
 class BatchMemory:
     """Memory for the tensors of a batch, by name; the next batch overwrites it.
 
-    Memory that the system hands out for the first time costs more than what is written to it, so that a loop which
-    is done with each batch before it takes the next is several times as fast with it. For batches that are made
-    while others are in use, keep as many.
+    New memory from the system costs more time than writing to it. A loop that finishes each batch before it takes the
+    next one is several times as fast with reused memory. When several batches are in use at once, keep one
+    BatchMemory for each.
     """
 
     __slots__ = ("_blocks",)
@@ -26,10 +26,11 @@ class BatchMemory:
         self._blocks: dict[str, Tensor] = {}
 
     def empty(self, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Tensor:
-        """An uninitialised array, which the next one of this name overwrites."""
+        """Return an uninitialised array; the next one of this name overwrites it."""
         size = math.prod(shape) * dtype.itemsize
         block = self._blocks.get(name)
         if block is None or block.nbytes < size:
+            # powers of 2: batches that grow slowly reallocate a block only each time it doubles
             block = self._blocks[name] = _aligned(1 << max(size - 1, 0).bit_length())
         return np.ndarray(shape, dtype, block)
 
@@ -40,7 +41,7 @@ class BatchMemory:
 
 
 def _aligned(size: int) -> Tensor:
-    """uint8[size] aligned to cache lines."""
+    """Return uint8[size] aligned to cache lines."""
     block = np.empty(size + _LINE, np.uint8)
     start = -block.ctypes.data % _LINE
     return block[start : start + size]

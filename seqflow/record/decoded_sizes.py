@@ -1,4 +1,4 @@
-"""Sizes of Arrow rows as tensors: views and run ends store a value once that tensors store for every row."""
+"""Sizes of Arrow rows as tensors: a tensor stores for each row a value that views and run ends store once."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ _LENGTH = 8
 
 
 def decoded_nbytes(table: pa.RecordBatch | pa.Table) -> int:
-    """The bytes that a table takes as tensors."""
+    """Return the bytes that a table takes as tensors."""
     return sum(_column_nbytes(table.column(at)) for at in range(table.num_columns))
 
 
@@ -25,12 +25,14 @@ def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
 
 
 def is_compact(kind: pa.DataType) -> bool:
-    """Whether arrays of the type may store a value once for several rows, at any level: views and run ends."""
+    """Return whether arrays of the type may store a value once for several rows, at any level: views and run ends."""
     return is_any_level(kind, lambda one: is_any(one, (*TEXT_VIEWS, *LIST_VIEWS, types.is_run_end_encoded)))
 
 
 def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
-    """int64[rows]: the bytes that each row takes as tensors; without dictionaries, of the decoded values."""
+    """Return int64[rows]: the bytes that each row takes as tensors; without dictionaries, the bytes of the decoded
+    values.
+    """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return row_bytes(array.storage, with_dictionaries=with_dictionaries)
@@ -39,7 +41,7 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
         values = array.values.slice(first, len(lengths))
         return np.repeat(row_bytes(values, with_dictionaries=with_dictionaries), lengths)
     if types.is_dictionary(kind) and not with_dictionaries:
-        values = np.append(row_bytes(array.dictionary), _LENGTH)  # the last is that of a null
+        values = np.append(row_bytes(array.dictionary), _LENGTH)  # the last entry is the size of a null
         codes = np.asarray(array.indices.fill_null(len(array.dictionary)))
         return values.take(codes, mode="clip")
     if types.is_struct(kind):
@@ -51,6 +53,7 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
         return _text_lengths(array) + _LENGTH
     if types.is_map(kind) or is_any(kind, LISTS):
         starts, lengths = _ranges(array)
+        # only sizes are estimated here: ranges of damaged data are cut, and the reader raises the error
         ends = np.clip(starts + lengths, 0, len(array.values))
         starts = np.clip(starts, 0, ends)
         if (width := _width(array.values.type)) is not None:
@@ -69,7 +72,7 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
 
 
 def _width(kind: pa.DataType) -> int | None:
-    """Bytes of a value of a type of numbers, bools or times; None for other types."""
+    """Return the bytes of a value of a type of numbers, bools or times; None for other types."""
     if types.is_null(kind):
         return 0
     dtype = None if isinstance(kind, pa.BaseExtensionType) else leaf_dtype(kind)
@@ -77,7 +80,7 @@ def _width(kind: pa.DataType) -> int | None:
 
 
 def _text_lengths(array: pa.Array) -> Tensor:
-    """The bytes of each text. A view is 16 bytes, of which the first int32 is the length."""
+    """Return the bytes of each text. A view is 16 bytes, of which the first int32 is the length."""
     if not is_any(array.type, TEXT_VIEWS):
         return _ranges(array)[1]
     views = view(array.buffers()[1], np.dtype(np.int32), 4 * array.offset, 4 * len(array))
@@ -85,7 +88,7 @@ def _text_lengths(array: pa.Array) -> Tensor:
 
 
 def _ranges(array: pa.Array) -> tuple[Tensor, Tensor]:
-    """Start and length of each list, map or text in its values."""
+    """Return start and length of each list, map or text in its values."""
     kind, rows = array.type, len(array)
     if types.is_fixed_size_list(kind):
         return (np.arange(rows) + array.offset) * kind.list_size, np.full(rows, kind.list_size)
@@ -99,7 +102,7 @@ def _ranges(array: pa.Array) -> tuple[Tensor, Tensor]:
 
 
 def _positions(array: pa.Array, buffer: int, wide: bool, count: int) -> Tensor:
-    """The offsets or sizes in a buffer; an array without rows may have no buffer."""
+    """Return the offsets or sizes in a buffer; an array without rows may have no buffer."""
     dtype = np.dtype(np.int64 if wide else np.int32)
     found = array.buffers()[buffer]
     if found is None or found.size == 0:
@@ -108,7 +111,7 @@ def _positions(array: pa.Array, buffer: int, wide: bool, count: int) -> Tensor:
 
 
 def _without_nulls(array: pa.Array, lengths: Tensor) -> Tensor:
-    """The lengths of views as int64, 0 where null: Arrow leaves undefined what lies under a null."""
+    """Return the lengths of views as int64, 0 for nulls: Arrow leaves the length under a null undefined."""
     nulls = nulls_of(array)
     found = np.maximum(lengths.astype(np.int64), 0)
     return found if nulls is None else np.where(nulls, 0, found)

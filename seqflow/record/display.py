@@ -1,4 +1,6 @@
-"""A record as a table of its tensors: names below the lengths that describe them, dtypes, shapes and first values."""
+"""A record as a table of its tensors: each name below the lengths that describe its rows, dtypes, shapes and first
+values.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
 
 _SHOWN = 40
-"""Tensors that are shown; of more the first and the last."""
+"""Largest number of tensors that are all shown; of more, the first and the last are shown."""
 _VALUES = 4
 _IGNORED = -100
-"""The label of a token without a loss."""
+"""Label of a token without a loss."""
 
 
 class RecordLike(Protocol):
-    """The interface of a Record that display uses."""
+    """Protocol: the part of a Record that display uses."""
 
     @property
     def tensors(self) -> Mapping[str, Array]: ...
@@ -30,7 +32,7 @@ class RecordLike(Protocol):
 
 
 class TensorRow(NamedTuple):
-    """What the table says of one tensor."""
+    """TensorRow of the table, for one tensor."""
 
     level: int
     name: str
@@ -40,7 +42,7 @@ class TensorRow(NamedTuple):
 
 
 def as_text(record: RecordLike) -> str:
-    """A title, and a line for each tensor, in columns."""
+    """Return a title, and a line for each tensor, in columns."""
     rows = _rows(record)
     shown = [row for row in rows if row is not None]
     names = max((2 * row.level + len(row.name) for row in shown), default=0)
@@ -61,7 +63,7 @@ _CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
 
 
 def as_html(record: RecordLike) -> str:
-    """The same as an HTML table, in the page's own colours, without scripts."""
+    """Return the table as HTML, in the page's own colours, without scripts."""
     rows = _rows(record)
     shown = sum(row is not None for row in rows)
     cells = []
@@ -84,9 +86,10 @@ def as_html(record: RecordLike) -> str:
 
 
 def packed_pictures(record: RecordLike) -> list[str]:
-    """Pictures of a packed batch: the documents of its rows with their masks, and who sees whom; none of others.
+    """Return pictures of a packed batch: the documents of its rows with their masks, and attention; none for other
+    records.
 
-    A mask is a bool tensor of the same shape, or where labels of the same shape are not -100.
+    A mask is a bool tensor of the same shape, or a tensor of labels of that shape, masked at -100.
     """
     ids = record.tensors.get("segment_ids")
     if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
@@ -109,7 +112,7 @@ def _title(record: RecordLike) -> str:
 
 
 def _rows(record: RecordLike) -> list[TensorRow | None]:
-    """A row for each tensor; None for those between the first and the last of many."""
+    """Return a row for each tensor; None in place of the tensors between the first and the last of many."""
     names = list(record.tensors)
     if len(names) > _SHOWN:
         first, last = names[: _SHOWN // 2], names[-_SHOWN // 2 + 1 :]
@@ -124,7 +127,7 @@ def _row(record: RecordLike, name: str) -> TensorRow:
 
 
 def _first(tensor: Array) -> str:
-    """The first values of a tensor of one axis."""
+    """Return the first values of a tensor of one axis."""
     if tensor.ndim != 1 or not len(tensor):
         return ""
     values = ", ".join(printable_line(str(value)) for value in tensor[:_VALUES])

@@ -1,4 +1,4 @@
-"""Cast Arrow arrays to types that hold every value; Arrow's own casts cut times, and make large numbers infinite."""
+"""Cast Arrow arrays to types that hold every value; Arrow's own casts cut times and make large numbers infinite."""
 
 import pyarrow as pa
 from pyarrow import types
@@ -18,14 +18,14 @@ ALIKE: Families = (
     (_STRINGS, _STRINGS),
     (_BYTES, _BYTES),
 )
-"""Types whose values are cast, and to which."""
+"""Families of types: values of the first are cast to types of the second."""
 
 
 def exact_cast(array: pa.Array, kind: pa.DataType, alike: Families = ALIKE) -> pa.Array:
-    """The array as one of `kind`; ArrowException where it would have other values.
+    """Return the array as one of type `kind`; raise ArrowException when that would change a value.
 
-    A float may be rounded, but stays finite. Structs are cast by the names of their fields, and have nulls in place
-    of those that they lack. A list of pairs becomes a map.
+    A float may be rounded, but stays finite. Structs are cast by the names of their fields; missing fields become
+    nulls. A list of pairs becomes a map.
     """
     import pyarrow.compute as pc
 
@@ -55,6 +55,7 @@ def exact_cast(array: pa.Array, kind: pa.DataType, alike: Families = ALIKE) -> p
         return made
     if len({getattr(one, "tz", None) is None for one in (found, kind)}) > 1:
         raise pa.ArrowInvalid(f"values are {found}, and only one of the types has a zone")
+    # Arrow cuts times to the coarser unit and lets large numbers overflow to infinity: cast back and compare
     before, after = array, made.cast(pa.float64() if types.is_floating(found) else found)
     if types.is_floating(found):
         before, after = pc.is_finite(before), pc.is_finite(after)

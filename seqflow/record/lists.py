@@ -15,7 +15,7 @@ from seqflow.record.validation import reading, validated
 
 
 def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
-    """The length of each list, 0 where null, and the values of all lists without those that null lists hide."""
+    """Return the length of each list, 0 for nulls, and the values of all lists except those hidden by nulls."""
     if is_any(array.type, LIST_VIEWS):
         return _list_view_parts(name, array, nulls)
     if types.is_fixed_size_list(array.type):
@@ -32,7 +32,7 @@ def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor
         lengths = _lengths_of(name, offsets, len(array.values))
         start, total = (int(offsets[0]), int(offsets[-1]) - int(offsets[0])) if len(offsets) else (0, 0)
     rows = array.values.slice(start, total)
-    # Arrow allows a null list to have a length above 0; its values must not become rows of the tensor.
+    # Arrow allows a null list to have a length above 0; its values must not become rows of the tensor
     if nulls is not None and lengths[nulls].any():
         starts = np.cumsum(lengths) - lengths
         lengths[nulls] = 0
@@ -51,6 +51,7 @@ def _list_view_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[
     _check_views(name, starts, lengths, len(array.values))
     if not len(first):
         return lengths, array.values.slice(0, 0)
+    # views that happen to lie one after another need no copy
     if np.array_equal(first[1:], first[:-1] + sizes[:-1]):
         return lengths, array.values.slice(int(first[0]), int(sizes.sum()))
     return lengths, _take_ranges(name, array.values, starts, lengths)
@@ -67,7 +68,7 @@ def _check_views(name: str, starts: Tensor, lengths: Tensor, num_rows: int) -> N
 
 
 def _lengths_of(name: str, offsets: Tensor, num_rows: int) -> Tensor:
-    """int64 lengths[B] of offsets[B+1] into `num_rows` values; ProviderError for offsets that are none."""
+    """Return int64 lengths[B] of offsets[B+1] into `num_rows` values; raise ProviderError for invalid offsets."""
     try:
         lengths: Tensor = kernels.offsets_to_lengths(offsets)
     except kernels.KernelError as error:
@@ -87,6 +88,7 @@ def filled_lists(
     """Replace null lists, which are empty in `rows`, by the elements of `fill`."""
     if not len(fill):
         return lengths, rows
+    # the fill value is stored once, after the rows; every null list refers to it
     starts = np.cumsum(lengths) - lengths
     starts[nulls] = len(rows)
     lengths = np.where(nulls, len(fill), lengths)
@@ -95,7 +97,7 @@ def filled_lists(
 
 
 def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
-    """Concatenate the ranges `rows[starts : starts + lengths]`; what Arrow itself copies is validated first."""
+    """Concatenate the ranges `rows[starts : starts + lengths]`; data that Arrow itself copies are validated first."""
     ends = np.cumsum(lengths)
     if leaf_dtype(rows.type) is not None and not rows.null_count:
         values = leaf_values(rows)
@@ -107,10 +109,13 @@ def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> 
 
 
 def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
-    """Take rows by int64 indices[K] from an array of any type, also those that Arrow's `take` does not support."""
+    """Take rows by int64 indices[K] from an array of any type, including types that Arrow's `take` does not
+    support.
+    """
     try:
         return rows.take(pa.array(indices, pa.int64()))
     except pa.ArrowNotImplementedError:
+        # slices of consecutive indices: `concat_arrays` takes all types, and one piece for each row would be slow
         breaks = np.flatnonzero(np.diff(indices) != 1) + 1
         limits = [0, *breaks.tolist(), len(indices)]
         pieces = [
@@ -120,7 +125,7 @@ def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
 
 
 def bytes_as_lists(array: pa.Array) -> pa.Array:
-    """View a string or binary array as a list<uint8> array, whose memory layout it has."""
+    """View a string or binary array as a list<uint8> array, which has the same memory layout."""
     if is_any(array.type, TEXT_VIEWS):
         array = _with_empty_nulls(validated(array, "a text")).cast(pa.large_binary())
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
@@ -131,7 +136,7 @@ def bytes_as_lists(array: pa.Array) -> pa.Array:
 
 
 def _with_empty_nulls(array: pa.Array) -> pa.Array:
-    """Empty the text views of null rows: Arrow's cast follows these, too, but its validation skips them."""
+    """Empty the text views of null rows: Arrow's cast follows them, but its validation skips them."""
     if not array.null_count:
         return array
     validity, views, *data = array.buffers()

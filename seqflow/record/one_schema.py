@@ -1,4 +1,4 @@
-"""Record batches of one schema, as a stream of Arrow needs them."""
+"""Record batches of one schema, for streams of Arrow."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -12,7 +12,7 @@ from seqflow.record.to_arrow import to_arrow
 
 
 def reader_of(records: Iterable[Record], empty: Record | None) -> pa.RecordBatchReader:
-    """The records as batches of one schema, made as they are read; that of `empty` where there are none."""
+    """Read records as batches of one schema, converted on demand; without records, the schema is that of `empty`."""
     batches = map(to_arrow, records)
     first = next(batches, None)
     if first is None:
@@ -23,7 +23,7 @@ def reader_of(records: Iterable[Record], empty: Record | None) -> pa.RecordBatch
 
 
 def of_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the types of `schema`; ProviderError where a column does not fit its type."""
+    """Return the batch with the types of `schema`; raise ProviderError when a column does not fit its type."""
     if batch.schema.equals(schema, check_metadata=True):
         return batch
     if batch.schema.names != schema.names:
@@ -40,7 +40,7 @@ def _of_type(array: pa.Array, field: pa.Field) -> pa.Array:
     except pa.ArrowException as error:
         raise ProviderError(
             f"column {printable_line(field.name)!r} is {array.type}, expected {field.type}, its type in all batches\n"
-            "  a padded axis as long as the longest row makes another type each time: return values and lengths, "
+            "  an axis padded to the longest row changes the type with each batch: return values and lengths, "
             "which become lists, or pad to a constant size"
         ) from error
 

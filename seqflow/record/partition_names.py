@@ -6,13 +6,13 @@ from urllib.parse import unquote
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
-"""What Hive escapes; all other text stays as it is."""
+"""Characters that Hive escapes; all other text stays as it is."""
 _FIRST = re.compile(r"^[_.]")
-"""Readers pass over folders whose names begin so."""
+"""Beginnings of folder names that readers skip."""
 
 
 def folder_name(column: str, value: Any) -> str:
-    """The name of the folder for rows with this value of a column.
+    """Return the name of the folder for rows with this value of a column.
 
     >>> folder_name("lang", "c/c++"), folder_name("year", 2024), folder_name("done", True), folder_name("_k", None)
     ('lang=c%2Fc++', 'year=2024', 'done=true', '%5Fk=__HIVE_DEFAULT_PARTITION__')
@@ -22,7 +22,7 @@ def folder_name(column: str, value: Any) -> str:
 
 
 def folder_value(name: str) -> tuple[str, str | None] | None:
-    """The column and its value as text; None for the name of another folder.
+    """Return the column and its value as text; None for the name of another folder.
 
     >>> folder_value("lang=c%2Fc++"), folder_value("lang=__HIVE_DEFAULT_PARTITION__"), folder_value("lang")
     (('lang', 'c/c++'), ('lang', None), None)

@@ -17,9 +17,9 @@ Tensor = np.ndarray[Any, np.dtype[Any]]
 class Record(Mapping[str, Tensor]):
     """One batch of named tensors; a mapping from name to array.
 
-    Every tensor t with p = parents[t] has `num_rows` rows where p is None. Otherwise p names a tensor of lengths,
-    and t has `sum(tensors[p])` rows. `schema` has the Arrow types of the columns that came from Arrow,
-    `dictionaries` the values of dictionary columns by the name of the tensor of codes; to_arrow uses both.
+    Every tensor t with p = parents[t] has `num_rows` rows if p is None. Otherwise p names a tensor of lengths, and t
+    has `sum(tensors[p])` rows. `schema` has the Arrow types of the columns that came from Arrow, `dictionaries` the
+    values of dictionary columns by the name of the tensor of codes; to_arrow uses both.
 
     `len(record)` is an error, because it could count rows or tensors: use `record.num_rows` or
     `len(record.tensors)`.
@@ -31,7 +31,7 @@ class Record(Mapping[str, Tensor]):
     schema: pa.Schema | None = None
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
     number: int | None = None
-    """Of a loader's batch, its number in the epoch, counted over all ranks; `batch_at` gives it again."""
+    """Number of a loader's batch in the epoch, counted over all ranks; `batch_at` returns this batch again."""
 
     def __getitem__(self, name: str) -> Tensor:
         try:
@@ -41,7 +41,7 @@ class Record(Mapping[str, Tensor]):
                 f"the record has no tensor {name!r}{nearest(name, self.tensors)}; it has {', '.join(self.tensors)}"
             ) from None
 
-    __eq__ = object.__eq__  # a record is itself; comparing tensors is for the caller to define
+    __eq__ = object.__eq__  # identity: the caller must define how tensors are compared
     __hash__ = object.__hash__
 
     def __contains__(self, name: object) -> bool:
@@ -68,14 +68,14 @@ class Record(Mapping[str, Tensor]):
         raise ValueError("the truth of a batch is ambiguous: ask batch.num_rows > 0, or batch is not None")
 
     def __repr__(self) -> str:
-        """A table: each tensor below the lengths that describe its rows, its dtype, shape and first values."""
+        """Return a table: each tensor below the lengths that describe its rows, its dtype, shape and first values."""
         return as_text(self)
 
     def _repr_html_(self) -> str:
         return as_html(self)
 
     def depth(self, name: str) -> int:
-        """The number of levels of lengths between the record's rows and the rows of the tensor `name`."""
+        """Return the number of levels of lengths between the record's rows and the rows of the tensor `name`."""
         levels = 0
         parent = self.parents[name]
         while parent is not None:
@@ -85,7 +85,7 @@ class Record(Mapping[str, Tensor]):
 
 
 def parents_by_name(names: Mapping[str, object]) -> dict[str, str | None]:
-    """The parent of each tensor, by its name: `c.lengths` describes the rows of `c.values…` and `c.keys…`.
+    """Return the parent of each tensor, by its name: `c.lengths` describes the rows of `c.values…` and `c.keys…`.
 
     >>> parents_by_name({"c.lengths": 0, "c.values.lengths": 0, "c.values.values": 0, "x": 0})
     {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths', 'x': None}
@@ -94,7 +94,7 @@ def parents_by_name(names: Mapping[str, object]) -> dict[str, str | None]:
 
 
 def list_parents(name: str, levels: int) -> dict[str, str | None]:
-    """The tensors of a column of lists, outermost lengths first and values last, each with its parent.
+    """Return the tensors of a column of lists, outermost lengths first and values last, each with its parent.
 
     >>> list_parents("c", 2)
     {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths'}

@@ -1,4 +1,4 @@
-"""RowSource: gathers rows, with everything below them, from several records without joining these."""
+"""RowSource: gathers rows, with everything below them, from several records without joining the records."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
@@ -24,11 +24,11 @@ class ChildRanges(NamedTuple):
 
 
 class RowSource:
-    """The rows of several records, numbered from one to the next; batches of them are gathered with `take`.
+    """Rows of several records, numbered across all of them; `take` gathers batches of rows.
 
     The records must have the same tensors, of the same dtypes and row shapes, under the same lengths, or
-    ProviderError is raised. Values stay where they are. Offsets are computed once, and dictionary codes are
-    renumbered where the dictionaries differ. Threads may share it.
+    ProviderError is raised. Values are not moved. Offsets are computed once, and dictionary codes are renumbered if
+    the dictionaries differ. Threads may share it.
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -47,7 +47,7 @@ class RowSource:
         self.offsets = {name: kernels.lengths_to_offsets(self.tensor(name)) for name in described}
 
     def tensor(self, name: str) -> Tensor:
-        """One tensor of all records, concatenated; not copied if there is only one record."""
+        """Return one tensor of all records, concatenated; not copied if there is only one record."""
         arrays = self.chunks[name].arrays
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
@@ -59,11 +59,11 @@ class RowSource:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
-        """The rows `rows[K]`, in this order, repeats allowed, with everything below them, in arrays of their own.
+        """Return the rows `rows[K]`, in this order, repeats allowed, with everything below them, in new arrays.
 
-        These are in `memory` where it is given, until it is used again. The tensors `without` are left out. For
-        lengths of the record's rows, `ranges` may have what to take of each row instead of everything below it.
-        Raises OpIndexError for a row outside 0 ≤ row < num_rows.
+        With `memory`, the arrays lie in it, until it is used again. The tensors `without` are left out. For lengths
+        of the record's rows, `ranges` may give the part to take of each row, instead of everything below it. Raises
+        OpIndexError for a row outside 0 ≤ row < num_rows.
         """
         return self.take_known(
             row_indices(rows, self.num_rows, "take"), memory, without=without, ranges=ranges
@@ -77,7 +77,7 @@ class RowSource:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
-        """`take` for int64 numbers that are known to be rows; kernels raise a KernelError for others."""
+        """Do as `take`, for int64 rows that are known to be valid; kernels raise a KernelError for others."""
         tensors = self.gather(rows, dict(ranges or {}), memory, without=without)
         parents, dictionaries = self.parents, self.dictionaries
         if without:
@@ -93,7 +93,8 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """The tensors of `rows`, except those `without`; ranges are as in `take`, and new ones are added to them."""
+        """Return the tensors of `rows`, except those `without`; `ranges` is as in `take` and receives new entries."""
+        # a copy: `ranges` grows below by the ranges of whole rows, which do not cut lengths
         cut = dict(ranges)
         tensors = {}
         for name, chunks in self.chunks.items():
@@ -116,9 +117,9 @@ class RowSource:
         return tensors
 
     def slice(self, start: int, stop: int) -> Record:
-        """The rows start … stop - 1, with everything below them: views where one record has them all.
+        """Return the rows start … stop - 1, with everything below them: views if one record has them all.
 
-        Limits are Python's, as in `slice_rows`.
+        Limits are those of Python's slices, as in `slice_rows`.
         """
         start, stop, _ = slice(start, stop).indices(self.num_rows)
         at = bisect_right(self.first_rows, start) - 1
@@ -132,7 +133,7 @@ class RowSource:
         return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
 
     def _view(self, at: int, start: int, stop: int) -> Record:
-        """Rows of one of the records, as views: the offsets say where they lie, so that no lengths are added up."""
+        """Return rows of one of the records, as views, with limits from the offsets: no lengths are summed."""
         record = self.records[at]
         first = self.first_rows[at]
         bounds: dict[str | None, tuple[int, int, int]] = {None: (first, start, stop)}
@@ -145,7 +146,7 @@ class RowSource:
     def _bounds(
         self, lengths: str | None, found: dict[str | None, tuple[int, int, int]]
     ) -> tuple[int, int, int]:
-        """What lies under `lengths`: where that of the record begins, that of the rows begins, and ends."""
+        """Return three positions below `lengths`: the start of the record, the start and the end of the rows."""
         if lengths not in found:
             assert lengths is not None
             above = self._bounds(self.parents[lengths], found)
@@ -154,7 +155,7 @@ class RowSource:
         return found[lengths]
 
     def child_ranges(self, lengths: str, rows: Tensor, found: dict[str, ChildRanges]) -> ChildRanges:
-        """Start and size of the children of each of `rows` under `lengths`; `found` keeps those of other calls."""
+        """Return start and size of the children of each of `rows` under `lengths`; `found` caches the results."""
         if lengths not in found:
             offsets, parent = self.offsets[lengths], self.parents[lengths]
             first, count = (rows, 1) if parent is None else self.child_ranges(parent, rows, found)
@@ -164,7 +165,7 @@ class RowSource:
 
 
 def take_rows(record: Record, indices: Any) -> Record:
-    """The rows `indices[K]`, in this order, repeats allowed, with everything below them, in new arrays.
+    """Return the rows `indices[K]`, in this order, repeats allowed, with everything below them, in new arrays.
 
     Raises OpIndexError for an index outside 0 ≤ i < num_rows.
     """

@@ -14,19 +14,19 @@ from seqflow.record.record import Record, Tensor
 
 
 def nbytes(record: Record) -> int:
-    """The number of bytes of all tensors, including views."""
+    """Return the number of bytes of all tensors, including views."""
     return sum(tensor.nbytes for tensor in record.tensors.values())
 
 
 def read_only_record(record: Record) -> Record:
-    """The record with tensors that may not be written to, over the same memory."""
+    """Return the record with read-only tensors over the same memory."""
     return replace(record, tensors={name: read_only(tensor) for name, tensor in record.tensors.items()})
 
 
 def slice_rows(record: Record, start: int, stop: int) -> Record:
-    """The rows start … stop - 1, with everything below them, as views.
+    """Return the rows start … stop - 1, with everything below them, as views.
 
-    Limits are Python's: negative ones count from the end, ones beyond the end are cut.
+    Limits are those of Python's slices: negative ones count from the end, and ones beyond the end are cut.
     """
     start, stop, _ = slice(start, stop).indices(record.num_rows)
     return split_rows(record, [start, max(start, stop)])[1]
@@ -47,9 +47,10 @@ def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
 
 
 def _cuts(record: Record, name: str, cuts: dict[str | None, list[int]]) -> list[int]:
-    """The positions of the cuts in a tensor's rows; `cuts` caches them by the lengths that describe these rows.
+    """Return the positions of the cuts in a tensor's rows; `cuts` caches them by the lengths that describe these
+    rows.
 
-    A function of its own: one that called itself from inside split_rows would keep the record alive.
+    Not a closure in `split_rows`: a closure that calls itself is a reference cycle and would keep the record alive.
     """
     lengths = record.parents[name]
     if lengths not in cuts:
@@ -59,10 +60,10 @@ def _cuts(record: Record, name: str, cuts: dict[str | None, list[int]]) -> list[
 
 
 def concat_records(records: Sequence[Record]) -> Record:
-    """The rows of all records, one record after another, in new arrays; a single record comes back as it is.
+    """Return the rows of all records, one record after another, in new arrays; a single record is returned itself.
 
     The records must have the same tensors, of the same dtypes and row shapes, under the same lengths, or
-    ProviderError is raised. Dictionary codes are renumbered where the dictionaries differ.
+    ProviderError is raised. Dictionary codes are renumbered if the dictionaries differ.
     """
     if not records:
         raise ProviderError("concat_records: there is no record to start from")
@@ -81,7 +82,7 @@ def concat_records(records: Sequence[Record]) -> Record:
 def concat_tensors(
     parts: Sequence[Mapping[str, Tensor]], dictionaries: Sequence[Mapping[str, pa.Array]]
 ) -> tuple[dict[str, Tensor], dict[str, pa.Array]]:
-    """The concatenation of the tensors of each name, with codes renumbered to one dictionary."""
+    """Concatenate the tensors of each name, with codes renumbered to one dictionary."""
     tensors, merged = {}, {}
     for name in parts[0]:
         pieces = [part[name] for part in parts]
@@ -94,12 +95,13 @@ def concat_tensors(
 def one_dictionary(
     codes: Sequence[Tensor], dictionaries: Sequence[pa.Array]
 ) -> tuple[list[Tensor], pa.Array]:
-    """The codes of several arrays, renumbered to the first dictionary with the new values of the others.
+    """Renumber the codes of several arrays to the first dictionary, extended by the new values of the others.
 
-    Codes outside their dictionary (a fill value such as -1) stay as they are. The codes' dtype stays, too:
-    ProviderError where the merged dictionary no longer fits it.
+    Codes outside their dictionary (a fill value such as -1) and the dtype of the codes do not change. Raises
+    ProviderError when the merged dictionary no longer fits the dtype.
     """
     first = dictionaries[0]
+    # the usual case for batches of one file: nothing to renumber
     if all(other is first or other.equals(first) for other in dictionaries[1:]):
         return list(codes), first
     merged = pa.concat_arrays(list(dictionaries)).unique()
@@ -121,13 +123,13 @@ def _renumber(codes: Tensor, dictionary: pa.Array, merged: pa.Array) -> Tensor:
 
 
 def _cuts_below(lengths: Tensor, cuts: Sequence[int]) -> list[int]:
-    """The positions of the cuts one level below; `cuts` increase from 0."""
+    """Return the positions of the cuts one level below; `cuts` increase from 0."""
     sums = [int(lengths[start:stop].sum(dtype=np.int64)) for start, stop in pairwise(cuts)]
     return [0, *accumulate(sums)]
 
 
 def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
-    """Check indices of rows and convert them to int64; OpIndexError for wrong ones."""
+    """Check indices of rows and convert them to int64; raise OpIndexError for invalid ones."""
     rows: Tensor = np.asarray(indices, dtype=np.int64 if len(indices) == 0 else None)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise OpIndexError(
@@ -140,12 +142,13 @@ def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
 
 
 def check_alike(first: Record, other: Record) -> None:
-    """ProviderError unless two records have the same tensors, dtypes, row shapes and parents."""
+    """Raise ProviderError when two records differ in tensors, dtypes, row shapes or parents."""
     if dict(first.parents) != dict(other.parents):
         raise ProviderError(f"one record has the tensors {', '.join(first)}, another {', '.join(other)}")
     for name, tensor in first.tensors.items():
         found = other.tensors[name]
-        texts = found.dtype.kind == tensor.dtype.kind and found.dtype.kind in "SU"  # of whatever width
+        # texts of NumPy may have different widths
+        texts = found.dtype.kind == tensor.dtype.kind and found.dtype.kind in "SU"
         if (found.dtype != tensor.dtype and not texts) or found.shape[1:] != tensor.shape[1:]:
             raise ProviderError(
                 f"{name} is {tensor.dtype}{row_text(tensor)} in one record and "

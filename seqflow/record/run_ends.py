@@ -21,8 +21,9 @@ from seqflow.record.record import Tensor
 
 
 def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
-    """The first run of a (sliced) run-end encoded array, and the length of each run from there on."""
+    """Return the first run of a (sliced) run-end encoded array, and the length of each run from there on."""
     first, count = array.find_physical_offset(), array.find_physical_length()
+    # run ends count from the start of the unsliced array
     ends = np.asarray(array.run_ends)[first : first + count].astype(np.int64) - array.offset
     lengths = np.diff(np.clip(ends, 0, len(array)), prepend=0)
     if (lengths < 0).any() or lengths.sum() != len(array):
@@ -31,9 +32,9 @@ def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
 
 
 def decoded(array: pa.Array, *, views: bool = False) -> pa.Array:
-    """Decode run ends: each row gets a value of its own. Rows outside a slice are not decoded.
+    """Decode run ends: each row gets its own value. Rows outside a slice are not decoded.
 
-    With `views`, views of texts are large texts, too.
+    With `views`, text views become large texts as well.
     """
     kind = array.type
     if not _is_encoded(kind, views):
@@ -89,6 +90,7 @@ def take_table(table: pa.RecordBatch | pa.Table, rows: Tensor) -> pa.Table:
     """Take rows int64[K] from a table of any types; run ends are decoded."""
     columns = [_taken(table.column(at), rows) for at in range(table.num_columns)]
     if not columns:
+        # a table without columns forgets its number of rows, so one column is made and dropped
         return pa.table({"": pa.nulls(len(rows))}).select([])
     fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
     return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
@@ -101,12 +103,13 @@ def _taken(column: pa.Array | pa.ChunkedArray, rows: Tensor) -> pa.Array:
     ends = np.cumsum([len(chunk) for chunk in chunks])
     places = np.searchsorted(ends, rows, side="right")
     starts = ends - [len(chunk) for chunk in chunks]
+    # slices of single rows: joining whole chunks would copy them, and could overflow 32-bit offsets
     pieces = [chunks[at].slice(int(row - starts[at]), 1) for row, at in zip(rows, places, strict=True)]
     return decoded(pa.concat_arrays(pieces) if pieces else pa.array([], decoded_type(column.type)))
 
 
 def decoded_type(kind: pa.DataType, *, views: bool = False) -> pa.DataType:
-    """The type that `decoded` gives arrays of this type."""
+    """Return the type of arrays of this type after `decoded`."""
     if not _is_encoded(kind, views):
         return kind
     kind = storage_type(kind)

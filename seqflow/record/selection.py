@@ -20,7 +20,7 @@ Rename = Mapping[str, str] | Sequence[str]
 
 
 class Picked(NamedTuple):
-    """What `open` is asked for: some of the columns, and new names."""
+    """Arguments of `open`: some of the columns, and new names."""
 
     columns: Sequence[str] | None = None
     rename: Rename | None = None
@@ -35,8 +35,8 @@ _RESERVED = ("lengths", "values", "valid")
 class Selection:
     """The columns and fields to read of a source, and their new names.
 
-    `renamed` is the source schema under new names, `schema` the chosen columns and fields of that. What follows from
-    them is computed once: a source of thousands of files has one selection for all that have one schema.
+    `renamed` is the source schema under new names, `schema` the chosen columns and fields of it. All properties are
+    computed once: thousands of files with the same schema share one selection.
     """
 
     source: pa.Schema
@@ -48,7 +48,7 @@ class Selection:
 
     @cached_property
     def _latest_part(self) -> "Selection | None":
-        """The part that was asked for last: one block is read after the other with the same columns."""
+        """The latest part that was requested: blocks are read one after another with the same columns."""
         return None
 
     @cached_property
@@ -64,7 +64,7 @@ class Selection:
 
     @cached_property
     def of_source(self) -> pa.Schema:
-        """These columns as the source has them."""
+        """The schema of these columns in the source."""
         return pa.schema([self.source.field(position) for position in self.present])
 
     @cached_property
@@ -75,21 +75,22 @@ class Selection:
 
     @cached_property
     def texts(self) -> list[int]:
-        """The leaf columns of the source that are texts, by their numbers."""
+        """The numbers of the leaf columns of the source that are texts."""
         return [number for number, (_, kind) in enumerate(leaf_types(self.source)) if is_any(kind, TEXTS)]
 
     @cached_property
     def value_bytes(self) -> Tensor:
-        """int64 [leaf columns of the source]: the bytes of a value in memory; 0 where values differ in size."""
+        """int64 [leaf columns of the source]: the bytes of a value in memory; 0 if values differ in size."""
         return np.array([value_bytes_of(kind) for _, kind in leaf_types(self.source)], np.int64)
 
     def to(self, schema: pa.Schema) -> "Selection":
-        """The selection of a part of the chosen columns and fields."""
+        """Return the selection of a part of the chosen columns and fields."""
         if schema is self.schema:
             return self
         known = self._latest_part
         if known is None or known.schema is not schema:
             known = Selection(self.source, self.renamed, schema)
+            # a cached_property keeps its value in `vars`; the dataclass is frozen
             vars(self)["_latest_part"] = known
         return known
 
@@ -104,7 +105,7 @@ class Selection:
         return self._picked(table, sorted(self.positions), None)
 
     def _picked(self, table: Table, present: Sequence[int], renamed: pa.Schema | None) -> Table:
-        """The chosen columns of those `present`; under the types of `renamed` before fields are picked."""
+        """Return the chosen columns among `present`; with the types of `renamed` before fields are picked."""
         columns = []
         for position, field in zip(self.positions, self.schema, strict=True):
             labelled = field.type if renamed is None else renamed.field(position).type
@@ -117,7 +118,7 @@ def selection(
 ) -> Selection:
     """Choose columns (`docs`, or fields of them, `docs.title`) by their new names; None chooses all.
 
-    Raises UnknownColumnError for names that are not there, ProviderError for names that would collide.
+    Raises UnknownColumnError for names that do not exist, ProviderError for names that would collide.
     """
     _readable(schema)
     renamed = schema if rename is None else rename_schema(schema, rename)
@@ -127,7 +128,7 @@ def selection(
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Raise ProviderError for names that can't be parts of tensor names."""
+    """Raise ProviderError for names that cannot be parts of tensor names."""
     check_once(_readable(schema), set(schema.names))
     for field in schema:
         _check_name(field.name, field.name, "column")
@@ -135,7 +136,7 @@ def check_names(schema: pa.Schema) -> None:
 
 
 def check_once(schema: pa.Schema, names: Collection[str]) -> None:
-    """ProviderError where one of the names is that of several columns."""
+    """Raise ProviderError when one of the names belongs to several columns."""
     counts = Counter(schema.names)
     twice = next((name for name in schema.names if counts[name] > 1 and name in names), None)
     if twice is not None:
@@ -144,22 +145,25 @@ def check_once(schema: pa.Schema, names: Collection[str]) -> None:
 
 
 MAX_DEPTH = 64
-"""Levels of nested types; as many as Arrow's own formats allow."""
+"""Most levels of nested types; the same limit as in Arrow's own formats."""
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
-    """Check that names are UTF-8 and types not nested too deep, and return the schema; else ProviderError."""
+    """Check that names are UTF-8 and types are not nested too deeply, and return the schema; else raise
+    ProviderError.
+    """
     try:
         for field in schema:
             check_depth(f"column {field.name!r}", field.type)
     except UnicodeDecodeError as error:
-        raise ProviderError(f"the schema is damaged: a name in it is no UTF-8: {error}") from error
+        raise ProviderError(f"the schema is damaged: a name in it is not UTF-8: {error}") from error
     return schema
 
 
 def check_depth(what: str, kind: pa.DataType) -> None:
-    """ProviderError for types that are nested in more than MAX_DEPTH levels."""
+    """Raise ProviderError for types that are nested in more than MAX_DEPTH levels."""
     level = [kind]
+    # level by level, not by recursion: a schema may be nested deeper than Python's stack
     for _ in range(MAX_DEPTH):
         level = [child.type for above in level for child in _children(above)]
         if not level:
@@ -171,12 +175,14 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
     kind = storage_type(kind)
     children = [kind.field(at) for at in range(kind.num_fields)]
     for child in children:
-        child.name  # noqa: B018  # reading it decodes it
+        child.name  # noqa: B018  # reading the name decodes it, which fails for a damaged one
     return children
 
 
 def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
-    """New names for columns (`{"a.b": "ab"}`), fields of them (`{"docs.lengths": "sizes"}`) or all columns."""
+    """Return the schema with new names for columns (`{"a.b": "ab"}`), fields (`{"docs.lengths": "sizes"}`) or all
+    columns.
+    """
     if isinstance(rename, str):
         raise ProviderOptionError(f"rename must be a mapping or a list of names, not the string {rename!r}")
     if not isinstance(rename, Mapping):
@@ -195,7 +201,7 @@ def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
 
 
 def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The named columns and fields, in the order of their first mention."""
+    """Return the schema of the named columns and fields, in the order of their first mention."""
     if isinstance(columns, str):
         raise ProviderOptionError(f"columns must be a list of names, not the string {columns!r}")
     if not isinstance(columns, Iterable):
@@ -241,7 +247,7 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
         if inner != [] and len(inner) == len(paths):
             return field.with_type(with_child_fields(kind, [_chosen(kind.value_field, inner, name)]))
         return field
-    if paths in ([["values"]], [["lengths"]]):  # the tensors of a string
+    if paths in ([["values"]], [["lengths"]]):  # the tensors of a text
         return field
     raise UnknownColumnError(f"{name} has type {kind}, without a field {'.'.join(paths[0])!r}")
 
@@ -263,12 +269,12 @@ def _renamed_below(kind: pa.DataType, path: str, rename: Mapping[str, str]) -> p
 
 
 def _path_below(kind: pa.DataType, path: str, part: str) -> str:
-    """The path of a child: structs and maps add a part to it, lists do not."""
+    """Return the path of a child: structs and maps add a part to it, lists do not."""
     return path if is_any(kind, LISTS) else f"{path}.{part}"
 
 
 def _structs(kind: pa.DataType, path: str) -> Iterator[tuple[str, pa.StructType]]:
-    """The struct types among a type and those nested in it, with their paths."""
+    """Yield the struct types in a type, at any depth, with their paths."""
     if types.is_struct(kind):
         yield path, kind
     for part, child in child_fields(kind):
@@ -276,7 +282,7 @@ def _structs(kind: pa.DataType, path: str) -> Iterator[tuple[str, pa.StructType]
 
 
 def field_paths(field: pa.Field) -> Iterator[str]:
-    """The path of a field and of all struct fields below it."""
+    """Yield the path of a field and of all struct fields below it."""
     yield field.name
     for path, kind in _structs(field.type, field.name):
         yield from (f"{path}.{child.name}" for child in kind)
@@ -306,7 +312,7 @@ def _check_name(name: str, path: str, what: str) -> None:
 
 
 def leaf_types(schema: Iterable[pa.Field]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """Path and type of every leaf column, depth first."""
+    """Yield path and type of every leaf column, depth first."""
     for field in schema:
         yield from _leaves_of(field.type, (field.name,))
 
@@ -320,7 +326,7 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple
 
 
 def value_bytes_of(kind: pa.DataType) -> int:
-    """Bytes of a value in memory; 0 where values differ in size."""
+    """Return the bytes of a value in memory; 0 if values differ in size."""
     try:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
@@ -335,7 +341,7 @@ def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, reque
 
 
 def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """View an array as a type that differs in names; a cast where it differs in more."""
+    """View an array as a type that differs in names only; cast it if the types differ in more."""
     if array.type == kind:
         return array
     try:
@@ -359,7 +365,7 @@ def _prune(array: pa.Array, requested: pa.DataType) -> pa.Array:
 
 def _table_like(table: Table, columns: list[Any], schema: pa.Schema) -> Table:
     if not columns:
-        return table.select([])  # which still has its rows
+        return table.select([])  # a table without columns, which keeps its number of rows
     if isinstance(table, pa.RecordBatch):
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.Table.from_arrays(columns, schema=schema)

@@ -1,4 +1,4 @@
-"""`to_arrow`: named tensors as Arrow columns, of their former types where these still fit."""
+"""`to_arrow`: named tensors as Arrow columns, of their original types if these still fit."""
 
 from typing import Any, overload
 
@@ -33,22 +33,22 @@ def to_arrow(record: Record) -> pa.RecordBatch: ...
 def to_arrow(record: Sequence) -> pa.Array: ...
 @checked(late=True)
 def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
-    """Turn named tensors into columns again, and a Sequence into an array of lists; the inverse of from_arrow.
+    """Convert named tensors to columns, and a Sequence to an array of lists; the inverse of from_arrow.
 
-    Columns whose tensors still fit their type in `record.schema` get that type back. From other tensors,
-    values and the lengths that describe them become a list column named after the values (`c.values` becomes
-    `c`); several values of one lengths, several columns. Extra axes become fixed-size lists, lengths that
-    describe nothing plain integers, and masks (`c.valid`) the nulls of what they mask. What was run-end encoded has
-    one value a row now. Memory is shared, but for offsets, bools, and arrays that are not in one piece. ProviderError
-    for a tensor that can't be a column: of a dtype Arrow does not know, or of another number of rows than its parent
-    says.
+    Columns whose tensors still fit their type in `record.schema` get that type back. Otherwise, values and the
+    lengths that describe them become a list column named after the values (`c.values` becomes `c`); several values
+    with the same lengths become several columns. Extra axes become fixed-size lists, lengths that describe nothing
+    become integers, and masks (`c.valid`) become the nulls of the tensors they mask. Run-end encoded columns become
+    plain ones. Memory is shared, except for offsets, bools, and arrays that are not contiguous. Raises ProviderError
+    for a tensor that cannot be a column: its dtype has no Arrow type, or its number of rows differs from the one
+    given by its parent.
     """
     if isinstance(record, Sequence):
         return to_arrow(_record_of(record)).column(0)
     if not isinstance(record, Record):
         raise ProviderTypeError(
             f"to_arrow: found {type(record).__name__}, expected a record or a Sequence\n"
-            "  a mapping of names to arrays does not say what describes what: seqflow.run gives a record for a record"
+            "  a mapping of arrays has no lengths for its values: seqflow.run returns a record for a record"
         )
     writer = _ArrowWriter(record)
     columns: dict[str, tuple[pa.Field, pa.Array]] = {}
@@ -71,6 +71,7 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     fields = [field for field, _ in columns.values()]
     metadata = record.schema.metadata if record.schema is not None and fields == list(record.schema) else None
     if not columns:
+        # pyarrow makes a batch without columns, but with rows, only from an array of structs
         return pa.RecordBatch.from_struct_array(pa.array([{}] * record.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(
         [array for _, array in columns.values()], schema=pa.schema(fields, metadata)
@@ -78,32 +79,33 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
 
 
 def _record_of(sequence: Sequence) -> Record:
-    """The tensors of a column of lists, as from_arrow names them."""
+    """Return the tensors of a column of lists, with the names that from_arrow gives them."""
     parents = list_parents("column", sequence.num_levels)
     tensors = dict(zip(parents, (*sequence.lod, sequence.values), strict=True))
     return Record(tensors, parents, len(sequence))
 
 
 class _ArrowWriter:
-    """Builds arrays from a record's tensors, and keeps the names of those it used."""
+    """Builds arrays from a record's tensors, and records the names of the tensors it used."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
         self.used: set[str] = set()
         self.fields: dict[str, pa.Field] = {field.name: field for field in record.schema or ()}
         self.names: dict[str, list[str]] = {}
-        """The tensors of each column."""
+        """Names of the tensors of each column."""
         for name in record.tensors:
             self.names.setdefault(name.partition(".")[0], []).append(name)
 
     def under_schema(self, field: pa.Field) -> pa.Array | None:
-        """The column as its schema type, or None where the tensors no longer fit."""
+        """Return the column with its type in the schema; None if the tensors no longer fit."""
         names = self.names[field.name]
         try:
             array = self.build(field.name, decoded_type(field.type), self.record.num_rows, None)
         except MisfitError:
             array = None
         if array is None or any(name not in self.used and not name.endswith(".valid") for name in names):
+            # a tensor of the column was left over: all of its tensors become columns of their own
             self.used.difference_update(names)
             return None
         return array
@@ -130,7 +132,7 @@ class _ArrowWriter:
         if dtype is not None:
             values, nulls = self.take(name, rows, parent, dtype, ()), self.nulls(name, rows, parent)
             if dtype.kind in "Mm" and (unfit := unfit_times(values, kind, nulls)).size:
-                raise ProviderError(f"to_arrow: {unfit[0]} is no value of {kind}")
+                raise ProviderError(f"to_arrow: {unfit[0]} is not a value of {kind}")
             return leaf_array(values, kind, nulls)
         shape = fixed_shape(kind)
         if shape is not None:
@@ -170,7 +172,7 @@ class _ArrowWriter:
     def take(
         self, name: str, rows: int, parent: str | None, dtype: np.dtype[Any] | None, shape: tuple[int, ...]
     ) -> Tensor:
-        """The tensor, or MisfitError where it is not as expected; `dtype` None is any integer."""
+        """Return the tensor; raise MisfitError when it is not as expected. `dtype` None accepts any integer."""
         tensor = self.record.tensors.get(name)
         if (
             tensor is None
@@ -183,7 +185,7 @@ class _ArrowWriter:
         return tensor
 
     def nulls(self, name: str, rows: int, parent: str | None, shape: tuple[int, ...] = ()) -> Tensor | None:
-        """The nulls of a tensor, from its mask `name.valid`; None where it has no mask."""
+        """Return the nulls of a tensor, from its mask `name.valid`; None if it has no mask."""
         mask = self.record.tensors.get(f"{name}.valid")
         if mask is None or mask.dtype != np.bool_ or mask.shape != (rows, *shape):
             return None
@@ -193,7 +195,7 @@ class _ArrowWriter:
         return ~mask
 
     def nulls_by_level(self, name: str, values: Tensor, parent: str | None) -> list[Tensor | None]:
-        """The nulls of rows, and of what they hold along each further axis; one mask of all values is theirs."""
+        """Return the nulls of rows, and of each further axis; a single mask of all values is the last one."""
         rows, *shape = values.shape
         names = [name + ".values" * axes for axes in range(values.ndim)]
         nulls = [self.nulls(one, rows, parent, tuple(shape[:axes])) for axes, one in enumerate(names)]
@@ -202,7 +204,7 @@ class _ArrowWriter:
         return nulls
 
     def mark_described(self) -> None:
-        """Mark lengths and masks that become part of the column of another tensor as used."""
+        """Mark lengths and masks as used when they become part of the column of another tensor."""
         record = self.record
         for name, parent in record.parents.items():
             if name in self.used:
@@ -217,7 +219,9 @@ class _ArrowWriter:
                 self.nulls_by_level(tensor, record[tensor], record.parents[tensor])
 
     def masked(self, name: str) -> str | None:
-        """The tensor of that name, or with the axes that `.values` at its end stand for; None for none."""
+        """Return the tensor of that name, or the tensor whose axes the trailing `.values` denote; None if there is
+        none.
+        """
         while name not in self.record.tensors:
             if not name.endswith(".values"):
                 return None
@@ -225,12 +229,12 @@ class _ArrowWriter:
         return name
 
     def derived(self, name: str) -> pa.Array:
-        """One tensor as a column, with a level of lists for each of the lengths above it."""
+        """Return one tensor as a column, with a level of lists for each of the lengths above it."""
         record = self.record
         tensor, parent = record[name], record.parents[name]
         self.check_rows(name)
         text = self.text_of(name)
-        if text is not None and parent is not None:  # texts under further lengths than in the schema
+        if text is not None and parent is not None:  # texts with more levels of lengths than in the schema
             array, name, parent = text, parent, record.parents[parent]
         else:
             array = tensor_array(name, tensor, self.nulls_by_level(name, tensor, parent))
@@ -247,7 +251,9 @@ class _ArrowWriter:
         return array
 
     def text_of(self, name: str) -> pa.Array | None:
-        """The texts whose bytes are this tensor, one for each of the lengths above it; None for anything else."""
+        """Return the texts whose bytes are this tensor, one for each of the lengths above it; None for anything
+        else.
+        """
         record, column = self.record, name.removesuffix(".values")
         parent, field = record.parents[name], self.fields.get(column)
         if parent is None or parent != f"{column}.lengths" or field is None or not is_any(field.type, TEXTS):
@@ -260,7 +266,7 @@ class _ArrowWriter:
             return text_array(
                 field.type, lengths, record[name], self.nulls(column, len(lengths), record.parents[parent])
             )
-        except MisfitError:  # bytes that are not text any more
+        except MisfitError:  # the bytes are no longer valid text
             return None
 
     def check_rows(self, name: str) -> None:
@@ -279,13 +285,16 @@ class _ArrowWriter:
 
 
 def _padded(child: pa.Array, lengths: Tensor, size: int, nulls: Tensor | None) -> pa.Array:
-    """The values of lists of `size`, with nulls for null lists, which are empty; MisfitError for other lengths."""
+    """Return the values of lists of `size`, with nulls in place of empty null lists; raise MisfitError for other
+    lengths.
+    """
     full = lengths == size
     if full.all():
         return child
     if nulls is None or not (full | nulls).all():
         raise MisfitError
     places = np.repeat(np.where(full, np.cumsum(lengths) - size, len(child)), size)
+    # index len(child) is the first of the `size` nulls appended after the values
     places += np.tile(np.arange(size), len(lengths))
     return take_any(pa.concat_arrays([child, pa.nulls(size, child.type)]), places)
 
@@ -296,7 +305,7 @@ def _codes_fit(codes: pa.Array, dictionary: pa.Array) -> bool:
 
 
 def _free_name(name: str, taken: dict[str, Any]) -> str:
-    """The tensor's name without `.values`, unless another column has this name."""
+    """Return the tensor's name without `.values`, unless another column has this name."""
     short = name
     while short.endswith(".values"):
         short = short.removesuffix(".values")

@@ -13,7 +13,7 @@ from seqflow.errors import ProviderError
 A = TypeVar("A", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
 _DAMAGE = (OSError, pa.ArrowException, UnicodeError, OverflowError)
-"""What pyarrow raises for damaged data, its MemoryError aside."""
+"""Errors that pyarrow raises for damaged data, except MemoryError."""
 
 
 @contextmanager
@@ -21,6 +21,7 @@ def reading(place: str) -> Iterator[None]:
     """Translate errors of pyarrow and the system for damaged data into a ProviderError that names the place."""
     try:
         yield
+    # MemoryError passes: it may be the machine's fault, not that of the data
     except (ProviderError, MemoryError):
         raise
     except _DAMAGE as error:
@@ -29,7 +30,7 @@ def reading(place: str) -> Iterator[None]:
 
 @contextmanager
 def opening(path: str, kind: str) -> Iterator[None]:
-    """Translate what opening a file raises: that it may not be read, or is not of this kind."""
+    """Translate errors of opening a file: it must not be read, or is not of this kind."""
     with reading(f"{path} is not {kind}, or damaged"):
         try:
             yield
@@ -38,10 +39,10 @@ def opening(path: str, kind: str) -> Iterator[None]:
 
 
 def validated(data: A, place: str) -> A:
-    """Check every offset, size, index and text of Arrow data, and return it; ProviderError for a wrong one.
+    """Check every offset, size, index and text of Arrow data, and return it; raise ProviderError for an invalid one.
 
-    For buffers that pyarrow has not decoded itself: of memory maps, IPC messages and other libraries.
+    Used for buffers that pyarrow has not decoded itself: those of memory maps, IPC messages and other libraries.
     """
-    with reading(f"{place} is no valid Arrow data"):
+    with reading(f"{place} is not valid Arrow data"):
         data.validate(full=True)
     return data

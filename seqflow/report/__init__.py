@@ -1,1 +1,1 @@
-"""What a source holds, or what a job makes of it, as one HTML page that needs nothing else."""
+"""One HTML page, without external files, about a source or the batches of a job."""

@@ -1,4 +1,4 @@
-"""What a report says of rows that cannot be used: how many there are, where the first ones are, and why."""
+"""Bad rows in a report: their number, the places of the first ones, and the reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 10
 
 
 class Place(NamedTuple):
-    """A row that cannot be used: the five facts that a quarantine file has."""
+    """Place of a bad row: the same five fields as in a quarantine file."""
 
     file: str
     block: int
@@ -22,7 +22,9 @@ class Place(NamedTuple):
 
 
 class BadRowList:
-    """Counts bad rows, and keeps the places of the first: a piece of a quarantine that nobody writes."""
+    """Counts bad rows and keeps the places of the first; takes the place of a quarantine piece, and writes
+    nothing.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -40,7 +42,7 @@ class BadRowList:
                 self.first.append(Place(block.origin, block.index, number, bad.column, bad.reason))
 
     def parts(self) -> Iterator[str]:
-        """A table of the first; what `prepare` made of other rows has no number."""
+        """Yield a table of the first bad rows; rows that `prepare` has made have no number in the source."""
         yield table(Place._fields, self.first, stacks=True)
         left = self.count - len({place[:3] for place in self.first})
         if left > 0:

@@ -1,4 +1,4 @@
-"""What a report says of a job: what it would make, and what a sample of it is."""
+"""The part of a report about a job: its plan, and a sample of its batches."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from seqflow.report.source import DAMAGE, examples, first_line
 from seqflow.report.tokens import Tokenizers, tokenizers_of
 
 _BATCHES, _MOST_BATCHES = 32, 1024
-"""The sample ends with a window behind so many batches, since bad rows are known at its end; or after the most."""
+"""The sample ends with a window after this many batches, since bad rows are known at its end; or after the most."""
 _PROFILED = 8
 
 
 def sections_of_job(job: Job) -> Iterator[str]:
-    """Nets, shapes and byte bounds, sizes of the run, a sample of batches, what ops cost, bad rows, ranks."""
+    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, costs of ops, bad rows, ranks."""
     if job.output.path is None:  # the run may be given one
         job = replace(job, output=replace(job.output, kind="none"))
     checked = open_loader(job)
@@ -71,7 +71,7 @@ class _Sample(NamedTuple):
 
 
 def _taken(loader: Loader) -> _Sample:
-    """The first batches of an epoch, with the bad rows of their windows. Nothing is written."""
+    """Return the first batches of an epoch, with the bad rows of their windows. Nothing is written."""
     stats, bad, first = Stats(), BadRowList(), None
     with closing(loader.batches(BadRowHandler(write=bad.write), stats)) as batches:
         for batch in batches:
@@ -82,7 +82,7 @@ def _taken(loader: Loader) -> _Sample:
 
 
 def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[str]:
-    """A sample as the job takes it; where it would stop at a bad row, without bad rows."""
+    """Yield a sample as the job makes it; if the job would stop at a bad row, a sample without bad rows."""
     stops = None
     try:
         sample = _taken(open_loader(job if job.bad_rows.policy == "raise" else lenient))
@@ -110,7 +110,9 @@ def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[str]:
 
 
 def _prepare_costs(loader: Loader) -> Iterator[str]:
-    """The cost of each op of `prepare` on the first block; none where a Python function prepares, or nothing does."""
+    """Yield the cost of each op of `prepare` on the first block; nothing without `prepare`, or if it is a Python
+    function.
+    """
     recipe = loader.recipe
     block = next(iter(recipe.source.blocks()), None)
     if block is None or not isinstance(recipe.prepare, Net):
@@ -134,7 +136,7 @@ def _prepare_costs(loader: Loader) -> Iterator[str]:
 
 
 def _net_costs(loader: Loader) -> Iterator[str]:
-    """The cost of each op of `net` on the first batches; those with rows that it refuses are left out."""
+    """Yield the cost of each op of `net` on the first batches, except batches with rows that the net refuses."""
     net = loader.net
     window = _first_window(loader) if isinstance(net, Net) else None
     if not isinstance(net, Net) or window is None:
@@ -161,7 +163,7 @@ def _costs(profile: Profile) -> str:
 
 
 def _ranks(loader: Loader) -> Iterator[str]:
-    """The tokens of ranks in the first window; none where batches are planned on no column."""
+    """Yield the tokens of ranks in the first window; nothing if batches are not planned on a column."""
     recipe, window = loader.recipe, _first_window(loader)
     if window is None:
         return

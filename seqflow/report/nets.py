@@ -1,4 +1,4 @@
-"""What a report says of the tensors of a job: the nets as pictures, and the most bytes of each tensor."""
+"""The part of a report about the tensors of a job: the nets as pictures, and a byte bound of each tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqflow.tensor import TensorSpec
 
 
 def sections_of_specs(found: JobSpecs) -> Iterator[str]:
-    """The tensors of the source, of `prepare`, of the batches and of `net`."""
+    """Yield the tensors of the source, of `prepare`, of the batches and of `net`."""
     yield section("Tensors of the source", _bounds(found.source))
     if found.prepare is not None:
         yield section("The net of prepare", *_net(found.prepare))

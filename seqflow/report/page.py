@@ -1,4 +1,4 @@
-"""One HTML page: headings, tables and pictures, in the colours that the reader prefers, without scripts."""
+"""One HTML page: headings, tables and pictures, in the colour scheme of the reader, without scripts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ svg { display: block; margin: .5rem 0; max-width: none !important; }
 
 
 def page(title: str, sections: Iterable[str]) -> str:
-    """A whole page."""
+    """Return a whole page."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -46,7 +46,7 @@ def page(title: str, sections: Iterable[str]) -> str:
 
 
 def section(heading: str, *parts: str) -> str:
-    """A heading with what is below it."""
+    """Return a heading and the content below it."""
     return f"<section>\n<h2>{_text(heading)}</h2>\n{chr(10).join(parts)}\n</section>"
 
 
@@ -55,14 +55,14 @@ def paragraph(text: str) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 row`, `1,000 rows`."""
+    """Return a count with its noun: `1 row`, `1,000 rows`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, stacks: bool = False) -> str:
-    """A table: numbers stand on the right, long names and shapes break.
+    """Return a table: numbers are aligned right, long names and shapes may break.
 
-    One with many or long columns `stacks` on a narrow page: each row is a block of names and values.
+    A table with many or long columns `stacks` on a narrow page: each row becomes a block of names and values.
     """
     role = _ROLE["columnheader"] if stacks else ""
     head = "".join(f'<th scope="col"{_kind(name)}{role}>{_breakable(name)}</th>' for name in header)
@@ -76,7 +76,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, stacks: bo
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> str:
-    """A table of names and values."""
+    """Return a table of names and values."""
     body = "\n".join(
         f'<tr><th scope="row">{_breakable(name)}</th>{_cell(value)}</tr>' for name, value in rows
     )
@@ -84,12 +84,12 @@ def facts(rows: Iterable[tuple[str, object]]) -> str:
 
 
 def code(text: str) -> str:
-    """Text as it stands."""
+    """Return text in its original layout."""
     return f'<pre tabindex="0">{escape(printable(text))}</pre>'
 
 
 def chart(title: str, rows: Sequence[Bar]) -> str:
-    """Shares as bars."""
+    """Return shares as bars."""
     body = "\n".join(
         f'<tr><th scope="row">{_breakable(row.name)}</th><td class="number">{row.share:.2%}</td>'
         f'<td class="bar"><div style="width:{row.share:.2%}"></div></td></tr>'
@@ -99,14 +99,14 @@ def chart(title: str, rows: Sequence[Bar]) -> str:
 
 
 def drawing(svg: str) -> str:
-    """A picture in its own size, which scrolls where it is wider than the page."""
+    """Return a picture in its own size, which scrolls if it is wider than the page."""
     return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
 _SHORT = 10
-"""Texts of so many characters stay on one line."""
+"""Texts of at most this many characters stay on one line."""
 _ROLE = {name: f' role="{name}"' for name in ("table", "row", "columnheader", "cell")}
-"""A table that is laid out as blocks stays one for those who hear it."""
+"""ARIA roles: a table laid out as blocks is still announced as a table by screen readers."""
 
 
 def _row(row: Sequence[object], names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a report says of ranks: how many more tokens the fullest of them gets than the mean one."""
+"""The part of a report about ranks: the tokens of the fullest rank, compared with the mean."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ _WORLD_SIZES = (2, 4, 8)
 
 
 def imbalance_of_ranks(tokens: Array, dealt: str) -> str:
-    """A table of the imbalance for a few world sizes: batch k, with tokens[k], goes to rank k mod ranks."""
+    """Return a table of the imbalance for a few world sizes: batch k, with tokens[k], goes to rank k mod ranks."""
     rows = [(ranks, *_shown(imbalance(tokens, ranks))) for ranks in _WORLD_SIZES]
     what = (
-        f"The tokens of the fullest rank divided by those of the mean one, {dealt}. In a step each rank has one "
+        f"The tokens of the fullest rank divided by the mean of all ranks, {dealt}. In a step each rank has one "
         "batch, and the others wait for the fullest: at 1.20 they wait for 17 % of their time."
     )
     return paragraph(what) + table(("ranks", "in a step", "in all steps"), rows)
 
 
 def imbalance(tokens: Array, ranks: int) -> tuple[float, float] | None:
-    """The fullest rank over the mean one, in each step and over all; None where there is no whole step of tokens."""
+    """Return the fullest rank over the mean, for each step and over all steps; None without a complete step of
+    tokens.
+    """
     steps = tokens[: len(tokens) // ranks * ranks].reshape(-1, ranks)
     if not steps.sum():
         return None

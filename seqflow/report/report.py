@@ -1,4 +1,4 @@
-"""The pages of a source and of a job, and the machine that made them."""
+"""The pages about a source and about a job, and the machine that made them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seqflow.version import __version__
 
 
 def machine() -> str:
-    """Processor, cores, memory, the kernels with their instruction set and threads, and versions."""
+    """Return processor, cores, memory, the kernels with their instruction set and threads, and versions."""
     found = kernels.info()
     isa = "" if found["isa"] is None else f", {found['isa']}"
     return section("Machine and versions", facts([
@@ -40,7 +40,7 @@ def machine() -> str:
 
 
 def _processor() -> str:
-    """Its name, where the system tells it."""
+    """Return the name of the processor, if the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -50,27 +50,27 @@ def _processor() -> str:
 
 
 def _usable_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _memory() -> str:
     try:
         return format_bytes(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # as on Windows
+    except (AttributeError, OSError, ValueError):  # Windows, for example
         return "not known"
 
 
 def report_of_path(
     path: str, *, kind: str | None = None, where: str | None = None, batch: int = 256, capacity: int = 2048
 ) -> str:
-    """The page of a source: its tensors, lengths, what padding wastes, its first rows. Reads all of it."""
+    """Return the page of a source: its tensors, lengths, waste of padding, its first rows. Reads all of it."""
     found = survey_of(providers.open(path, kind=kind, where=where), batch)
     return page(path, [*sections_of(found, batch, capacity), machine()])
 
 
 def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -> str:
-    """The page of a job: shapes and bounds, the sizes of a run, a sample of batches, and its source."""
+    """Return the page of a job: shapes and bounds, the sizes of a run, a sample of batches, and its source."""
     recipe = open_loader(replace(job, bad_rows=BadRows("skip"))).recipe
     found = survey_of(recipe.source, batch, recipe.columns, recipe.fill, recipe.valid)
     return page(name, [*sections_of_job(job), *sections_of(found, batch, capacity), machine()])

@@ -1,4 +1,4 @@
-"""What a report says of a source."""
+"""The part of a report about a source."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from seqflow.report.tokens import Tokenizers, as_text
 
 _PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 _ROWS, _TEXT, _TOKENS, _NUMBERS = 5, 160, 40, 12
-"""How many rows are shown as examples, and how much of each."""
+"""Number of rows shown as examples, and of characters, tokens and numbers shown of each."""
 
 
 DAMAGE = (ProviderError, OSError, pa.ArrowException, LodError, OpError, ShapeError)
-"""What data that cannot be read, or used, raise."""
+"""Errors raised for data that cannot be read or used."""
 
 
 class SurveyedSource(NamedTuple):
-    """A survey of the rows that can be read, and what was wrong with others."""
+    """Survey of the readable rows, and the faults of the others."""
 
     survey: Survey
     unreadable: BadRowList
     """Rows that cannot be read."""
     with_nulls: BadRowList
-    """The first rows that are read and cannot be made tensors, unless `fill` or `valid` says what nulls become."""
+    """First rows that can be read but not converted to tensors, unless `fill` or `valid` handles their nulls."""
     damaged: list[tuple[str, int | None, str]]
     """File, block and error of blocks that cannot be read."""
 
@@ -54,7 +54,7 @@ def survey_of(
     fill: Fill = None,
     valid: Valid = False,
 ) -> SurveyedSource:
-    """A survey of all rows of a source, read block by block; what is damaged is left out."""
+    """Survey all rows of a source, block by block; damaged rows are left out."""
     found = SurveyedSource(Survey(batch), BadRowList(), BadRowList(), [])
     blocks = over(source.blocks(), "blocks", lambda: _num_blocks(source))
     while True:
@@ -100,12 +100,12 @@ def _add(
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without its advice."""
+    """Return the message of an error, without its advice."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
 def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[str]:
-    """The tensors of a source, its bad rows, the lengths, what padding wastes, and the first rows."""
+    """Yield the tensors of a source, its bad rows, the lengths, the waste of padding, and the first rows."""
     survey, summary = found.survey, found.survey.summary()
     rows = [
         (name, one["dtype"], " × ".join(map(str, ["N", *one["shape"]])), one["nulls"], one["lengths"])
@@ -125,24 +125,24 @@ def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[st
 def _unusable(found: SurveyedSource) -> Iterator[str]:
     if found.damaged:
         yield paragraph(
-            "Blocks that cannot be read. A loader stops at each with this error; no figure of this page "
-            "has their rows."
+            "Blocks that cannot be read. A loader stops at each with this error; their rows are not counted on "
+            "this page."
         )
         yield table(("file", "block", "error"), found.damaged, stacks=True)
     if found.unreadable.count:
         yield paragraph(
             f"{plural(found.unreadable.count, 'row')} cannot be read. A loader stops at the first, unless bad_rows "
-            "is skip or quarantine; no figure of this page has them."
+            "is skip or quarantine; these rows are not counted on this page."
         )
         yield from found.unreadable.parts()
     if found.with_nulls.count:
         yield paragraph(
-            "Rows with nulls, of which the first are listed. A loader takes each for a bad row, unless fill or valid "
-            "says what its nulls become; the figures of this page have them."
+            "Rows with nulls, of which the first are listed. A loader treats each as a bad row, unless fill or valid "
+            "handles its nulls; these rows are counted on this page."
         )
         yield table(Place._fields, found.with_nulls.first, stacks=True)
     if not (found.damaged or found.unreadable.count or found.with_nulls.count):
-        yield paragraph("None: all rows could be read, and none has a null that nothing stands for.")
+        yield paragraph("None: all rows can be read, and every null is handled by fill or valid.")
 
 
 def _lengths(found: dict[str, Any], sample: Array, batch: int, capacity: int) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _lengths(found: dict[str, Any], sample: Array, batch: int, capacity: int) ->
             Bar("of similar lengths", _fill_sorted(sample, batch)),
             Bar(f"packed, {capacity:,}", _fill_packed(sample, capacity)),
         ]
-        yield chart("Elements of batches that are no padding", fills)
+        yield chart("Share of elements that are not padding", fills)
         tokens = np.add.reduceat(sample, np.arange(0, len(sample), batch))
         yield imbalance_of_ranks(tokens, f"of {len(tokens):,} batches of {batch} rows as they come")
 
@@ -187,7 +187,7 @@ def _fill_packed(lengths: Array, capacity: int) -> float:
 
 
 def examples(record: Record, tokenizers: Tokenizers = MappingProxyType({})) -> str:
-    """The first rows of each column: texts decoded, ids as text and numbers, other numbers as they are."""
+    """Return the first rows of each column: texts decoded, ids as text and numbers, other numbers as they are."""
     names = [name for name in record if not name.endswith((".lengths", ".valid", ".keys"))]
     short = [name.removesuffix(".values") for name in names]
     columns = [
@@ -198,7 +198,7 @@ def examples(record: Record, tokenizers: Tokenizers = MappingProxyType({})) -> s
 
 
 def _column(record: Record, name: str) -> list[Array]:
-    """The values of each of the first rows."""
+    """Return the values of each of the first rows."""
     values, parent = record[name], record.parents[name]
     if parent is None:
         return [values[row : row + 1] for row in range(min(record.num_rows, _ROWS))]

@@ -1,4 +1,4 @@
-"""A survey of a source: its tensors, how long its sequences are, and how much padding wastes."""
+"""A survey of a source: its tensors, the lengths of its sequences, and the waste of padding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 1 << 17
 
 
 class SpreadSample:
-    """Every k-th of the numbers that come, for the least power of two k that keeps few enough."""
+    """Every k-th of the numbers added, for the smallest power of two k that keeps the sample small enough."""
 
     def __init__(self) -> None:
         self.values = np.zeros(0, np.int64)
@@ -43,7 +43,7 @@ class LengthStatistics:
     largest: int = 0
     cells: int = 0
     histogram: dict[int, int] = field(default_factory=dict)
-    """The number of lengths that need k bits, by k: length 0 needs 0 bits, 1 needs 1, 2 and 3 need 2, …"""
+    """Number of lengths that need k bits, by k: length 0 needs 0 bits, 1 needs 1, 2 and 3 need 2, …"""
     sample: SpreadSample = field(default_factory=lambda: SpreadSample())
     _open: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -93,10 +93,10 @@ class Survey:
         self._tensors: dict[str, dict[str, Any]] = {}
         self._lengths: dict[str, LengthStatistics] = {}
         self.first: Record | None = None
-        """The first records, of which examples are shown."""
+        """The first records, shown as examples."""
 
     def add(self, block: Any) -> None:
-        """Count one block: a record batch or a table."""
+        """Add one block: a record batch or a table."""
         self._blocks += 1
         for record in _records(block):
             self._rows += record.num_rows
@@ -120,11 +120,11 @@ class Survey:
 
     @property
     def num_nulls(self) -> int:
-        """The nulls of all tensors so far."""
+        """Number of nulls of all tensors so far."""
         return sum(one["nulls"] for one in self._tensors.values())
 
     def sample_of(self, name: str) -> Array:
-        """int64: lengths of one tensor, all of them or some that are spread over the source."""
+        """Return int64 lengths of one tensor: all of them, or a sample spread over the source."""
         return self._lengths[name].sample.values
 
     def summary(self) -> dict[str, Any]:

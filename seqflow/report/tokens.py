@@ -19,9 +19,9 @@ Tokenizers = Mapping[str, Any]
 
 
 def tokenizers_of(nets: Iterable[object]) -> Tokenizers:
-    """The columns that hold ids of a tokenizer in what the nets, one behind another, make.
+    """Return the columns of token ids, and their tokenizers, in the results of nets that run one after another.
 
-    An op with a tokenizer gives ids first, and what has ids for its first input gives ids first.
+    The first output of an op holds ids if the op has a tokenizer, or if its first input holds ids.
     """
     found: dict[str, Any] = {}
     for net in nets:
@@ -34,7 +34,7 @@ def tokenizers_of(nets: Iterable[object]) -> Tokenizers:
 
 
 def as_text(ids: Array, tokenizer: Any) -> str | None:
-    """Ids as text; None where they are not ids of the tokenizer, such as labels."""
+    """Return ids as text; None if they are not ids of the tokenizer, for example labels."""
     if ids.dtype.kind not in "iu" or ids.dtype == np.uint8 or ids.ndim != 1:
         return None
     try:

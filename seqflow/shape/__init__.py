@@ -1,4 +1,4 @@
-"""Shapes as far as they are known before the data is read: dimensions, partial shapes, inference."""
+"""Sizes and shapes as far as they are known before the data is read: dimensions, partial shapes, inference."""
 
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.atoms import Atom

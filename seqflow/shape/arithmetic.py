@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from seqflow.shape.dimension import Dimension
 
 LARGEST_FORM = 24
-"""The most terms of a form; a longer one is dropped and its bounds are kept."""
+"""Largest number of terms of a form; a longer form is dropped and only its bounds are kept."""
 LARGEST_ATOM = 64
-"""The most names and operations in a term of a form, so that twenty squares in a row are no million factors."""
+"""Largest number of names and operations in one term: squaring twenty times must not give a million factors."""
 
 Fields = tuple[int, int | None, int, Summands | None]
 """The fields of a dimension: the bounds, the constant and the terms."""
@@ -44,7 +44,7 @@ class Comparison(Enum):
 
 
 def compared(a: "Dimension", b: "Dimension") -> Comparison:
-    """Whether two sizes are the same, as far as bounds and forms prove it."""
+    """Compare two sizes, as far as their bounds and forms prove the answer."""
     if _disjoint(a, b):
         return Comparison.UNEQUAL
     if a.terms is None or b.terms is None:
@@ -54,13 +54,14 @@ def compared(a: "Dimension", b: "Dimension") -> Comparison:
         return Comparison.UNEQUAL if constant else Comparison.EQUAL
     low, high = form_bounds(constant, terms)
     excluded = (low is not None and low > 0) or (high is not None and high < 0)
+    # no integers solve `constant + Σ k·atom = 0` if the gcd of all k does not divide the constant
     if excluded or constant % gcd(*terms.values()):
         return Comparison.UNEQUAL
     return Comparison.UNKNOWN
 
 
 def ordered(a: "Dimension", b: "Dimension") -> "tuple[Dimension, Dimension] | tuple[None, None]":
-    """The two, the provably smaller one first."""
+    """Return both sizes, the provably smaller one first; (None, None) if the order cannot be proved."""
     for small, large in ((a, b), (b, a)):
         if small.max_length is not None and small.max_length <= large.min_length:
             return small, large
@@ -89,7 +90,7 @@ def _disjoint(a: "Dimension", b: "Dimension") -> bool:
 
 
 def weighted_sum(constant: int, parts: Iterable[tuple[int, "Dimension"]], what: tuple[object, ...]) -> Fields:
-    """`constant + Σ k·part`."""
+    """Return the fields of `constant + Σ k·part`; `what` describes the computation in errors."""
     low: int | None = constant
     high: int | None = constant
     terms: dict[Atom, int] | None = {}
@@ -107,7 +108,7 @@ def weighted_sum(constant: int, parts: Iterable[tuple[int, "Dimension"]], what: 
 
 
 def product_of(a: "Dimension", b: "Dimension") -> Fields:
-    """`a·b`."""
+    """Return the fields of `a·b`."""
     low, high = times((a.min_length, a.max_length), (b.min_length, b.max_length))
     if a.terms is None or b.terms is None:
         return normal_form(0, None, low, high, (a, "*", b))
@@ -120,7 +121,7 @@ def product_of(a: "Dimension", b: "Dimension") -> Fields:
 
 
 def quotient_of(a: "Dimension", b: "Dimension", kind: Literal["/", "//"]) -> Fields:
-    """`a/b`, or `a//b`; ShapeError where `a/b` leaves a remainder."""
+    """Return the fields of `a/b` or `a//b`; raise ShapeError when `a/b` leaves a remainder."""
     low, high = over((a.min_length, a.max_length), (b.min_length, b.max_length), kind)
     what = (a, kind, b)
     if high is not None and high < low:
@@ -137,7 +138,7 @@ def quotient_of(a: "Dimension", b: "Dimension", kind: Literal["/", "//"]) -> Fie
 
 
 def _divide_terms(a: "Dimension", b: "Dimension", kind: str) -> tuple[int, Iterable[tuple[Atom, int]]] | None:
-    """The quotient as a form; None where it has none."""
+    """Return the quotient as a form; None if it has none."""
     terms = a.terms or ()
     if a.constant == b.constant and terms == b.terms:
         return 1, ()
@@ -178,7 +179,7 @@ def chosen_of(a: "Dimension", b: "Dimension", kind: Literal["smaller", "larger"]
 def normal_form(
     constant: int, terms: dict[Atom, int] | None, low: int | None, high: int | None, what: tuple[object, ...]
 ) -> Fields:
-    """The fields of a dimension: this form, within these bounds and those its atoms imply."""
+    """Return the fields of a dimension with this form, within these bounds and the bounds that its atoms imply."""
     kept: Summands | None = None
     if terms is not None:
         terms = {atom: k for atom, k in terms.items() if k}

@@ -1,6 +1,6 @@
-"""Atoms: the named sizes that forms `constant + Σ k·atom` are made of, and how they are written.
+"""Atoms: the named sizes in a form `constant + Σ k·atom`, and their text.
 
-A form is held as its constant and its terms. Nothing here makes a Dimension.
+A form is stored as its constant and its terms. This file does not create Dimensions.
 """
 
 import re
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from seqflow.shape.dimension import Dimension
 
 NAME = r"(?:[^\W\d]\w*|%\d+|`[^`\n]*`)(?:\.\w+)*(?:\[\d+\])?"
-"""A name of a size or of a tensor: `B`, `doc.values`, `x.shape[1]`; of a result without a name, `%1`; quoted, any."""
+"""Pattern of a name of a size or tensor: `B`, `doc.values`, `x.shape[1]`; `%1` is unnamed; in backticks, any."""
 AXIS = r"(?P<tensor>.+)\.shape\[(?P<axis>\d+)\]"
-"""The size of an axis of a tensor."""
+"""Pattern of the size of an axis of a tensor."""
 
 AtomKind = Literal["size", "axis", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
 Summands = tuple[tuple["Atom", int], ...]
 
 
 class Atom(str):
-    """A size that arithmetic does not take apart: a text, and what is known of it. The same text is the same atom.
+    """A size that arithmetic treats as a unit: its text, and facts about it. Atoms with the same text are the same.
 
     It is a named size (`B`), the size of an axis of a tensor (`x.shape[1]`), something about a lengths tensor
     (`sum(x)`, `max(x)`, `len(x)`), or the result of an operation that has no linear form: a product of atoms, a
@@ -33,7 +33,7 @@ class Atom(str):
 
     kind: AtomKind
     tensor: str | None
-    """The tensor that is spoken of; None for a named size and for results of operations."""
+    """The tensor that the atom is about; None for a named size and for results of operations."""
     axis: int | None
     """The axis of the tensor, for the size of an axis."""
     operands: tuple["Dimension", ...]
@@ -42,7 +42,7 @@ class Atom(str):
     factors: tuple["Atom", ...]
     """The atoms of a product."""
     size: int
-    """Of how many names and operations it is made."""
+    """Number of names and operations that it is made of."""
 
     def __new__(
         cls,
@@ -54,7 +54,7 @@ class Atom(str):
         bounds: Bounds = (0, None),
         factors: tuple["Atom", ...] = (),
     ) -> "Atom":
-        """An atom; it is a string so that looking it up costs no more than that."""
+        """Create an atom. It is a string, so that a look-up in a dict costs no more than for a string."""
         new = super().__new__(cls, text)
         new.kind, new.tensor, new.axis = kind, tensor, axis
         new.operands, new.bounds, new.factors = operands, bounds, factors
@@ -67,22 +67,22 @@ class Atom(str):
 
     @property
     def text(self) -> str:
-        """What is written for it."""
+        """The text of the atom."""
         return str(self)
 
     @property
     def factor_text(self) -> str:
-        """The text where it stands beside a `*`."""
+        """The text of the atom as a factor, next to a `*`."""
         return f"({self})" if self.kind in ("/", "//") else str(self)
 
 
 def unquoted(name: str) -> str:
-    """A tensor's name as `quoted` writes it, without backticks."""
+    """Return a tensor's name as `quoted` writes it, without backticks."""
     return name[1:-1] if re.fullmatch("`[^`]*`", name) else name
 
 
 def quoted(tensor: str) -> str:
-    """A tensor's name for the text of a dimension: in backticks where it would not be read as one name.
+    """Return a tensor's name for the text of a dimension, in backticks if it would not be read as one name.
 
     >>> quoted("doc.lengths"), quoted("my column.lengths")
     ('doc.lengths', '`my column.lengths`')
@@ -107,7 +107,7 @@ def form_bounds(constant: int, terms: dict[Atom, int]) -> tuple[int | None, int 
 
 
 def natural_bounds(constant: int, terms: dict[Atom, int]) -> Bounds:
-    """The bounds that the form alone implies."""
+    """Return the bounds that the form alone implies."""
     low, high = form_bounds(constant, terms)
     return min(max(low or 0, 0), LARGEST), None if high is None or high > LARGEST else high
 
@@ -149,7 +149,7 @@ def product_of_atoms(factors: Iterable[Atom]) -> Atom:
 
 
 def factors_of(atom: Atom) -> tuple[Atom, ...]:
-    """The factors of a product; any other atom is its own."""
+    """Return the factors of a product; any other atom is its own single factor."""
     return atom.factors or (atom,)
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 LARGEST = 2**63 - 1
-"""The largest size; arithmetic on static sizes refuses to go beyond, bounds beyond it are unbounded."""
+"""The largest size. Arithmetic on static sizes raises an error above it; bounds above it become unbounded."""
 
 Bounds = tuple[int, int | None]
 
@@ -19,7 +19,9 @@ def larger_bound(a: int | None, b: int | None) -> int | None:
 
 
 def scaled(k: int, bounds: Bounds) -> tuple[int | None, int | None]:
-    """The bounds of `k·size`; they may be negative, and None below where `k` is."""
+    """Return the bounds of `k·size`; they may be negative, and the lower one is None for a negative `k` and an
+    unbounded size.
+    """
     least, most = k * bounds[0], None if bounds[1] is None else k * bounds[1]
     return (least, most) if k > 0 else (most, least)
 
@@ -32,7 +34,7 @@ def times(a: Bounds, b: Bounds) -> Bounds:
 
 
 def over(a: Bounds, b: Bounds, kind: Literal["/", "//"]) -> Bounds:
-    """The bounds of a quotient, which comes out even for `/`."""
+    """Return the bounds of a quotient; for `/` the division is exact."""
     high = None if a[1] is None else a[1] // max(b[0], 1)
     if b[1] is None:
         return int(kind == "/" and a[0] > 0), high

@@ -1,4 +1,4 @@
-"""InferenceContext: the inputs of an op for its shape function, which sets the outputs there."""
+"""InferenceContext: the inputs of an op for its shape function, which sets the outputs in it."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,19 +22,19 @@ from seqflow.shape.terms import Term
 
 Axes = tuple[Term | None, ...]
 _MOST_PARTS = 16
-"""How often an axis is repeated part by part."""
+"""Largest count for which a repeated axis is written as a join of its parts."""
 
 
 class InferenceContext:
     """The inputs of one op as far as they are known, and TensorFlow's vocabulary for computing the outputs.
 
-    `inputs` maps names to shapes (a list of shapes where the op takes a list), or is a sequence of shapes. Inputs
-    are asked for by position, counting those in lists, or by name: `x`, `xs[1]`. `input_values` holds what is
-    known of their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` says
-    whose rows their axis 0 holds, `axes` says it of all axes, `points` what integers point at. What was taken to be
-    equal is kept in `equalities`, which the ops of one net share.
+    `inputs` maps names to shapes (a list of shapes where the op takes a list), or is a sequence of shapes. Inputs are
+    asked for by position, counting those in lists, or by name: `x`, `xs[1]`. `input_values` holds what is known of
+    their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` names the row space
+    of axis 0, `axes` that of each axis, `points` the rows or positions that integers point at. Assumed equalities are
+    kept in `equalities`, which the ops of one net share.
 
-    Every method raises ShapeError where shapes do not fit, and then nothing has changed.
+    Every method raises ShapeError when shapes do not fit; the context is then unchanged.
 
     >>> def matmul(ctx):
     ...     x, y = ctx.with_rank(ctx.input("x"), 2), ctx.with_rank(ctx.input("y"), 2)
@@ -63,19 +63,19 @@ class InferenceContext:
         self.attributes = attributes or {}
         self.equalities = Equalities() if equalities is None else equalities
         self.tensors: Mapping[str, str] = {}
-        """The tensors of the net that inputs and outputs are; by default they have their own names."""
+        """Tensor of the net for each input and output; by default the input or output has its own name."""
         self.results: Mapping[int, str] = {}
-        """The tensors of the net that outputs are, by position."""
+        """Tensor of the net for each output, by position."""
         self.output_names: Sequence[str] = ()
         self.guards: Guards = []
         self.requested_tensors: set[str] = set()
-        """The inputs whose values the shape function asked for."""
+        """Inputs whose values the shape function has requested."""
         self.requested_shapes: set[str] = set()
-        """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
+        """Inputs whose values it has requested as a shape; a partly known value is useful, too."""
         self.output_values: dict[str, PartialShape] = {}
         """Outputs that are vectors of sizes, as far as these are known."""
         self.given_rows: dict[str, Term] = {}
-        """The tensors without rows that hold these from now on, as the op says."""
+        """Tensors without rows that the op has declared to hold these rows from now on."""
         self._inputs = InputShapes(op_name, inputs)
         self._outputs: list[InferredOutput | None] = [None] * num_outputs
         self._values = self._inputs.by_position(input_values)
@@ -85,7 +85,7 @@ class InferenceContext:
                 continue
             self._axes[i] = (self.equalities.terms.declared(one),)
         self.facts: Any = None
-        """What is known of the values of the call: what new rows depend on."""
+        """Facts about the values of the call, from which new rows are made."""
         self._dtypes = self._inputs.by_position(dtypes)
         self._points = self._inputs.by_position(points)
 
@@ -100,7 +100,7 @@ class InferenceContext:
         attributes: Mapping[str, Any],
         equalities: Equalities,
     ) -> "InferenceContext":
-        """The context of a call with inputs of these specs, and outputs as far as the signature tells them."""
+        """Create the context of a call with inputs of these specs, and outputs as far as the signature gives them."""
         context = cls(op_name, (), attributes=attributes, equalities=equalities)
         context._inputs, specs = InputShapes.of_specs(op_name, inputs)
         context._values = context._inputs.by_position(input_values)
@@ -114,7 +114,7 @@ class InferenceContext:
 
     @property
     def num_inputs(self) -> int:
-        """How many inputs there are, each element of a list counted."""
+        """Number of inputs; each element of a list counts."""
         return len(self._inputs.shapes)
 
     @property
@@ -122,42 +122,44 @@ class InferenceContext:
         return len(self._outputs)
 
     def input(self, key: Key) -> PartialShape:
-        """The shape of one input, by position or name."""
+        """Return the shape of one input, by position or name."""
         return self._inputs.shapes[self._inputs.position(key)]
 
     def inputs(self, name: str) -> list[PartialShape]:
-        """The shapes of all inputs of this name: of a list, or of one."""
+        """Return the shapes of all inputs with this name: one, or several for a list."""
         if name in self._inputs.lists:
             return [self._inputs.shapes[i] for i in self._inputs.lists[name]]
         return [self.input(name)]
 
     def has(self, name: str) -> bool:
-        """Whether there is an input of this name: an optional one may not be given."""
+        """Return whether an input of this name was given; optional inputs may be missing."""
         return name in self._inputs.names
 
     def axes(self, key: Key, rank: int | None = None) -> Axes:
-        """Whose rows each axis of an input holds, or each of its first `rank` axes; None for a plain size."""
+        """Return the row space of each axis of an input, or of its first `rank` axes; None for a plain size."""
         i = self._inputs.position(key)
         axes, dimensions = self._axes.get(i, ()), self._inputs.shapes[i].dimensions
         count = rank if rank is not None else len(axes) if dimensions is None else len(dimensions)
         return (*axes[:count], *[None] * (count - len(axes)))
 
     def rows(self, key: Key) -> Term | None:
-        """Whose rows axis 0 of an input holds; None for a plain size."""
+        """Return the row space of axis 0 of an input; None for a plain size."""
         axes = self._axes.get(self._inputs.position(key))
         return axes[0] if axes else None
 
     def points(self, key: Key) -> Term | None:
-        """What the integers of an input point at: rows, or the places inside sequences; None where nobody said it."""
+        """Return the rows, or the positions inside sequences, that the integers of an input point at; None if
+        undeclared.
+        """
         return self._points.get(self._inputs.position(key))
 
     def dtype(self, key: Key) -> np.dtype[Any] | None:
-        """The dtype of an input; None where it is not known."""
+        """Return the dtype of an input; None if unknown."""
         dtype = self._dtypes.get(self._inputs.position(key))
         return None if dtype is None else np.dtype(dtype)
 
     def attr(self, name: str) -> Any:
-        """An attribute of the op; OpError where it has none of this name."""
+        """Return an attribute of the op; raise OpError when it has none of this name."""
         if name not in self.attributes:
             guess = nearest(name, self.attributes)
             raise OpError(f"there is no attribute {name!r}{guess}").in_op(self.op_name)
@@ -172,10 +174,10 @@ class InferenceContext:
         *,
         axes: Sequence[Term | None] | None = None,
     ) -> None:
-        """Say what an output is, by position or name: its shape, whose rows its axes hold, its dtype.
+        """Set an output, by position or name: its shape, the row space of each axis, its dtype.
 
-        `rows` is said of axis 0, `axes` of all: None for a plain size. Without either, axis 0 has new rows. Without
-        a dtype it stays as it was said before, and so does what integers point at.
+        `rows` is the row space of axis 0, `axes` has one for each axis: None is a plain size. Without either, axis 0
+        gets new rows. Without `dtype`, the dtype and the targets of integers stay as they were set before.
         """
         i = self._check_output(i)
         before = self._outputs[i]
@@ -189,12 +191,12 @@ class InferenceContext:
         self._outputs[i] = InferredOutput(given, tuple(axes), known, points)
 
     def set_shape(self, i: int | str, shape: ShapeLike) -> None:
-        """Say more of an output's shape; its dtype and whose rows it holds stay as they were said before."""
+        """Refine the shape of an output; its dtype and row spaces stay as they were set before."""
         output = self._outputs[self._check_output(i)]
         self.set_output(i, shape, axes=() if output is None else output.axes)
 
     def set_points(self, i: int | str, points: Term | None) -> None:
-        """Say what the integers of an output point at: rows, as of an axis, or `positions_in` lengths."""
+        """Set the target of the integers in an output: rows, as of an axis, or `positions_in` lengths."""
         i = self._check_output(i)
         output = self._outputs[i]
         if output is None:
@@ -202,16 +204,18 @@ class InferenceContext:
         self._outputs[i] = output._replace(points=points)
 
     def moved_points(self, key: Key) -> Term | None:
-        """What an input points at, for an output that has its rows in another order."""
+        """Return the target of an input's integers, for an output that has its rows in another order."""
         points = self.points(key)
         return None if points is None else moved(self.equalities.terms, points, "moved")
 
     def positions_in(self, name: str) -> Term:
-        """What positions inside the sequences of an input, or output, of this name point at."""
+        """Return the target of positions inside the sequences of an input, or output, of this name."""
         return self.equalities.terms.positions(self.equalities.terms.value(self.tensors.get(name, name)))
 
     def check_indices(self, key: Key, rows: Term | None, owner: str) -> None:
-        """LodError where the integers of an input are known to point at something else than these rows of `owner`."""
+        """Raise LodError when the integers of an input are known to point at something other than these rows of
+        `owner`.
+        """
         points = self.points(key)
         label = self._inputs.names[self._inputs.position(key)]
         if points is None or rows is None:
@@ -220,7 +224,7 @@ class InferenceContext:
             raise wrong_indices(label, points, owner, rows).in_op(self.op_name)
 
     def check_positions(self, key: Key, lengths: Key) -> None:
-        """LodError where integers are known to be no positions inside the sequences of these lengths."""
+        """Raise LodError when integers are known not to be positions inside the sequences of these lengths."""
         points, label = self.points(key), self._inputs.names[self._inputs.position(key)]
         of = self._inputs.names[self._inputs.position(lengths)]
         (expected,) = self.positions_in(of).args
@@ -228,7 +232,7 @@ class InferenceContext:
             raise wrong_positions(label, points, of, expected).in_op(self.op_name)
 
     def made_rows(self, what: Hashable = 0) -> Term | None:
-        """New rows, made from the values of the inputs: the same for the same call."""
+        """Return new rows made from the values of the inputs; the same call gives the same rows."""
         if self.facts is None:
             return None
         data = self.op_name, what, self.facts.attributes
@@ -237,9 +241,9 @@ class InferenceContext:
     def selected(
         self, axis: Term | None, size: Dimension, by: Hashable, start: int | None, stop: int | None
     ) -> Term | None:
-        """What a slice, or one of the parts of a split, takes of an axis; `by` says which slice it is.
+        """Return the row space of a slice of an axis, or of one part of a split; `by` identifies the slice.
 
-        Where it takes whole parts of a join, from `start` to before `stop`, it gives them back.
+        When the slice from `start` to before `stop` takes whole parts of a join, these parts are returned.
         """
         if axis is None:
             return None
@@ -254,7 +258,7 @@ class InferenceContext:
     def _whole_parts(
         self, joined: Term, size: Dimension, start: int, stop: int
     ) -> tuple[list[Term], list[Any]] | None:
-        """The parts of a join between two positions; None where these are not where parts begin and end."""
+        """Return the parts of a join between two positions; None if the positions are not boundaries of parts."""
         sizes = list(joined.data or [None] * len(joined.args))
         ends: list[Dimension] = [Dimension(0)]
         for part, known in zip(joined.args, sizes, strict=True):
@@ -267,12 +271,15 @@ class InferenceContext:
             start, stop, _ = slice(start, stop).indices(total)
         if start not in static or (stop < 2**63 - 1 and stop not in static):
             return None
+        # the last end is the size of the whole axis: it may be known where the sizes of the parts are not
         first = static.index(start)
         last = len(joined.args) if stop >= 2**63 - 1 else static.index(stop)
         return (list(joined.args[first:last]), sizes[first:last]) if first < last else None
 
     def joined(self, keys: Sequence[Key], axis: int) -> Term | None:
-        """An axis of several inputs, one after another; plain where all are."""
+        """Return the row space of an axis of several inputs, joined one after another; None (plain) if all are
+        plain.
+        """
         terms = self.equalities.terms
         axes = [self.axes(key, axis + 1)[axis] for key in keys]
         if all(one is None for one in axes):
@@ -282,7 +289,7 @@ class InferenceContext:
         return terms.join(parts, sizes)
 
     def repeated(self, axis: Term | None, size: DimensionLike, count: int) -> Term | None:
-        """An axis joined `count` times with itself."""
+        """Return the row space of an axis joined `count` times with itself."""
         if axis is None or count == 1:
             return axis
         if not 0 < count <= _MOST_PARTS:
@@ -290,7 +297,7 @@ class InferenceContext:
         return self.equalities.terms.join([axis] * count, [Dimension.of(size)] * count)
 
     def selected_steps(self, steps: Term | None, indices: Key) -> Term | None:
-        """The steps that indices without rows take; what they take of rows is plain."""
+        """Return the steps that indices without rows select; steps selected from rows are plain."""
         tensor = self.tensors.get(self._inputs.names[self._inputs.position(indices)])
         if steps is None or steps.is_rows or tensor is None:
             return None
@@ -298,7 +305,7 @@ class InferenceContext:
         return terms.make("select", None, steps, terms.value(tensor))
 
     def part_of(self, rows: Term | None, keys: Key, i: int, attributes: Hashable = None) -> Term:
-        """The rows of part i of those dealt out by keys, as these attributes say, or those of the op."""
+        """Return the rows of part i of `rows` partitioned by keys, with these attributes or those of the op."""
         terms = self.equalities.terms
         given = (attributes,) if attributes is not None else self.facts.attributes if self.facts else ()
         value = terms.value(self.tensors.get(str(keys), str(keys)))
@@ -309,7 +316,7 @@ class InferenceContext:
         )
 
     def may_be_same_rows(self, one: Key, other: Key) -> bool:
-        """Whether two inputs hold the same rows; what nobody declared holds those it meets."""
+        """Return whether two inputs hold the same rows; an undeclared row space becomes that of the other."""
         left, right = self.rows(one), self.rows(other)
         if left is None or right is None:
             return False
@@ -319,13 +326,15 @@ class InferenceContext:
         return terms.equal(left, right)
 
     def meet_rows(self, key: Key, rows: Term, other: Key) -> None:
-        """LodError where axis 0 of an input holds other rows than these, which another input tells."""
+        """Raise LodError when axis 0 of an input holds other rows than these rows of another input."""
         found = self.rows(key)
         if found is not None and not meet(self.equalities, rows, found, self.guards, f"{key} and {other}"):
             raise differing(str(key), found, str(other), rows).in_op(self.op_name)
 
     def flat_rows(self, key: Key, first: int, last: int) -> Term | None:
-        """The rows of an input when its axes from `first` to before `last` are laid flat; plain where all are."""
+        """Return the row space of an input after axes `first` to before `last` are flattened; None (plain) if all are
+        plain.
+        """
         axes, shape = self.axes(key)[first:last], self.input(key)[first:last]
         known = [axis for axis in axes if axis is not None]
         if not known:
@@ -336,7 +345,7 @@ class InferenceContext:
         return self.equalities.terms.make("flat", sizes, *known)
 
     def flat_mask(self, i: int, key: Key) -> None:
-        """Say that an output is an input laid flat, for masks of padded tensors."""
+        """Declare that an output is a flattened input, for masks of padded tensors."""
         terms = self.equalities.terms
         result, given = self.results.get(i), self.tensors.get(self._inputs.names[self._inputs.position(key)])
         for one in terms.members(terms.value(given)) if result and given else ():
@@ -346,7 +355,7 @@ class InferenceContext:
                 )
 
     def same_value(self, i: int, key: Key) -> None:
-        """Say that an output has the values of an input: where these are lengths, they are the same lengths."""
+        """Declare that an output has the values of an input: if these are lengths, they are the same lengths."""
         names = self._inputs.names
         result, given = self.results.get(i), self.tensors.get(names[self._inputs.position(key)])
         if result is not None and given is not None:
@@ -354,7 +363,7 @@ class InferenceContext:
             self.equalities.unite(terms.value(result), terms.value(given), self.op_name)
 
     def same_rows(self, one: Key, other: Key) -> None:
-        """Say that two inputs hold the same rows; a plain one holds those of the other from now on."""
+        """Declare that two inputs hold the same rows; a plain input holds those of the other from now on."""
         left, right = self.rows(one), self.rows(other)
         if left is not None and right is not None:
             self.equalities.unite(left, right, self.op_name)
@@ -364,7 +373,7 @@ class InferenceContext:
                 self.given_rows[tensor] = theirs
 
     def check_steps(self, key: Key, axis: int, lengths: Key) -> None:
-        """LodError where an axis of an input is padded for other lengths than those in another."""
+        """Raise LodError when an axis of an input is padded for other lengths than those of another input."""
         steps = self.axes(key, axis + 1)[axis]
         tensor = self.tensors.get(self._inputs.names[self._inputs.position(lengths)])
         if steps is None or steps.kind != "steps" or tensor is None:
@@ -375,7 +384,7 @@ class InferenceContext:
             raise differing(f"{key}.shape[{axis}]", steps, str(lengths), expected).in_op(self.op_name)
 
     def output(self, i: int | str) -> PartialShape:
-        """The shape set for an output, by position or name; ShapeError where none was."""
+        """Return the shape set for an output, by position or name; raise ShapeError when none was set."""
         output = self._outputs[self._check_output(i)]
         if output is None:
             raise self._error(f"output {i} is not set")
@@ -383,7 +392,7 @@ class InferenceContext:
 
     @property
     def outputs(self) -> list[InferredOutput]:
-        """All outputs; ShapeError where one is not set."""
+        """All outputs; raises ShapeError when one is not set."""
         found = [output for output in self._outputs if output is not None]
         if len(found) < len(self._outputs):
             raise self._error(f"output {self._outputs.index(None)} is not set")
@@ -401,8 +410,8 @@ class InferenceContext:
     def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[InferredOutput]:
         """Call the shape function and return the outputs.
 
-        An error gains the op, the inputs and the known values; then inputs, outputs, guards and equalities are
-        as before. What was requested stays, so that the caller can find the values and run it again.
+        The op, the inputs and the known values are added to an error; inputs, outputs, guards and equalities are then
+        as before. The requests are kept, so that the caller can find the values and run it again.
         """
         try:
             with self._unchanged_on_error():
@@ -417,7 +426,7 @@ class InferenceContext:
 
     @property
     def described(self) -> str:
-        """The inputs, and what is known of their values, in one line."""
+        """The inputs and their known values, in one line."""
         return self._inputs.described(self._values)
 
     @contextmanager
@@ -434,7 +443,9 @@ class InferenceContext:
     # Values
 
     def input_tensor(self, key: Key) -> Array | None:
-        """The value of an input where it is constant, else None; either way it is recorded as requested."""
+        """Return the value of an input if it is constant, else None; in both cases the input is recorded as
+        requested.
+        """
         i = self._inputs.position(key)
         self.requested_tensors.add(self._inputs.names[i])
         value = self._values.get(i)
@@ -443,10 +454,10 @@ class InferenceContext:
         return None if value is None else np.asarray(value)
 
     def input_tensor_as_shape(self, key: Key) -> PartialShape:
-        """The shape that the value of an input says, as far as it is known; it is recorded as requested.
+        """Return the shape given by the value of an input, as far as it is known; the input is recorded as requested.
 
-        The input is a vector of sizes, -1 standing for an unknown one, or the scalar -1 for a shape of unknown
-        rank. ShapeError for anything else.
+        The input is a vector of sizes, -1 standing for an unknown one, or the scalar -1 for a shape of unknown rank.
+        Raises ShapeError for anything else.
         """
         i = self._inputs.position(key)
         self.requested_shapes.add(self._inputs.names[i])
@@ -461,7 +472,9 @@ class InferenceContext:
         return PartialShape.dynamic()
 
     def join_sizes(self, i: int, name: str) -> None:
-        """Say that an output has the sizes of the vectors in a list, as far as they are known, one after another."""
+        """Declare that an output has the sizes of the vectors in a list, one after another, as far as they are
+        known.
+        """
         keys, result = self._inputs.lists[name], self.results.get(i)
         known = [self._inputs.shapes[key] for key in keys]
         if result is None or not all(one.dimensions and one[0].is_static for one in known):
@@ -503,7 +516,7 @@ class InferenceContext:
     # Looking at shapes
 
     def dim(self, shape: PartialShape, axis: int) -> Dimension:
-        """One dimension, from the end where `axis` is negative; unknown where the rank is."""
+        """Return one dimension, counted from the end if `axis` is negative; unknown if the rank is."""
         if shape.dimensions is None:
             return Dimension.dynamic()
         if not -len(shape) <= axis < len(shape):
@@ -513,20 +526,20 @@ class InferenceContext:
         return shape.dimensions[axis]
 
     def value(self, dimension: DimensionLike) -> int | None:
-        """The size where it is known, else None."""
+        """Return the size if it is known, else None."""
         resolved = self.equalities.resolve(Dimension.of(dimension))
         return resolved.get_length() if resolved.is_static else None
 
     def sum_of(self, name: str) -> Dimension:
-        """The sum of the lengths that an input or output of this name holds."""
+        """Return the sum of the lengths in an input or output of this name."""
         return self.equalities.resolve(Dimension.sum_of(self.tensors.get(name, name)))
 
     def max_of(self, name: str) -> Dimension:
-        """The longest of the lengths that an input or output of this name holds."""
+        """Return the largest length in an input or output of this name."""
         return self.equalities.resolve(Dimension.max_of(self.tensors.get(name, name)))
 
     def limit(self, size: DimensionLike, most: DimensionLike) -> None:
-        """Say that a size of an output is never above the largest that `most` can be.
+        """Declare that a size of an output is at most the largest possible value of `most`.
 
         >>> def truncate(ctx):
         ...     ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
@@ -538,7 +551,9 @@ class InferenceContext:
         return PartialShape.of(shape).num_elements
 
     def with_rank(self, shape: PartialShape, rank: DimensionLike) -> PartialShape:
-        """The shape if it has this rank; of an unknown rank, the shape of which the rank is known."""
+        """Return the shape with this rank; if its rank is unknown, a shape with the given one. Raise ShapeError
+        otherwise.
+        """
         rank = Dimension.of(rank)
         if shape.dimensions is None:
             return shape if rank.is_dynamic else PartialShape.dynamic(rank)
@@ -547,13 +562,13 @@ class InferenceContext:
         return shape
 
     def with_rank_at_least(self, shape: PartialShape, rank: int) -> PartialShape:
-        """The shape if it may have this rank or more."""
+        """Return the shape if its rank can be at least this."""
         if shape.dimensions is not None and len(shape) < rank:
             raise self._wrong_rank(shape, f"{rank} or more")
         return shape
 
     def with_rank_at_most(self, shape: PartialShape, rank: int) -> PartialShape:
-        """The shape if it may have this rank or less."""
+        """Return the shape if its rank can be at most this."""
         if shape.dimensions is not None and len(shape) > rank:
             raise self._wrong_rank(shape, f"{rank} or less")
         return shape
@@ -561,7 +576,7 @@ class InferenceContext:
     # Merging
 
     def with_value(self, dimension: DimensionLike, value: int) -> Dimension:
-        """The dimension, which is this value; ShapeError where it cannot be."""
+        """Return the dimension with this value; raise ShapeError when it cannot have it."""
         return self.merge(dimension, value)
 
     @overload
@@ -569,10 +584,10 @@ class InferenceContext:
     @overload
     def merge(self, left: DimensionLike, right: DimensionLike) -> Dimension: ...
     def merge(self, left: Any, right: Any) -> PartialShape | Dimension:
-        """What is known if two shapes, or two dimensions, are the same.
+        """Return all that is known of two shapes, or two dimensions, if they are the same.
 
-        Where that is provable, it is so; where it is provably wrong, ShapeError; else it is taken to be so, noted
-        in `equalities` and recorded in `guards`. The first of two equal ones is returned itself.
+        ShapeError is raised when they provably differ. When equality cannot be proved, it is assumed: noted in
+        `equalities` and recorded in `guards`. If both are equal, the first one itself is returned.
         """
         if isinstance(left, Dimension) and left.is_static and left == right:
             return left
@@ -590,7 +605,7 @@ class InferenceContext:
         return merged  # type: ignore[no-any-return]
 
     def merge_prefix(self, shape: PartialShape, prefix: PartialShape) -> tuple[PartialShape, PartialShape]:
-        """Merge the first dimensions of `shape` with all of `prefix`; both as they are then known."""
+        """Merge the first dimensions of `shape` with all of `prefix`; return both as they are then known."""
         if shape.dimensions is None or prefix.dimensions is None:
             return shape, prefix
         self.with_rank_at_least(shape, len(prefix))
@@ -599,27 +614,29 @@ class InferenceContext:
         return first_equal(whole, shape), first_equal(merged, prefix)
 
     def merge_input(self, key: Key, shape: ShapeLike) -> bool:
-        """Merge an input with what is known of it; whether that told something new."""
+        """Merge an input with what is known of it; return whether that added something new."""
         i = self._inputs.position(key)
         before = self._inputs.shapes[i]
         self._inputs.shapes[i] = self.merge(before, shape)
         return self._inputs.shapes[i] != before
 
     def relax_input(self, key: Key, shape: ShapeLike) -> bool:
-        """Widen an input to what it also may be; whether that forgot something."""
+        """Widen an input so that it also covers `shape`; return whether that lost something known."""
         i = self._inputs.position(key)
         before = self._inputs.shapes[i]
         self._inputs.shapes[i] = first_equal(before.relax(shape), before)
         return self._inputs.shapes[i] != before
 
     def merge_rows(self, *keys: Key) -> Term | None:
-        """Whose rows axis 0 of these inputs holds; LodError where two differ, None where all are plain."""
+        """Return the row space of axis 0 of these inputs; raise LodError when two differ. None if all are plain."""
         return self.merge_axes([(key, 0) for key in keys])
 
     def merge_axes(self, places: Iterable[tuple[Key, int]], repeats: bool = False) -> Term | None:
-        """What one axis of several inputs holds, by input and axis; LodError where rows meet others, or a plain size.
+        """Return the row space of one axis of several inputs; raise LodError when rows meet other rows or a plain
+        size.
 
-        Plain sizes go with the steps of a padded axis. Where the op `repeats` an axis of size 1, that goes with all.
+        Plain sizes fit the steps of a padded axis. When the op `repeats` an axis of size 1, that axis fits every
+        other.
         """
         merged: tuple[InputAxis, Term] | None = None
         plain: tuple[Key, int] | None = None
@@ -651,7 +668,9 @@ class InferenceContext:
         return axes[axis] if axis < len(axes) else None
 
     def is_plain(self, key: Key) -> bool:
-        """Whether axes of an input that hold no rows are known to be plain: not where nobody declared it."""
+        """Return whether axes without rows in an input are known to be plain; False if its row spaces are
+        undeclared.
+        """
         axes = self._axes.get(self._inputs.position(key), ())
         return self.equalities.all_declared and not any(
             axis is not None and axis.kind == "variable" for axis in axes
@@ -662,15 +681,15 @@ class InferenceContext:
         return InputAxis(name, axis, self.tensors.get(name))
 
     def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Axes]:
-        """The shape and the rows of an elementwise operation on these inputs, or on all.
+        """Return the shape and the row spaces of an elementwise operation on these inputs, or on all.
 
-        Sizes broadcast as in NumPy, but rows do not: of inputs with equally many axes they meet the same rows, or a
-        plain size; an input with fewer axes has no rows, unless they stand where the others have them.
+        Sizes broadcast as in NumPy, but rows do not. In inputs with equally many axes, rows fit the same rows or a
+        plain size. An input with fewer axes may have rows only on axes where the others have them.
         """
         return self.broadcast({key: self.input(key) for key in keys or range(self.num_inputs)})
 
     def broadcast(self, parts: Mapping[Key, PartialShape]) -> tuple[PartialShape, Axes]:
-        """The same for the first dimensions of some inputs."""
+        """Do as `broadcast_inputs`, for the first dimensions of some inputs."""
         if any(shape.dimensions is None for shape in parts.values()):
             rows = self.merge_axes([(key, 0) for key in parts if self._held(key, 0) is not None])
             return PartialShape.dynamic(), () if rows is None else (rows,)
@@ -685,13 +704,13 @@ class InferenceContext:
         return PartialShape([size for _, size in found]), tuple(axes)
 
     def _repeated_size(self, parts: Mapping[Key, PartialShape], axis: int) -> Dimension:
-        """The size of an axis without rows, counted from the end."""
+        """Return the size of an axis without rows, counted from the end."""
         return reduce(partial(repeat_size, self.equalities, self.merge), _along(parts, axis))
 
     def _broadcast_axis(
         self, parts: Mapping[Key, PartialShape], axis: int, rank: int
     ) -> tuple[Term | None, Dimension]:
-        """Whose rows an axis, counted from the end, holds, and its size."""
+        """Return the row space and the size of an axis, counted from the end."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
         opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
         sizes = [
@@ -718,7 +737,7 @@ class InferenceContext:
             unsure = []  # rows of sequences are never repeated for the rows of their elements
         rows = self.merge_axes([place for place in found if place not in unsure], bool(sizes))
         result = self.results.get(0, self.op_name)
-        if rows is None:  # of rows that may be repeated: the result holds what it meets, as they do
+        if rows is None:  # undeclared rows that may be repeated: the result is undeclared, too
             name = f"{result}.shape[{axis + rank}]" if axis + rank else result
             made = self.equalities.terms.make("variable", name) if unsure else None
             return made, self._repeated_size(parts, axis)
@@ -729,7 +748,7 @@ class InferenceContext:
         size = reduce(self.merge, sizes) if sizes else Dimension(1)
         if (
             not same and count == len(self.guards) and size.may_be(1)
-        ):  # one row may not be repeated for others
+        ):  # a single row must not be repeated for other rows
             origin = f"rows of the result, {' and '.join(str(self._place(*place)) for place in found)}"
             self.guards.append(Guard(size, Dimension.axis_of(result, axis + rank), origin, is_checked=False))
         return rows, size
@@ -742,13 +761,13 @@ class InferenceContext:
         return self.equalities.compare(one, other) is Comparison.EQUAL
 
     def _may_be_one_row(self, key: Key, axis: int) -> bool:
-        """Whether an axis holds rows of which nobody declared what they are, and there may be one, to be repeated."""
+        """Return whether an axis is undeclared and may have size 1, so that it may be repeated."""
         rows, size = self._held(key, axis), self.input(key)[axis]
         is_open = rows is not None and self.equalities.terms.find(rows).kind == "variable"
         return is_open and size.is_dynamic and self.equalities.resolve(size).may_be(1)
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
-        """The error for rows that would be repeated along an axis of another input."""
+        """Make the error for rows that would be repeated along an axis of another input."""
         mine, theirs = (self._inputs.names[self._inputs.position(one)] for one in (key, other))
         mine_shape, theirs_shape = self.input(key), self.input(other)
         return LodError(
@@ -766,13 +785,13 @@ class InferenceContext:
     def subshape(
         self, shape: PartialShape, start: int, end: int | None = None, stride: int = 1
     ) -> PartialShape:
-        """The dimensions from `start` to before `end`, each counted from the end where negative.
+        """Return the dimensions from `start` to before `end`, each counted from the end if negative.
 
-        Without an `end`, up to the last one in the direction of `stride`. Positions beyond the rank are taken for
-        the rank; ShapeError for those before the first, and for a start behind the end.
+        Without `end`, the last one in the direction of `stride` is included. A position beyond the rank counts as the
+        rank. Raises ShapeError for a position before the first dimension, and for a start after the end.
         """
         if stride == 0:
-            raise self._error("subshape: stride is 0, expected another")
+            raise self._error("subshape: stride is 0, expected any other integer")
         if shape.dimensions is None:
             return shape if (start, end, stride) == (0, None, 1) else PartialShape.dynamic()
         rank = len(shape)
@@ -782,7 +801,7 @@ class InferenceContext:
         beyond = rank if stride > 0 else -1
         last = beyond if end is None else self._clipped(shape, min(end, rank), "end")
         if (last - first) * stride < 0:
-            raise self._error(f"subshape: start {start} is behind end {end} in {self._inputs.name_of(shape)}")
+            raise self._error(f"subshape: start {start} is after end {end} in {self._inputs.name_of(shape)}")
         return first_equal(PartialShape(shape.dimensions[i] for i in range(first, last, stride)), shape)
 
     def _clipped(self, shape: PartialShape, position: int, what: str) -> int:
@@ -801,7 +820,7 @@ class InferenceContext:
         return PartialShape([dimension for part in parts for dimension in part])
 
     def replace_dim(self, shape: PartialShape, axis: int, dimension: DimensionLike) -> PartialShape:
-        """The shape with another dimension at `axis`; `?` where the rank is unknown."""
+        """Return the shape with another dimension at `axis`; `?` if the rank is unknown."""
         if shape.dimensions is None:
             return shape
         self.dim(shape, axis)
@@ -822,7 +841,7 @@ class InferenceContext:
         return Dimension.of(left) * right
 
     def divide(self, left: DimensionLike, right: DimensionLike, evenly: bool) -> Dimension:
-        """The quotient, rounded down unless it must come out even; ShapeError for a zero divisor."""
+        """Return the quotient, rounded down unless it must be exact; raise ShapeError for a zero divisor."""
         left = Dimension.of(left)
         return left.divide_exactly(right) if evenly else left // right
 
@@ -842,5 +861,5 @@ class InferenceContext:
 
 
 def _along(parts: Mapping[Key, PartialShape], axis: int) -> list[Dimension]:
-    """The sizes of an axis, counted from the end, in the shapes that have it."""
+    """Return the sizes of an axis, counted from the end, in the shapes that have it."""
     return [shape[axis] for shape in parts.values() if len(shape) >= -axis]

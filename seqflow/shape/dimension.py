@@ -29,9 +29,9 @@ _NOT_GIVEN = object()
 class Dimension:
     """A size: static, between bounds, or unknown; it may have a name.
 
-    `Dimension(3)` is static, `Dimension(2, 5)` and `Dimension(7, None)` lie between bounds, `Dimension()` is
-    unknown. A named size is a sum `constant + Σ k·atom`, so that arithmetic on names can be compared. An unknown
-    size without a name has no identity: nothing proves that two of them are equal, not even one with itself.
+    `Dimension(3)` is static, `Dimension(2, 5)` and `Dimension(7, None)` lie between bounds, `Dimension()` is unknown.
+    A named size is a sum `constant + Σ k·atom`, so that arithmetic on names can be compared. An unknown size without
+    a name has no identity: nothing proves that two of them are equal, and an unknown size does not even equal itself.
 
     `==` and `hash` compare structure (a static dimension equals its int); "are these the same size?" is
     `compare`. Arithmetic keeps bounds and raises ShapeError for a static negative, a zero divisor, an inexact
@@ -49,7 +49,7 @@ class Dimension:
     """The largest possible size; None where there is no bound."""
     constant: int
     terms: Summands | None
-    """The atoms and their factors, by text; empty for a static size, None for one without a name."""
+    """Atoms and their factors, by text; empty for a static size, None for a size without a name."""
 
     @overload
     def __init__(self) -> None: ...
@@ -72,12 +72,14 @@ class Dimension:
 
     @staticmethod
     def dynamic() -> "Dimension":
-        """An unknown size, `?`."""
+        """Return an unknown size, `?`."""
         return _raw(0, None, 0, None)
 
     @staticmethod
     def symbol(name: str, low: int = 0, high: int | None = None) -> "Dimension":
-        """A named size, such as `B`; the same name is the same size. ShapeError for what is not a name."""
+        """Return a named size, such as `B`; the same name is the same size. Raise ShapeError for a text that is not a
+        name.
+        """
         if not re.fullmatch(NAME, name) or re.fullmatch(AXIS, name):
             raise ShapeError(
                 f"dimension: {name!r} is not a name, expected letters, digits, _, dots or an [index]"
@@ -131,7 +133,7 @@ class Dimension:
 
     @property
     def is_static(self) -> bool:
-        """Whether it is one known number."""
+        """Whether the size is a known number."""
         return self.terms == ()
 
     @property
@@ -140,7 +142,7 @@ class Dimension:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is a known number or a sum of atoms, so that equality with others can be proved."""
+        """Whether the size is a known number or a sum of atoms, so that equality with others can be proved."""
         return self.terms is not None
 
     def get_length(self) -> int:
@@ -232,7 +234,7 @@ class Dimension:
         return _raw(low, high, best.constant, best.terms)
 
     def relax(self, other: "DimensionLike") -> "Dimension":
-        """A dimension that covers both: the hull of the bounds; the name stays where both are the same size.
+        """Return a dimension that covers both: the hull of the bounds; a name is kept if both are the same size.
 
         >>> print(Dimension(2).relax(3))
         2..3
@@ -244,9 +246,10 @@ class Dimension:
         return _raw(low, high, 0, None)
 
     def broadcast_merge(self, other: "DimensionLike") -> "Dimension":
-        """The size when one of the two may be 1 and is then repeated, as NumPy does; ShapeError otherwise.
+        """Return the size when one of the two may be 1 and is then repeated, as NumPy does; raise ShapeError
+        otherwise.
 
-        A name survives where the other side can only be 1 or the same size.
+        A name is kept if the other side can only be 1 or the same size.
 
         >>> print(Dimension(3).broadcast_merge(1), Dimension.dynamic().broadcast_merge(0))
         3 0
@@ -269,7 +272,7 @@ class Dimension:
         return self.min_length <= size and (self.max_length is None or size <= self.max_length)
 
     def within(self, low: int, high: int | None) -> "Dimension":
-        """The same size, known to lie between these bounds too; ShapeError where it cannot."""
+        """Return the same size with these bounds in addition; raise ShapeError when it cannot lie in them."""
         if low <= self.min_length and (
             high is None or (self.max_length is not None and self.max_length <= high)
         ):
@@ -280,11 +283,11 @@ class Dimension:
         return _raw(least, most, self.constant, self.terms)
 
     def without_name(self) -> "Dimension":
-        """The bounds alone."""
+        """Return the bounds alone."""
         return self if self.is_static else _raw(self.min_length, self.max_length, 0, None)
 
     def without_bounds(self) -> "Dimension":
-        """The same form with no bounds but those it implies; a size without a name is returned as it is."""
+        """Return the same form with only the bounds that it implies; a size without a name is returned unchanged."""
         if not self.terms:
             return self
         return _raw(*natural_bounds(self.constant, dict(self.terms)), self.constant, self.terms)
@@ -331,7 +334,7 @@ class Dimension:
         return Dimension.of(other) // self
 
     def divide_exactly(self, other: "DimensionLike") -> "Dimension":
-        """The exact quotient; ShapeError for a certain remainder or a zero divisor.
+        """Return the exact quotient; raise ShapeError for a certain remainder or a zero divisor.
 
         >>> print(Dimension.parse("6*B+4").divide_exactly(2))
         3*B+2
@@ -364,7 +367,7 @@ class Dimension:
         return _raw(*chosen_of(self, other, kind))
 
     def evaluate(self, sizes: Mapping[str, int]) -> int | None:
-        """The size where `sizes` gives each atom by its text; None where one is missing.
+        """Return the size when `sizes` gives each atom by its text; None if one is missing.
 
         >>> Dimension.parse("sum(lengths)+2*B").evaluate({"sum(lengths)": 7, "B": 3})
         13
@@ -372,9 +375,9 @@ class Dimension:
         return self.computed(lambda atom: sizes.get(atom.text))
 
     def computed(self, size_of: Callable[[Atom], int | None]) -> int | None:
-        """The size where `size_of` knows that of each atom; None where it does not know one.
+        """Return the size when `size_of` knows each atom; None if it does not know one.
 
-        An atom that is the result of an operation is computed from its operands where it is not known.
+        An unknown atom that is the result of an operation is computed from its operands.
         """
         if self.terms is None:
             return None
@@ -391,7 +394,7 @@ class Dimension:
         return total
 
     def atoms(self) -> list[Atom]:
-        """The atoms of its form; for an atom that an operation made, those of the operands."""
+        """The atoms of the form; for an atom made by an operation, the atoms of its operands."""
         found: list[Atom] = []
         for atom, _ in self.terms or ():
             found += [one for operand in operands_of(atom) for one in operand.atoms()] or [atom]
@@ -440,7 +443,7 @@ def _size(value: SupportsIndex | None) -> int:
     return size
 
 
-# The slots themselves: `object.__setattr__` would look each up by name.
+# setters of the slots: `object.__setattr__` would look up each slot by name
 _set_min, _set_max, _set_constant, _set_terms = (
     Dimension.__dict__[name].__set__ for name in ("min_length", "max_length", "constant", "terms")
 )
@@ -481,7 +484,7 @@ def _raw_atom(atom: Atom, low: int, high: int | None) -> Dimension:
 
 
 def linear(constant: int, parts: Iterable[tuple[int, Dimension]], what: tuple[object, ...]) -> Dimension:
-    """`constant + Σ k·part`; `what` describes the computation in errors."""
+    """Return `constant + Σ k·part`; `what` describes the computation in errors."""
     return _raw(*weighted_sum(constant, parts, what))
 
 
@@ -497,7 +500,7 @@ def operands_of(atom: Atom) -> tuple[Dimension, ...]:
 
 
 def _plainer(a: Dimension, b: Dimension) -> Dimension:
-    """Which of two equal sizes to keep: a static one, then the shorter and alphabetically first form."""
+    """Return which of two equal sizes to keep: a static one, then the shorter and alphabetically first form."""
     if a.terms is None or b.terms is None or len(a.terms) != len(b.terms):
         ranks = [(one.terms is None, len(one.terms or ())) for one in (a, b)]
         if ranks[0] != ranks[1]:

@@ -10,10 +10,10 @@ from seqflow.shape.terms import Term, Terms
 
 
 class Equalities:
-    """What is known of named sizes beyond their names; shared by all ops of one net, by no two nets.
+    """Equalities of named sizes, values and rows. All ops of one net share one instance; two nets never do.
 
-    Taking two sizes for equal replaces one name by the other, so that later answers are proved. Values and rows are
-    terms; those taken to be equal have equal sizes.
+    Assuming that two sizes are equal replaces one name by the other, so that later questions are decided by it.
+    Values and rows are terms; equal terms have equal sizes.
 
     >>> known = Equalities()
     >>> rows, batch = Dimension.parse("sum(lengths)"), Dimension.parse("2*B")
@@ -25,22 +25,22 @@ class Equalities:
 
     def __init__(self, all_declared: bool = True) -> None:
         self.all_declared = all_declared
-        """Whether an axis without rows is known to be plain; else it may hold the rows it meets."""
+        """Whether an axis without rows is plain; if not, it takes the first rows it is combined with."""
         self._values: dict[Atom, Dimension] = {}
         self._reasons: dict[Atom, str] = {}
         self._counts: dict[Term, Dimension] = {}
-        """How many rows there are, by the term that stands for them."""
+        """Number of rows, by the term that represents the row space."""
         self.terms = Terms()
-        """What the values of tensors, and the rows of their axes, are."""
+        """The terms for values of tensors and for rows of their axes."""
         self.specs: dict[Term, Any] = {}
         """The spec of the first tensor with each value."""
         self._users: dict[Atom, dict[Atom, None]] = {}
-        """For each atom those whose values spoke of it at some time, in order."""
+        """For each atom, the atoms whose values have contained it, in order."""
         self._journal: list[tuple[dict[Any, Any], Any, Any]] = []
-        """Every change, as it was before, so that it costs nothing to remember how things were."""
+        """Previous value of each change, in order, so that `_undo` needs no copy of the tables."""
 
     def resolve(self, dimension: Dimension) -> Dimension:
-        """The dimension with every name replaced by what it was taken to be equal to."""
+        """Return the dimension with every name replaced by its assumed equal."""
         terms, known = dimension.terms, self._values
         if not terms:
             return dimension
@@ -62,13 +62,14 @@ class Equalities:
         return resolved.within(dimension.min_length, dimension.max_length)
 
     def compare(self, left: Dimension, right: Dimension) -> Comparison:
-        """Whether the two are the same size, as far as the equalities so far tell."""
+        """Compare two sizes with the equalities assumed so far."""
         return self.resolve(left).compare(self.resolve(right))
 
     def equate(self, left: Dimension, right: Dimension, reason: str) -> Dimension:
-        """The size both are from now on; ShapeError where they cannot be equal, and then nothing changes.
+        """Assume that two sizes are equal and return that size; raise ShapeError, without a change, when they cannot
+        be.
 
-        `reason` says where the two met, for the messages of later errors.
+        `reason` says where the two were combined, for the messages of later errors.
         """
         with self.staged():
             left, right = self.resolve(left), self.resolve(right)
@@ -82,7 +83,7 @@ class Equalities:
             return self.resolve(merged)
 
     def limit(self, size: Dimension, most: DimensionLike, reason: str) -> None:
-        """Note that `size` is never above the largest that `most` can be; nothing where that has no bound.
+        """Note that `size` is at most the largest possible value of `most`; do nothing if that has no bound.
 
         >>> known = Equalities()
         >>> known.limit(Dimension.parse("max(kept)"), 512, "truncate")
@@ -94,26 +95,26 @@ class Equalities:
         if high is None or known.is_static or known.min_length > high:
             return
         if size.max_length is None and known.max_length is not None and known.max_length <= high:
-            return  # it was noted before
+            return  # the limit was noted before: `size` itself is unbounded, but its resolved form is not
         if known.min_length == high:
             self.equate(known, Dimension(high), reason)
         else:
             self._narrow(known.within(0, high), reason)
 
     def explain(self, *dimensions: Dimension) -> list[str]:
-        """One sentence for each name in these dimensions that was taken to be something else."""
+        """Return one sentence for each name in these dimensions that was assumed equal to something else."""
         atoms = dict.fromkeys(atom for dimension in dimensions for atom, _ in dimension.terms or ())
         known = [atom for atom in atoms if atom in self._reasons]
         return [f"{atom} is {self._values[atom]} since {self._reasons[atom]}" for atom in known]
 
     def staged(self) -> "_Staged":
-        """A context: everything taken to be equal inside is forgotten again if it ends in an exception."""
+        """Return a context manager that undoes all equalities assumed inside it when it ends with an exception."""
         return _Staged(self)
 
     # Values and rows
 
     def set_value(self, tensor: str, value: Term, is_vector: bool) -> None:
-        """Say what the value of a tensor is; vectors of integers may be lengths, and equal ones have equal sums."""
+        """Set the value of a tensor. Vectors of integers may be lengths, and equal lengths have equal sums."""
         terms = self.terms
         terms.values[tensor] = value
         if value.tensor is None:
@@ -126,7 +127,7 @@ class Equalities:
                 self._same_lengths(known.vector, tensor, "they are the same lengths")
 
     def unite(self, one: Term, other: Term, reason: str) -> None:
-        """Take two values, or two spaces of rows, to be the same; ShapeError where their sizes cannot be."""
+        """Assume that two values, or two row spaces, are equal; raise ShapeError when their sizes cannot be."""
         for kept, gone in self.terms.unite(one, other):
             if gone.vector is not None and kept.vector is not None:
                 self._same_lengths(kept.vector, gone.vector, reason)
@@ -137,7 +138,7 @@ class Equalities:
                 self.count_rows(kept, count, reason)
 
     def count_rows(self, rows: Term, count: Dimension, reason: str) -> Dimension:
-        """Say how many rows there are; what is then known of their number."""
+        """Set the number of rows of a row space; return what is then known of that number."""
         rows = self.terms.find(rows)
         known = self._counts.get(rows)
         if known is None:
@@ -146,7 +147,7 @@ class Equalities:
         return known if known == count else self.equate(known, count, reason)
 
     def rows_counted(self, rows: Term) -> Dimension | None:
-        """How many rows there are, where that was said."""
+        """Return the number of rows of a row space, if it was set."""
         return self._counts.get(self.terms.find(rows))
 
     def _same_lengths(self, one: str, other: str, reason: str) -> None:
@@ -171,6 +172,8 @@ class Equalities:
             ((atom, k),) = terms.items()
             self._assign(atom, Dimension(-constant // k), reason)
             return
+        # only factors of ±1: a quotient would not be a linear form; and no atom that occurs inside another one, since
+        # its value would contain itself
         candidates = [
             atom for atom, k in terms.items()
             if abs(k) == 1 and not any(_occurs(atom, other) for other in terms if other != atom)
@@ -191,6 +194,8 @@ class Equalities:
     def _record(self, atom: Atom, value: Dimension, reason: str) -> None:
         self._store(atom, value)
         self._set(self._reasons, atom, reason)
+        # the table of values is kept fully resolved: values that contain this atom are rewritten now, so `_value`
+        # needs no loop
         for other in list(self._users.get(atom, ())):
             current = self._values.get(other)
             if current is not None and _speaks_of(current, atom):
@@ -206,7 +211,7 @@ class Equalities:
         table[key] = value
 
     def _undo(self, length: int) -> None:
-        """Take back all changes but the first `length`."""
+        """Undo all changes except the first `length`."""
         while len(self._journal) > length:
             table, key, before = self._journal.pop()
             if before is _ABSENT:
@@ -215,7 +220,7 @@ class Equalities:
                 table[key] = before
 
     def _narrow(self, dimension: Dimension, reason: str) -> None:
-        """Keep the bounds of `k·atom + c` for the atom."""
+        """Derive the bounds of `atom` from those of `k·atom + c`."""
         if not dimension.terms or len(dimension.terms) != 1:
             return
         ((atom, k),) = dimension.terms
@@ -229,7 +234,7 @@ class Equalities:
 
 
 class _Staged:
-    """Takes back all changes since it was entered, where an error ends it."""
+    """Context manager that undoes all changes since it was entered when it ends with an exception."""
 
     __slots__ = ("before", "equalities", "terms_before")
 
@@ -250,7 +255,7 @@ _ABSENT = object()
 
 
 def _alone(dimension: Dimension) -> Atom | None:
-    """The atom that the dimension is, and nothing else."""
+    """Return the atom if the dimension is exactly this atom."""
     if dimension.constant or dimension.terms is None or len(dimension.terms) != 1:
         return None
     ((atom, k),) = dimension.terms
@@ -258,7 +263,7 @@ def _alone(dimension: Dimension) -> Atom | None:
 
 
 def _atoms(dimension: Dimension) -> Iterator[Atom]:
-    """All atoms in a dimension, those in the operands of others too."""
+    """Yield all atoms in a dimension, and those in the operands of its atoms."""
     for atom, _ in dimension.terms or ():
         yield atom
         for operand in operands_of(atom):
@@ -278,7 +283,7 @@ def _occurs(atom: Atom, inside: Atom) -> bool:
 
 
 def _eliminated_first(atom: Atom) -> tuple[bool, int, str]:
-    """Names give way before what is said of lengths tensors, and results without a name before all others."""
+    """Order of elimination: unnamed results first, then sizes about lengths tensors, then plain names."""
     kinds = ("sum", "max", "len", "size", "axis")
     unnamed = atom.tensor is not None and atom.tensor.startswith("%")
     return unnamed, kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, atom.text

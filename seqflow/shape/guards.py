@@ -11,16 +11,16 @@ from seqflow.shape.terms import Term
 
 
 class Guard(NamedTuple):
-    """Two sizes, or two shapes, that were taken to be equal without proof: to be checked when they are known."""
+    """Two sizes, or two shapes, that were assumed equal without proof; checked as soon as both are known."""
 
     left: Dimension | PartialShape
     right: Dimension | PartialShape
     origin: str
     is_checked: bool = True
-    """Whether the op itself checks it when it runs, as far as its signature says it."""
+    """Whether the op itself checks it when it runs, as far as its signature tells."""
 
     def tensors(self) -> list[str]:
-        """The tensors whose sizes have to be known before it can be checked."""
+        """Tensors whose sizes must be known before the guard can be checked."""
         atoms = [atom for pair in self.pairs() for size in pair for atom in size.atoms()]
         return [atom.tensor for atom in atoms if atom.tensor is not None]
 
@@ -37,14 +37,14 @@ def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
 
 
 class SameLengths(NamedTuple):
-    """Two lengths tensors that were taken to be equal without proof: to be compared, value by value."""
+    """Two lengths tensors that were assumed equal without proof; they are compared value by value."""
 
     left: str
     right: str
     origin: str
 
     def tensors(self) -> list[str]:
-        """The tensors that have to be known before it can be checked."""
+        """Tensors that must be known before the guard can be checked."""
         return [self.left, self.right]
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
-"""What integers point at: rows, of which they are indices, or places inside the sequences of lengths.
+"""Targets of integers: rows, for indices, or positions inside the sequences of lengths.
 
-It is a term: of rows, of the positions inside sequences, or of one or the other where both were joined.
+A target is a term: rows, positions inside sequences, or several of these after tensors with different targets were
+joined.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def are_indices(equalities: Equalities, points: Term, rows: Term, guards: Guards, origin: str) -> bool:
-    """Whether integers that point at this may be indices of these rows.
+    """Return whether integers with the target `points` may be indices of these rows.
 
-    Padded steps, and the rows of an input of which nobody said whose they are, take any. What points at rows points
-    at the same where these are the first of several that were joined; and groups by ids are what the ids point at.
+    Padded steps and undeclared row spaces accept any indices. Indices of rows stay valid when these rows are the
+    first part of a join. Groups made by ids are the rows that the ids point at.
     """
     terms = equalities.terms
     found = terms.find(rows)
@@ -40,15 +41,15 @@ def are_indices(equalities: Equalities, points: Term, rows: Term, guards: Guards
 
 
 def _are_of_groups(equalities: Equalities, points: Term, groups: Term) -> bool:
-    """Whether the ids that made the groups point at the same."""
+    """Return whether the ids that made the groups have the same target."""
     ids = equalities.specs.get(equalities.terms.find(groups.args[0]))
     return ids is not None and ids.points is not None and equalities.terms.equal(ids.points, points)
 
 
 def are_positions(terms: Terms, points: Term, lengths: Term) -> bool:
-    """Whether integers that point at this may be positions inside the sequences of these lengths.
+    """Return whether integers with the target `points` may be positions inside the sequences of these lengths.
 
-    Positions that were moved with their sequences need the lengths they had, moved as well.
+    Positions that were moved with their sequences fit the original lengths, moved in the same way.
     """
     if points.kind != "positions":
         return False
@@ -59,13 +60,13 @@ def are_positions(terms: Terms, points: Term, lengths: Term) -> bool:
 
 
 def _is_moved_from(terms: Terms, value: Term, known: Term) -> bool:
-    """Whether a value holds what another held, moved."""
+    """Return whether a value holds the moved values of another."""
     parts = [part for one in terms.members(value) if one.is_moved for part in one.args if not part.is_rows]
     return any(terms.equal(known, part) or _is_moved_from(terms, part, known) for part in parts)
 
 
 def either(terms: Terms, found: Iterable[Term | None]) -> Term | None:
-    """What integers point at that were taken from several tensors; integers of which nobody said it go with all."""
+    """Return the target of integers that were taken from several tensors; undeclared integers fit every target."""
     known: list[Term] = []
     for one in found:
         if one is not None and not any(terms.equal(one, other) for other in known):
@@ -74,26 +75,28 @@ def either(terms: Terms, found: Iterable[Term | None]) -> Term | None:
 
 
 def moved(terms: Terms, points: Term, how: Literal["moved", "perhaps"]) -> Term:
-    """What integers point at whose rows were moved, or perhaps were: positions may belong to other sequences now."""
+    """Return the target of positions after their rows were moved, or perhaps were: they may belong to other sequences
+    now.
+    """
     if points.kind != "positions" or points.data == "moved":
         return points
     return terms.make("positions", how, *points.args)
 
 
 def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
-    """The error for integers that are no indices of these rows."""
+    """Make the error for integers that are not indices of these rows."""
     if points.kind == "positions":
         lengths = value_text(points.args[0])
         of = f"the rows that {lengths} describes"
         how = f"makes indices of them, for {lengths}" if str(rows) == of else f"makes indices of {of}"
         return LodError(
-            f"{label} holds {points}, but {owner} holds {rows}: positions inside sequences are no indices of rows\n"
+            f"{label} holds {points}, but {owner} holds {rows}: positions inside sequences are not indices of rows\n"
             f"  to_rows or to_rows_within {how}; gather_within takes them as they are"
         )
     if points.kind == "either":
         return LodError(
             f"{label} points at {points}, but {owner} holds {rows}: indices of several rows were joined\n"
-            "  gather from each by its own indices, and join what comes out"
+            "  gather from each by its own indices, and join the results"
         )
     difference = row_difference(points, rows)
     same = difference.equal == "lengths"
@@ -104,11 +107,11 @@ def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
 
 
 def wrong_positions(label: str, points: Term, of: str, lengths: Term) -> LodError:
-    """The error for integers that are no positions inside the sequences of these lengths."""
+    """Make the error for integers that are not positions inside the sequences of these lengths."""
     found = value_text(lengths)
     if points.kind != "positions":
         return LodError(
-            f"{label} points at {points}, but {of} is {found}: indices of rows are no positions inside sequences\n"
+            f"{label} points at {points}, but {of} is {found}: indices of rows are not positions inside sequences\n"
             "  gather takes indices of rows"
         )
     inside = value_text(points.args[0])

@@ -14,7 +14,9 @@ Inputs = Sequence[ShapeLike] | Mapping[str, ShapeLike | Sequence[ShapeLike]]
 
 
 class InputShapes:
-    """The shapes of all inputs of one op, those in lists counted, and what they are called: `x`, `xs[1]`."""
+    """Shapes of all inputs of one op, with the elements of lists as separate inputs, and their names: `x`,
+    `xs[1]`.
+    """
 
     __slots__ = ("lists", "names", "op_name", "shapes")
 
@@ -42,7 +44,7 @@ class InputShapes:
 
     @classmethod
     def of_specs(cls, op_name: str, inputs: Mapping[str, Any]) -> tuple["InputShapes", list[Any]]:
-        """The shapes of inputs of these specs, and all specs in order."""
+        """Return the shapes of inputs of these specs, and all specs in order."""
         found = cls(op_name, ())
         specs: list[Any] = []
         for name, given in inputs.items():
@@ -57,7 +59,7 @@ class InputShapes:
         return found, specs
 
     def by_position(self, given: Mapping[Key, Any] | None) -> dict[int, Any]:
-        """What is given of inputs, or of all in a list, by position; what is None is left out."""
+        """Return values given for inputs, or for whole lists, by position; None values are left out."""
         found: dict[int, Any] = {}
         for key, value in (given or {}).items():
             if value is None:
@@ -69,7 +71,7 @@ class InputShapes:
         return found
 
     def position(self, key: Key) -> int:
-        """The position of an input; OpError where there is none."""
+        """Return the position of an input; raise OpError when there is none."""
         if isinstance(key, str):
             if key in self.names:
                 return self.names.index(key)
@@ -81,12 +83,12 @@ class InputShapes:
         return key
 
     def name_of(self, shape: PartialShape) -> str:
-        """The input that has this shape, and the shape."""
+        """Return the name of the input that has this shape, and the shape."""
         names = [self.names[i] for i, known in enumerate(self.shapes) if known is shape]
         return f"{names[0]} {shape}" if names else str(shape)
 
     def place_of(self, dimension: Dimension) -> str | None:
-        """Where among the inputs this dimension stands."""
+        """Return where among the inputs this dimension occurs."""
         for name, shape in zip(self.names, self.shapes, strict=True):
             for axis, known in enumerate(shape.dimensions or ()):
                 if known is dimension:
@@ -94,7 +96,7 @@ class InputShapes:
         return None
 
     def described(self, values: Mapping[int, Any]) -> str:
-        """The inputs, and what is known of their values, in one line."""
+        """Return the inputs and their known values, in one line."""
         given = ", ".join(f"{name} {shape}" for name, shape in zip(self.names, self.shapes, strict=True))
         known = ", ".join(f"{self.names[i]} = {_short(value)}" for i, value in values.items())
         return f"given {given or 'no inputs'}" + (f" where {known}" if known else "")
@@ -108,7 +110,9 @@ class InputShapes:
 
 
 def _is_list_of_shapes(value: object) -> TypeGuard[Sequence[ShapeLike]]:
-    """Whether it holds shapes, texts in braces or sequences; else it holds dimensions."""
+    """Return whether the value is a list of shapes, texts in braces or sequences; otherwise it is a list of
+    dimensions.
+    """
     return isinstance(value, (list, tuple)) and any(
         isinstance(one, (PartialShape, tuple, list)) or (isinstance(one, str) and one.startswith("{"))
         for one in value

@@ -14,7 +14,7 @@ from seqflow.shape.partial_shape import PartialShape
 def merge_shapes(
     left: PartialShape, right: PartialShape, inputs: InputShapes, equalities: Equalities, guards: Guards
 ) -> PartialShape:
-    """The merged shape; ShapeError where the two cannot be the same."""
+    """Return the merged shape; raise ShapeError when the two cannot be the same."""
     if left is right:
         return left
     if left.dimensions is None or right.dimensions is None:
@@ -37,7 +37,7 @@ def merge_shapes(
 def merge_dimensions(
     left: Dimension, right: Dimension, inputs: InputShapes, equalities: Equalities, guards: Guards
 ) -> Dimension:
-    """The merged size; ShapeError where the two cannot be the same."""
+    """Return the merged size; raise ShapeError when the two cannot be the same."""
     if left.is_static and left == right:
         return left
     answer = equalities.compare(left, right)
@@ -58,7 +58,7 @@ def merge_dimensions(
 
 
 def first_equal(result: PartialShape, *shapes: PartialShape) -> PartialShape:
-    """The first of `shapes` that equals the result, or the result: no equal copy is made."""
+    """Return the first of `shapes` that equals the result, else the result: equal shapes are not copied."""
     return next((shape for shape in shapes if shape == result), result)
 
 
@@ -67,11 +67,11 @@ def _is(place: str | None, size: Dimension) -> str:
 
 
 Merge = Callable[[Dimension, Dimension], Dimension]
-"""Says what is known of two sizes that have to be the same."""
+"""Function that returns all that is known of two sizes that must be the same."""
 
 
 def repeat_size(equalities: Equalities, merge: Merge, left: Dimension, right: Dimension) -> Dimension:
-    """The size of an axis without rows; where one of the two may be 1, it covers what comes out either way."""
+    """Return the size of an axis without rows; if one of the two may be 1, it covers both outcomes."""
     a, b = equalities.resolve(left), equalities.resolve(right)
     if a == 1 or b == 1:
         return right if a == 1 else left

@@ -85,7 +85,7 @@ class PartialShape:
 
     @property
     def all_non_negative(self) -> bool:
-        """Always true: a negative dimension cannot be made."""
+        """Always true: a negative dimension cannot be created."""
         return True
 
     @property
@@ -196,7 +196,7 @@ class PartialShape:
     # Combining
 
     def merge_rank(self, rank: DimensionLike) -> "PartialShape":
-        """The shape if it has this rank; ShapeError where it has another.
+        """Return the shape if it has this rank; raise ShapeError when it has another.
 
         >>> print(PartialShape.dynamic().merge_rank(2))
         {?,?}
@@ -209,7 +209,7 @@ class PartialShape:
         return self
 
     def merge(self, other: "ShapeLike") -> "PartialShape":
-        """The shape if the two are the same; ShapeError where they cannot be."""
+        """Return the shape if the two are the same; raise ShapeError when they cannot be."""
         other = PartialShape.of(other)
         if self.dimensions is None or other.dimensions is None:
             return other if self.dimensions is None else self
@@ -231,7 +231,7 @@ class PartialShape:
     def broadcast_merge(
         self, other: "ShapeLike", mode: Broadcasting = "numpy", axis: int = -1
     ) -> "PartialShape":
-        """The shape of an elementwise operation on both; ShapeError where they do not broadcast.
+        """Return the shape of an elementwise operation on both; raise ShapeError when they do not broadcast.
 
         `"numpy"` aligns at the right and repeats a dimension of size 1 on either side. `"pdpd"` lays `other`
         over this shape from `axis` on (-1: aligned at the right) and never changes this shape's sizes. `"none"`
@@ -319,7 +319,7 @@ def _at(
     a: Dimension,
     b: Dimension,
 ) -> Dimension:
-    """`combine(a, b)`; an error names the place."""
+    """Return `combine(a, b)`; an error names the place."""
     try:
         return combine(a, b)
     except ShapeError:

@@ -1,4 +1,4 @@
-"""Compares the rows of inputs that meet in one op: equal, assumed equal, or an error."""
+"""Compares the row spaces of inputs that are combined in one op: equal, assumed equal, or an error."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin: str) -> bool:
-    """Whether two axes hold the same rows.
+    """Return whether two axes hold the same rows.
 
-    Rows of an input of which nobody said whose they are become the rows they meet first. Where they later meet
-    rows that other lengths describe, both lengths are taken to be equal, which is noted in `guards`.
+    An input without a declared row space takes the first one it is combined with. When it is later combined with rows
+    described by other lengths, both lengths are assumed equal, and `guards` gets an entry.
     """
     terms = equalities.terms
     if terms.equal(one, other) or one.kind == other.kind == "plain":
@@ -41,7 +41,9 @@ def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin:
 
 
 def _made_alike(one: Term, other: Term) -> bool:
-    """Whether two spaces are the same slice, or join, of other rows; steps may be shifted: each meets the next."""
+    """Return whether two row spaces are the same slice, or the same join, of other rows; slices of steps may be
+    shifted.
+    """
     return (
         one.kind == other.kind in ("sliced", "joined")
         and len(one.args) == len(other.args)
@@ -54,7 +56,9 @@ def _made_alike(one: Term, other: Term) -> bool:
 
 
 def _may_be_alike(one: Term, other: Term) -> bool:
-    """Whether the parts of two joins may be equally long, each as the other; sizes of rows are met with the rows."""
+    """Return whether the parts of two joins may have equal sizes; sizes of rows are compared together with the
+    rows.
+    """
     sizes = [term.data or (None,) * len(term.args) for term in (one, other)]
     return all(
         (left is None and right is None)
@@ -64,7 +68,7 @@ def _may_be_alike(one: Term, other: Term) -> bool:
 
 
 def _meet_whole(equalities: Equalities, one: Term, other: Term, guards: Guards, origin: str) -> bool:
-    """Whether the rows that were sliced, or joined, are the same; no op compares how many these are."""
+    """Return whether the sliced or joined rows are the same; a guard compares their number, since no op does."""
     sizes = [_count(equalities, rows) for rows in (one, other)]
     if not meet(equalities, one, other, guards, origin):
         return False
@@ -75,7 +79,7 @@ def _meet_whole(equalities: Equalities, one: Term, other: Term, guards: Guards, 
 
 
 def _count(equalities: Equalities, rows: Term) -> Dimension | None:
-    """How many rows there are, as far as a tensor says it."""
+    """Return the number of rows, if a tensor gives it."""
     found = equalities.rows_counted(rows)
     if found is None and rows.kind == "described" and (lengths := equalities.terms.find(rows.args[0]).vector):
         return Dimension.sum_of(lengths)
@@ -83,21 +87,21 @@ def _count(equalities: Equalities, rows: Term) -> Dimension | None:
 
 
 def differing(one: str, rows: Term, other: str, others: Term, better: str | None = None) -> LodError:
-    """The error for inputs, or axes, that hold different rows, with advice; `better` advice where the op knows it."""
+    """Make the error for inputs, or axes, that hold different rows; `better` replaces the general advice."""
     kind, advice, _ = row_difference(rows, others)
     mine, theirs = told_apart(rows, others)
     return LodError(f"{one} holds {mine}, but {other} {theirs}: {kind}\n  {better or advice}")
 
 
 def holds_rows(terms: Terms, axis: Term) -> bool:
-    """Whether an axis is known to hold rows: not the steps of a padded axis, nor what nobody declared."""
+    """Return whether an axis is known to hold rows: neither steps of a padded axis nor an undeclared row space."""
     return axis.is_rows and terms.find(axis).kind != "variable"
 
 
 def plain_meets(
     place: InputAxis, size: Dimension, other: InputAxis, rows: Term, is_described: bool = False
 ) -> LodError:
-    """The error for an axis without rows where another input has rows, or lengths that describe what is there."""
+    """Make the error for an axis without rows when another input has rows, or lengths that describe the axis."""
     found = f"{place} is a plain size {size}, but {other} holds {rows}"
     if is_described:
         return LodError(
@@ -116,7 +120,7 @@ class InputAxis(NamedTuple):
     """An axis of an input tensor, for messages."""
 
     label: str
-    """What the op calls the input."""
+    """Name of the input in the op's signature."""
     axis: int
     tensor: str | None
 
@@ -125,7 +129,7 @@ class InputAxis(NamedTuple):
 
     @property
     def written(self) -> str:
-        """The tensor as the net's text has it."""
+        """The tensor as it is written in the text of the net."""
         if self.tensor is None or self.tensor.startswith(("%", "_")):
             return "…"
         return f"transpose({self.tensor})" if self.axis else self.tensor

@@ -1,11 +1,11 @@
 """Terms: hash-consed nodes for the values of tensors and the rows of their axes.
 
-Compilers number values, and so does inference. A value is an input, a literal, or an output of an op for values it
-depends on; what was computed alike is the same value. The rows of an axis are made from values: the rows that
-lengths describe, a selection of rows by a mask, groups by ids. So rows that were made alike are the same rows.
+This is value numbering, as in compilers. A value is an input, a literal, or an output of an op together with the
+values it depends on; values computed in the same way are the same. Rows of an axis are made from values: the rows
+that lengths describe, a selection of rows by a mask, groups by ids. So rows made in the same way are the same rows.
 
-Nodes are interned: equal heads and equal arguments give the same node. Where two nodes are taken to be equal, so
-are all nodes made from them (congruence).
+Nodes are interned: equal heads and equal arguments give the same node. When two nodes are assumed equal, all nodes
+made from them in the same way are equal, too (congruence).
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ class Term:
         self.data = data
         self.args = args
         self.number = number
-        """Terms are numbered in the order they are made."""
+        """Number of the term, in the order of creation."""
         self.is_rows: bool = kind in _ROWS or (
             kind in _PARTS and any(one.is_rows for one in args[: _PARTS[kind]])
         )
-        """Whether it names rows; else it is a value, a plain size, or the steps of a padded axis."""
+        """Whether the term names rows; otherwise it is a value, a plain size, or the steps of a padded axis."""
         self.same: Term | None = None
-        """An equal term that stands for it."""
+        """An equal term that represents it (the parent in the union-find)."""
         self.is_claimed = False
-        """Whether what its op claims of it is known."""
+        """Whether the row claims of its op are known."""
         self.is_moved = False
-        """Whether its op only moves what it is given."""
+        """Whether its op only moves its inputs."""
         self.said: Hashable | None = None
-        """How results say it, when all is known."""
+        """The term as results state it, once it is fully known."""
         self.stands_for: list[Term] = []
-        """The terms of which it became the one that stands for them."""
+        """The terms that it was chosen to represent."""
         self.uses: list[Term] = []
-        """The terms that are made from it."""
+        """The terms made from it."""
         self.tensor: str | None = None
         """The first tensor that has this value."""
         self.vector: str | None = None
-        """A tensor of this value that may be lengths, where the term stands for others."""
+        """A tensor with this value that may be lengths; set on the representative of equal terms."""
 
     def __repr__(self) -> str:
         return f"<term {self.number}: {self}>"
@@ -77,12 +77,12 @@ class Terms:
         self._made: dict[Hashable, Term] = {}
         self._journal: list[Callable[[], object]] = []
         self.values: dict[str, Term] = {}
-        """The value of each tensor, by its name."""
+        """Value of each tensor, by name."""
 
     # Making
 
     def make(self, kind: str, data: Hashable = None, *args: Term) -> Term:
-        """The term of this kind and data for these arguments: always the same one."""
+        """Return the term of this kind and data for these arguments: the same term for the same call."""
         key = (kind, data, self._found(kind, args) if args else args)
         term = self._made.get(key)
         if term is None:
@@ -93,14 +93,14 @@ class Terms:
         return term
 
     def _found(self, kind: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
-        """The terms that stand for the arguments; those of a commutative call have no order."""
+        """Return the representatives of the arguments, sorted for a commutative call."""
         found = [self.find(one) for one in args]
         if kind == "commutative":
             found.sort(key=lambda one: one.number)
         return tuple(found)
 
     def value(self, tensor: str) -> Term:
-        """The value of a tensor; an input, where nothing has been said of it."""
+        """Return the value of a tensor; a tensor without a known value becomes an input."""
         found = self.values.get(tensor)
         if found is None:
             found = self.make("input", tensor)
@@ -109,29 +109,29 @@ class Terms:
         return found
 
     def serial(self) -> int:
-        """A number that no term has been made with."""
+        """Return a number that no term has."""
         return len(self._all)
 
     def owns(self, term: Term) -> bool:
-        """Whether the term was made here."""
+        """Return whether this graph made the term."""
         return term.number < len(self._all) and self._all[term.number] is term
 
     def described(self, lengths: Term) -> Term:
-        """The rows that lengths describe: the first `lengths[0]` of them are sequence 0, and so on."""
+        """Return the rows that lengths describe: the first `lengths[0]` of them are sequence 0, and so on."""
         return self.make("described", None, lengths)
 
     def steps(self, lengths: Term, side: str = "right") -> Term:
-        """The steps of a padded axis: sequence i fills `lengths[i]` of them; padding is on this side."""
+        """Return the steps of a padded axis: sequence i fills `lengths[i]` of them; padding is on this side."""
         return self.make("steps", side, lengths)
 
     def positions(self, lengths: Term) -> Term:
-        """What places inside the sequences of these lengths point at."""
+        """Return the target of positions inside the sequences of these lengths."""
         return self.make("positions", None, lengths)
 
     def select(self, rows: Term, by: Term) -> Term:
-        """The rows that a mask or an order takes of others.
+        """Return the rows that a mask or an order selects.
 
-        What the mask of a padded tensor takes of it, both laid flat, are the rows that were padded.
+        A flattened padded tensor, selected by its flattened mask, gives the rows that were padded.
         """
         selected = self.make("select", None, rows, by)
         for flat in self.members(rows):
@@ -142,9 +142,9 @@ class Terms:
         return selected
 
     def join(self, parts: Sequence[Term], sizes: Sequence[Hashable]) -> Term:
-        """The parts, one after another; what is joined already, of few parts, is taken apart first.
+        """Return the parts joined one after another; a part that is itself a join of few parts is taken apart first.
 
-        Rows are as many as they are; of all other parts, steps and plain axes, `sizes` says how many there are.
+        `sizes` gives the number of entries of steps and plain axes; row spaces have their own number of rows.
         """
         flat: list[tuple[Term, Hashable]] = []
         for part, size in zip(parts, sizes, strict=True):
@@ -161,17 +161,17 @@ class Terms:
         )
 
     def plain(self, size: Hashable) -> Term:
-        """A plain axis of this size, for what is joined of it and of rows."""
+        """Return a plain axis of this size, as a part of a join with rows."""
         return self.make("plain", size)
 
     def declared(self, rows: Hashable) -> Term:
-        """Rows as they were declared: the term itself, or that of rows that are only equal to themselves."""
+        """Return rows as they were declared: the term itself, or a term for rows that equal only themselves."""
         return rows if isinstance(rows, Term) and self.owns(rows) else self.make("rows", rows)
 
     # Comparing
 
     def find(self, term: Term) -> Term:
-        """The term that stands for all that are equal to this one."""
+        """Return the term that represents all terms equal to this one."""
         while term.same is not None:
             term = term.same
         return term
@@ -180,20 +180,21 @@ class Terms:
         return one is other or self.find(one) is self.find(other)
 
     def members(self, term: Term) -> list[Term]:
-        """All terms that are equal to this one."""
+        """Return all terms that are equal to this one."""
         found = [self.find(term)]
         for one in found:
             found += one.stands_for
         return found
 
     def unite(self, one: Term, other: Term) -> list[tuple[Term, Term]]:
-        """Take two terms to be equal, and so all that are made from them alike.
+        """Assume that two terms are equal, and with them all terms made from them in the same way.
 
-        Returns the pairs that became equal, first the one that stands for both.
+        Return the pairs that became equal, the representative first.
         """
         united: list[tuple[Term, Term]] = []
         open_pairs = [(one, other)]
         while open_pairs:
+            # no path compression in `find`: each union must be undone by itself
             left, right = open_pairs.pop()
             kept, gone = self.find(left), self.find(right)
             if kept is gone:
@@ -217,29 +218,29 @@ class Terms:
 
     @property
     def position(self) -> int:
-        """How many changes there were; `undo` goes back to it."""
+        """Number of changes so far; `undo` returns to it."""
         return len(self._journal)
 
     def undo(self, position: int) -> None:
-        """Take back the equalities taken since then."""
+        """Undo the equalities since that position."""
         while len(self._journal) > position:
             self._journal.pop()()
 
 
 def _part(kept: Term) -> None:
-    """Take back the last equality."""
+    """Undo the last equality."""
     kept.stands_for.pop().same = None
 
 
 def _last_to_stay(term: Term) -> tuple[bool, int]:
-    """What stands for equal terms: what is known before what is not, then the older one."""
+    """Order of representatives: known terms before unknown ones, then the older term."""
     return term.kind == "variable", term.number
 
 
 def made_from(terms: Terms, one: Term, other: Term) -> bool:
-    """Whether one of two spaces is made from the rows of the other.
+    """Return whether one of two row spaces is made from the rows of the other.
 
-    So are the rows of sequences from the sequences, groups from the ids, a slice from what was sliced.
+    Rows of sequences are made from the sequences, groups from the ids, a slice from the sliced rows.
     """
     return any(
         variable.kind == "variable" and _is_made_from(terms, space, variable)
@@ -268,7 +269,7 @@ def _is_made_from(terms: Terms, space: Term, variable: Term) -> bool:
 
 
 class RowDifference(NamedTuple):
-    """How two spaces of rows differ, and what to write where they are meant to be the same."""
+    """Difference of two row spaces, and advice for the case that they should be the same."""
 
     kind: str
     advice: str
@@ -318,7 +319,7 @@ def say_same_rows(one: str, other: str) -> str:
 
 
 def told_apart(one: Term, other: Term) -> tuple[str, str]:
-    """Both as text in which the difference is seen: where that lies deep, what differs stands behind it."""
+    """Return both terms as texts that differ; if the difference lies deep, it is appended."""
     left, right = str(one), str(other)
     if left != right and len(left) + len(right) < _LONG:
         return left, right
@@ -332,7 +333,7 @@ def told_apart(one: Term, other: Term) -> tuple[str, str]:
 
 
 def _difference(one: Term, other: Term) -> tuple[Term, Term]:
-    """The innermost parts of two terms in which alone they differ."""
+    """Return the innermost parts of two terms that contain their only difference."""
     while (one.kind, one.data, len(one.args)) == (other.kind, other.data, len(other.args)):
         differing = [pair for pair in zip(one.args, other.args, strict=True) if pair[0] is not pair[1]]
         if len(differing) != 1 or differing[0][0].kind == "literal":
@@ -346,7 +347,7 @@ _SELECTED = {"select", "sliced", "part"}
 
 
 def _of_other_lengths(kind: str, one: Term, other: Term) -> RowDifference:
-    """Advise `same_lengths` for two lengths only where neither is made from the other, or both from one."""
+    """Return advice for two lengths: `same_lengths`, unless one is made from the other or both from one input."""
     if _sources(one) & _sources(other):
         return RowDifference(kind, "take the values with the lengths that were made with them")
     advice = f"if the lengths are the same, add a line: same_lengths({value_text(one)}, {value_text(other)})"
@@ -354,12 +355,12 @@ def _of_other_lengths(kind: str, one: Term, other: Term) -> RowDifference:
 
 
 def _sources(value: Term) -> set[Term]:
-    """The inputs that a value is made from."""
+    """Return the inputs that a value is made from."""
     return {one for one in parts(value) if one.kind in ("input", "made")}
 
 
 def parts(term: Term) -> Iterator[Term]:
-    """The term, and all it is made from, each once."""
+    """Yield the term and all terms that it is made from, each once."""
     waiting, seen = [term], {term}
     while waiting:
         one = waiting.pop()
@@ -373,11 +374,11 @@ _FEW_PARTS = 16
 """Joins of more parts are not taken apart when they are joined again: chains of joins would grow without end."""
 _SHOWN_PARTS = 3
 _LEVELS = 6
-"""How deep terms of terms are written."""
+"""Number of nested terms that are written out."""
 
 
 def value_text(term: Term, levels: int = _LEVELS) -> str:
-    """A value as its reader knows it: by the name of the tensor, or by the call that made it."""
+    """Return the text of a value: the name of the tensor, or the call that made it."""
     if term.tensor is not None and not term.tensor.startswith(("%", "_")):
         return term.tensor
     return _text(term, levels)
@@ -402,7 +403,7 @@ def _call(term: Term, value: Words, rows: Words) -> str:
 
 
 def _joined_text(term: Term, rows: Words) -> str:
-    """The first parts of a join, all others counted."""
+    """Return the first parts of a join, and the number of the others."""
     count = len(term.args)
     if len(set(term.args)) == 1 and count > 2:
         return f"{rows(term.args[0])}, {count} times"
@@ -421,7 +422,7 @@ _WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
     "commutative": _call,
     "mask": lambda term, value, rows: f"the mask of {value(term.args[0])}",
     "flat mask": lambda term, value, rows: f"{rows(term.args[0])}, laid flat",
-    "made": lambda term, value, rows: f"what {term.data} made",
+    "made": lambda term, value, rows: f"the result of {term.data}",
     "rows": lambda term, value, rows: f"the rows of {term.data}",
     "variable": lambda term, value, rows: f"the rows of {term.data}",
     "described": lambda term, value, rows: f"the rows that {value(term.args[0])} describes",
@@ -437,7 +438,7 @@ _WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
     "flat": lambda term, value, rows: f"{' × '.join(map(rows, term.args))}, laid flat",
     "new": lambda term, value, rows: f"new rows that {term.data[0]} makes{_of(map(value, term.args))}",
 }  # fmt: skip
-"""How terms are said; `value` and `rows` say what they are made from."""
+"""Text of each kind of term; `value` and `rows` return the text of its arguments."""
 
 
 def _of(values: Iterable[str]) -> str:
@@ -450,10 +451,10 @@ _ON: dict[Any, str] = {"right": "", "left": "on the left "}
 
 _ROWS = frozenset({"rows", "variable", "described", "groups", "new"})
 _PARTS: dict[str, int | None] = {"select": 1, "sliced": 1, "part": 1, "joined": None, "flat": None}
-"""What is made from other axes holds rows where one of its first arguments, or of all, does."""
+"""Kinds that are made from other axes: they hold rows if one of their first arguments does (None: any argument)."""
 
 
 def literal(value: Any) -> Hashable:
-    """The data of a literal's term: equal for equal numbers, whatever their width."""
+    """Return the data of a literal's term: equal for equal numbers of any width."""
     value = tuple(value) if isinstance(value, list) else value
     return type(value).__name__, value

@@ -12,7 +12,7 @@ from seqflow.shape.dimension import Dimension
 _TOKEN = re.compile(rf"\s*(?:({NAME}|\d+|\.\.|//|[{{}}(),:?*/+-])|(\S))")
 
 _MOST_DIGITS = 30
-"""Longer numbers are not turned into integers to find them too large."""
+"""Largest number of digits that are converted to an integer; longer numbers are too large in any case."""
 
 
 class Reader(Cursor):

@@ -1,4 +1,4 @@
-"""Counts how often each key of a column occurs, block by block."""
+"""Count how often each key of a column occurs, block by block."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,13 +17,13 @@ from seqflow.record.run_ends import decoded
 from seqflow.vocabulary.keys import as_keys
 
 _FEW = 1 << 20
-"""As many counts of blocks may wait before they are added up."""
+"""Counts of blocks are added up when there are more rows than this."""
 
 
 def keys_of_column(source: Any, column: str) -> Iterator[pa.Array]:
-    """The keys of a column, block by block, those in lists at any depth; nulls are left out.
+    """Yield the keys of a column, block by block, also from lists at any depth; nulls are left out.
 
-    A path names a part: `keys` and `values` of a map, `values` of a list, a field of a struct.
+    A path selects a part: `keys` and `values` of a map, `values` of a list, a field of a struct.
     """
     provider = open(source)
     blocks = over(provider.blocks(), "blocks", lambda: provider.num_blocks)
@@ -31,7 +31,7 @@ def keys_of_column(source: Any, column: str) -> Iterator[pa.Array]:
 
 
 def keys_of_blocks(provider: Provider, column: str, blocks: Iterable[Block]) -> Iterator[pa.Array]:
-    """The keys of a column in some blocks of a provider, as `keys_of_column`."""
+    """Yield the keys of a column in some blocks of a provider, as `keys_of_column` does."""
     outer, *inner = column.split(".")
     if outer not in provider.schema.names:
         guess = nearest(outer, provider.schema.names)
@@ -57,26 +57,26 @@ def _part(array: pa.Array, name: str, column: str) -> pa.Array:
 
 
 def _known(array: pa.Array) -> pa.Array:
-    """The rows that are not null."""
+    """Return the rows that are not null."""
     nulls = nulls_of(array)
     return array if nulls is None else take_any(array, np.flatnonzero(~nulls))
 
 
 def _elements(array: pa.Array, column: str) -> pa.Array:
-    """The values that are not null, those in lists too."""
+    """Return the values that are not null, also from lists."""
     array = _known(array)
     return _elements(list_parts(column, array, None)[1], column) if is_any(array.type, LISTS) else array
 
 
 def count(blocks: Iterable[pa.Array]) -> pa.Table:
-    """The distinct keys of all blocks as column `key`, and how often each occurs as `count`."""
+    """Return the distinct keys of all blocks as column `key`, and their numbers of occurrences as `count`."""
     return added(
         pa.Table.from_arrays(compute.value_counts(keys).flatten(), ["key", "count"]) for keys in blocks
     )
 
 
 def added(tables: Iterable[pa.Table]) -> pa.Table:
-    """The counts of several such tables together."""
+    """Return the sum of the counts of several such tables."""
     counts: list[pa.Table] = []
     for table in tables:
         counts.append(table)
@@ -94,7 +94,9 @@ def _added(counts: list[pa.Table]) -> pa.Table:
 
 
 def most_frequent(counts: pa.Table, min_count: int, most: int | None) -> tuple[pa.Array, pa.Array]:
-    """The keys that occur `min_count` times or more, by falling count, equal ones in ascending order; the counts."""
+    """Return the keys that occur `min_count` times or more, most frequent first, ties in ascending order; and the
+    counts.
+    """
     frequent = counts.filter(compute.greater_equal(counts["count"], min_count))
     if len(frequent):
         picked = compute.sort_indices(frequent, [("count", "descending"), ("key", "ascending")])

@@ -35,7 +35,7 @@ def write_keys(path: Path, keys: pa.Array, max_size: int | None, frozen: bool) -
 
 
 def _readable(keys: pa.Array) -> pa.Array:
-    """Strings as texts where all of them are UTF-8: other readers of Arrow then show them."""
+    """Return strings as texts if all of them are UTF-8: other readers of Arrow then show them."""
     if keys.type != STRINGS:
         return keys
     try:
@@ -45,12 +45,12 @@ def _readable(keys: pa.Array) -> pa.Array:
 
 
 def read_keys(path: Path) -> tuple[pa.Array, int | None, bool]:
-    """The keys, `max_size`, and whether they are frozen; ProviderError for a file that `write_keys` did not write."""
+    """Return the keys, `max_size`, and whether they are frozen; raise ProviderError for files of other origin."""
     with reading(str(path)), pa.OSFile(str(path)) as file:
         table = validated(pa.ipc.open_file(file).read_all(), str(path))
     settings = table.schema.metadata or {}
     if settings.get(_FORMAT) != _VERSION or table.column_names != ["id", "key"]:
-        raise ProviderError(f"{path} is no vocabulary that Vocabulary.save wrote")
+        raise ProviderError(f"{path} is not a vocabulary written by Vocabulary.save")
     if not table["id"].equals(pa.chunked_array([np.arange(1, len(table) + 1)])):
         raise ProviderError(f"{path}: the column id is not 1, 2, 3, …")
     try:

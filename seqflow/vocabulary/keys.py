@@ -1,4 +1,4 @@
-"""Conversion of keys (integers or strings in NumPy, Arrow or Python) to one Arrow array."""
+"""Convert keys (integers or strings in NumPy, Arrow or Python) to one Arrow array."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,10 +20,10 @@ INTEGERS, STRINGS = pa.int64(), pa.large_binary()
 
 
 def as_keys(keys: Any, lengths: Any = None) -> pa.Array:
-    """Keys as an array of INTEGERS or STRINGS; OpTypeError for others, and OpError for a null.
+    """Return keys as an array of INTEGERS or STRINGS; raise OpTypeError for others, and OpError for a null.
 
-    With `lengths`, `keys` are the uint8 values of strings. Lists are opened; so is a Sequence, whose innermost
-    lengths are those of strings where its values are uint8.
+    With `lengths`, `keys` are the uint8 values of strings. Lists and Sequences are flattened; if the values of a
+    Sequence are uint8, its innermost lengths are those of strings.
     """
     if lengths is not None:
         return strings_of(np.asanyarray(keys), np.asarray(lengths))
@@ -38,7 +38,7 @@ def as_keys(keys: Any, lengths: Any = None) -> pa.Array:
 
 
 def strings_of(values: Array, lengths: Array) -> pa.Array:
-    """Strings from their bytes and lengths."""
+    """Return strings from their bytes and lengths."""
     if values.dtype != np.uint8 or values.ndim != 1 or isinstance(values, np.ma.MaskedArray):
         raise OpTypeError(f"keys is {values.dtype}{list(values.shape)}, expected the uint8 values of strings")
     try:
@@ -55,7 +55,7 @@ def strings_of(values: Array, lengths: Array) -> pa.Array:
 
 
 def bytes_of(keys: pa.Array) -> tuple[Array, Array]:
-    """The uint8 values of strings, and their lengths."""
+    """Return the uint8 values of strings, and their lengths."""
     _, offsets_buffer, values_buffer = keys.buffers()
     if not len(keys):
         return np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -83,7 +83,9 @@ def _as_arrow(keys: Any) -> Any:
 
 
 def _flat(array: Any) -> pa.Array:
-    """The elements of an array, those of lists too, as INTEGERS or STRINGS; one of no elements may have no type."""
+    """Return the elements of an array, also from lists, as INTEGERS or STRINGS; an array without elements may have no
+    type.
+    """
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     array = decoded(array)
     kind = array.type

@@ -20,19 +20,19 @@ from seqflow.vocabulary.file import read_keys, write_keys
 from seqflow.vocabulary.keys import STRINGS, as_keys, bytes_of
 
 _SHOWN, _LONGEST = 12, 40
-"""Keys that are shown, and characters of each."""
+"""Number of keys that are shown, and of characters of each."""
 
 
 @checked()
 class Vocabulary:
     """Ids for keys, all integers or all strings: 1, 2, 3, … in the order in which they were added; 0 is unknown.
 
-    `size` counts the ids, 0 included: an embedding table needs as many rows. With `max_size` there are never more.
-    Keys are integers or texts in NumPy, Arrow, Python or a Sequence, or the uint8 values of strings with their
-    `lengths`; texts are their UTF-8 bytes.
+    `size` counts the ids, including 0: an embedding table needs this many rows. `max_size` limits it. Keys are
+    integers or texts in NumPy, Arrow, Python or a Sequence, or the uint8 values of strings with their `lengths`;
+    texts are their UTF-8 bytes.
 
-    While it is open, `add` gives new keys ids. `freeze` ends that; then `table` is the whole vocabulary as one array,
-    which the ops `encode` and `encode_strings` take, and which is a constant in nets.
+    While it is open, `add` gives ids to new keys. After `freeze`, `table` is the whole vocabulary as one array, for
+    the ops `encode` and `encode_strings`, and as a constant in nets.
 
     >>> vocabulary = Vocabulary()
     >>> vocabulary.add(["os", "re", "os"])
@@ -49,7 +49,7 @@ class Vocabulary:
         self.max_size = max_size
         self._keys: pa.Array = pa.nulls(0)
         self._counts: pa.Array | None = None
-        """How often each key occurred in what it was built from."""
+        """Number of occurrences of each key in the source it was built from."""
         self._frozen = False
         self._table: Array | None = None
         self.add(keys)
@@ -58,11 +58,11 @@ class Vocabulary:
     def build(
         cls, source: Any, column: str | None = None, *, min_count: int = 1, max_size: int | None = None
     ) -> Vocabulary:
-        """A frozen vocabulary of what occurs `min_count` times or more, the most frequent first.
+        """Build a frozen vocabulary of the keys that occur `min_count` times or more, the most frequent first.
 
         Keys that occur equally often are in ascending order, so the order of rows, blocks and files does not matter.
-        With `max_size` the rarest are left out. `source` is keys, or with `column` whatever `seqflow.open` takes: it
-        is read block by block. `column` names lists at any depth, or a part: `imports.keys`, `imports.values`.
+        With `max_size` the rarest are left out. `source` is keys or, with `column`, any source of `seqflow.open`,
+        which is read block by block. `column` names lists at any depth, or a part: `imports.keys`, `imports.values`.
         Nulls are left out.
 
         >>> Vocabulary.build(["re", "os", "re", "abc"], max_size=3).keys
@@ -79,12 +79,12 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """The number of ids, 0 included."""
+        """Number of ids, including 0."""
         return len(self._keys) + 1
 
     @property
     def keys(self) -> list[int] | list[str] | list[bytes]:
-        """The keys in the order of their ids: id 1 first. Strings are texts where all of them are UTF-8."""
+        """The keys in the order of their ids: id 1 first. Strings are texts if all of them are UTF-8."""
         keys: list[Any] = self._keys.to_pylist()
         if self._keys.type != STRINGS:
             return keys
@@ -95,18 +95,18 @@ class Vocabulary:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether no key can be added any more."""
+        """Whether keys can no longer be added."""
         return self._frozen
 
     def freeze(self) -> Vocabulary:
-        """From now on no key is added; returns the vocabulary itself."""
+        """Allow no more keys; return the vocabulary itself."""
         self._frozen = True
         return self
 
     def add(self, keys: Any, lengths: Any = None) -> Array:
-        """The ids of keys; those it does not have yet get the next ids, in the order they are first seen.
+        """Return the ids of keys; new keys get the next ids, in the order of their first occurrence.
 
-        OpError where it is frozen, and where more than `max_size` ids would be needed: nothing is added then.
+        Raises OpError, without adding a key, when it is frozen or would need more than `max_size` ids.
         """
         added = as_keys(keys, lengths)
         if self._frozen:
@@ -116,7 +116,7 @@ class Vocabulary:
         if self.max_size is not None and self.size + len(unknown) > self.max_size:
             first = unknown[self.max_size - self.size].as_py()
             raise OpError(
-                f"the vocabulary has {self.size} of {self.max_size} ids (max_size), there is none left for"
+                f"the vocabulary has {self.size} of {self.max_size} ids (max_size), none is left for"
                 f" {first!r}: {len(unknown)} keys are new"
             )
         if len(unknown):
@@ -127,7 +127,7 @@ class Vocabulary:
     def encode(
         self, keys: Any, lengths: Any = None, *, on_unknown: Literal["zero", "raise"] = "zero"
     ) -> Array:
-        """The ids of keys, 0 for those it does not have; with `on_unknown="raise"` these are an error."""
+        """Return the ids of keys, 0 for unknown ones; with `on_unknown="raise"`, unknown keys raise an error."""
         asked = as_keys(keys, lengths)
         self._check_kind(asked)
         return self._find(asked, on_unknown)
@@ -136,7 +136,7 @@ class Vocabulary:
     def table(self) -> Array:
         """The frozen vocabulary as one read-only array of bytes, for `encode` and for nets; OpError while it is open.
 
-        `np.save` keeps it, and `np.load(mmap_mode="r")` maps it without reading it.
+        `np.save` writes it, and `np.load(mmap_mode="r")` maps it without reading it.
         """
         if not self._frozen:
             raise OpError("the vocabulary is open, its table would change\n  freeze() it first")
@@ -151,13 +151,13 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: FilePath) -> Vocabulary:
-        """The vocabulary that `save` wrote; ProviderError for other files."""
+        """Read a vocabulary that `save` wrote; raise ProviderError for other files."""
         made = cls()
         made._keys, made.max_size, made._frozen = read_keys(Path(path))
         return made
 
     def __eq__(self, other: object) -> bool:
-        """The same keys with the same ids."""
+        """Return whether both have the same keys with the same ids."""
         return isinstance(other, Vocabulary) and self._keys.equals(other._keys)
 
     __hash__ = None  # type: ignore[assignment]
@@ -176,7 +176,7 @@ class Vocabulary:
             setattr(self, name, value)
 
     def __repr__(self) -> str:
-        """Its size, and the first ids with their keys: the most frequent first where `build` has made it."""
+        """Return the size, and the first ids with their keys: the most frequent ones first if `build` has made it."""
         return text_table(self._title(), [self._header(), *self._head()])
 
     def _repr_html_(self) -> str:
@@ -190,7 +190,7 @@ class Vocabulary:
         return ("id", "key") if self._counts is None else ("id", "key", "count")
 
     def _head(self) -> list[tuple[object, ...]]:
-        """The rows of the first ids, and how many more there are."""
+        """Return the rows of the first ids, and the number of the others."""
         shown = [_shown(key) for key in self._keys.slice(0, _SHOWN).to_pylist()]
         counts = [None] * len(shown) if self._counts is None else self._counts.slice(0, _SHOWN).to_pylist()
         rows: list[tuple[object, ...]] = [(0, "unknown", "")]

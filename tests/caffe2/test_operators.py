@@ -330,7 +330,7 @@ def test_what_is_adapted_is_an_operator_that_an_op_declares():
 
 ERRORS = [
     # how it is called
-    ("PackSegment", [], {}, UnknownOpError, r"is named 'PackSegment' \(did you mean 'PackSegments'\?\)"),
+    ("PackSegment", [], {}, UnknownOpError, r"'PackSegment' is not a covered operator of Caffe2 \(did you mean 'PackSegments'\?\)"),
     ("PackSegments", [i32(1)], {}, OpError, "PackSegments: found 1 inputs, expected lengths, data"),
     ("AddPadding", [f32(1)] * 5, {}, OpError, r"AddPadding: found 5 inputs, expected data, \[lengths\], \[start\], \[end\]"),
     ("Concat", [], {"axis": 0}, OpError, "Concat: found 0 inputs, expected inputs…"),

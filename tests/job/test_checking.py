@@ -103,7 +103,7 @@ def test_rows_and_positions_are_those_of_the_lengths_that_are_handed_on(source):
     assert [found.batch[name].rows for name in ("v", "p")] == [Described("n")] * 2
     assert found.batch["p"].points == Positions("n")
     wrong = {"net": "y = gather(id, p)"}
-    with pytest.raises(LodError, match="positions inside sequences are no indices of rows"):
+    with pytest.raises(LodError, match="positions inside sequences are not indices of rows"):
         check(Job.from_dict({**job, "net": wrong}))
 
 
@@ -277,7 +277,7 @@ def test_files_whose_column_types_disagree_fail_before_reading(folder):
         ({"path": "out.arrow", "threads": 2}, "threads is 2, but one file is written by one thread"),
         (
             {"path": "out", "sort_by": "-idd"},
-            "sort_by has 'idd', which is no column of the output (did you mean 'id'?)",
+            "sort_by has 'idd', which is not a column of the output (did you mean 'id'?)",
         ),
         ({"path": "out", "sort_by": ["id", "tokens"]}, "sort_by has 'tokens', which is list<"),
         ({"path": "out", "partition_by": "tokens"}, "partition_by has 'tokens', which is list<"),

@@ -337,5 +337,5 @@ def test_a_progress_file_that_names_other_pieces_of_the_quarantine_file_is_refus
     progress = folder / "out" / ".progress.json"
     piece = {"name": "../docs0.parquet", "rows": 1, "bytes": 1, "row_groups": [0]}
     progress.write_text(json.dumps({**parse_progress(progress.read_text()), "bad_rows": [piece]}) + "\n")
-    with pytest.raises(JobError, match=r"'../docs0.parquet' is no piece of '.*bad.parquet'"):
+    with pytest.raises(JobError, match=r"'../docs0.parquet' is not a piece of '.*bad.parquet'"):
         run(job(folder, **changes), resume=True)

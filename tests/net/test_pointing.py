@@ -10,7 +10,7 @@ from seqflow.errors import LodError
 from seqflow.signature import Described
 from seqflow.signature.rows import Positions
 
-NO_INDICES = "positions inside sequences are no indices of rows.*\n  to_rows"
+NO_INDICES = "positions inside sequences are not indices of rows.*\n  to_rows"
 OF_OTHERS = "indices of some rows, used on others"
 OF_COLUMN = (
     "positions of one column, lengths of another.*\n  if the lengths are the same, add a line: same_lengths"
@@ -18,7 +18,7 @@ OF_COLUMN = (
 OF_SEQUENCES = "one has a row for each sequence"
 SEVERAL = "one has a row for each sequence.*\n  {} takes several positions in a sequence: picked={}"
 JOINED = "indices of several rows were joined"
-NO_POSITIONS = "indices of rows are no positions inside sequences"
+NO_POSITIONS = "indices of rows are not positions inside sequences"
 
 ORDER = "o = argsort_within(doc.values, doc.lengths)\n"
 TOP = "v, n, p = topk_within(doc.values, doc.values, doc.lengths, k=2)\n"

@@ -108,7 +108,7 @@ def test_a_later_run_removes_the_folders_of_an_earlier_one(tmp_path: Path) -> No
 def test_data_files_of_another_origin_in_a_partition_are_refused(tmp_path: Path) -> None:
     (tmp_path / "lang=c").mkdir()
     pq.write_table(TABLE, tmp_path / "lang=c" / "x.parquet")
-    with pytest.raises(JobError, match=r"holds 'lang=c/x.parquet', which no _manifest.json names"):
+    with pytest.raises(JobError, match=r"holds 'lang=c/x.parquet', which _manifest.json does not list"):
         write(tmp_path, BATCHES, partition_by="lang")
 
 
@@ -120,14 +120,14 @@ def test_without_rows_there_is_an_empty_file_with_all_columns(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sort_by": "scor"}, r"sort_by has 'scor', which is no column of the output \(did you mean 'score'\?\)"),
-        ({"sort_by": "n", "columns": ["score"]}, "sort_by has 'n', which is no column of the output"),
+        ({"sort_by": "scor"}, r"sort_by has 'scor', which is not a column of the output \(did you mean 'score'\?\)"),
+        ({"sort_by": "n", "columns": ["score"]}, "sort_by has 'n', which is not a column of the output"),
         ({"sort_by": "-tokens"}, r"sort_by has 'tokens', which is list<\w+: int64>, expected a column of one value"),
         ({"partition_by": "tokens"}, "partition_by has 'tokens', which is list"),
         ({"partition_by": "score"}, "partition_by has 'score', which is double, expected integers, bools"),
         ({"partition_by": "n", "columns": ["n"]}, "partition_by has all columns"),
-        ({"partition_by": "n", "sort_by": ["-n"]}, "sort_by has 'n', by which rows are arranged already"),
-        ({"sort_by": ["n", "-n"]}, "sort_by has 'n', by which rows are arranged already"),
+        ({"partition_by": "n", "sort_by": ["-n"]}, "sort_by has 'n', which is already used to arrange rows"),
+        ({"sort_by": ["n", "-n"]}, "sort_by has 'n', which is already used to arrange rows"),
         ({"sort_by": "-"}, "sort_by has an empty name"),
     ],
 )  # fmt: skip

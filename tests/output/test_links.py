@@ -57,9 +57,9 @@ def _fifo(path: Path) -> None:
         (lambda path: path.symlink_to("nowhere"), "a symbolic link"),
         (lambda path: path.symlink_to("/dev/null"), "a symbolic link"),
         (Path.mkdir, "a folder"),
-        (_fifo, "no regular file"),
-        (lambda path: path.write_text("notes"), "no lock file of seqflow"),
-        (lambda path: path.write_bytes(bytes(5000)), "no lock file of seqflow"),
+        (_fifo, "not a regular file"),
+        (lambda path: path.write_text("notes"), "not a lock file of seqflow"),
+        (lambda path: path.write_bytes(bytes(5000)), "not a lock file of seqflow"),
     ],
 )
 def test_what_is_no_lock_file_is_refused_and_stays(
@@ -132,7 +132,7 @@ def test_links_under_the_names_of_an_output_lead_nowhere(precious: Path, name: s
     out.mkdir()
     LINKS[link](precious, out / name)
     if name == "part-00000.parquet":
-        with pytest.raises(JobError, match=r"which no _manifest\.json names"):
+        with pytest.raises(JobError, match=r"which _manifest\.json does not list"):
             write(out, [record(0, 5)])
     else:
         write(out, [record(0, 5)])
@@ -152,7 +152,7 @@ def test_folders_of_partitions_are_no_links_to_others(tmp_path: Path) -> None:
 
 def test_an_output_folder_that_is_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("nowhere")
-    with pytest.raises(JobError, match="symbolic link to nothing"):
+    with pytest.raises(JobError, match="a broken symbolic link"):
         write(tmp_path / "out", [record(0, 5)])
 
 

@@ -55,12 +55,12 @@ def test_the_file_of_an_earlier_run_goes_with_a_finished_run_without_bad_rows(tm
 def test_no_other_file_is_replaced(tmp_path):
     path = tmp_path / "bad.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
-    with pytest.raises(ProviderError, match="exists and is no quarantine file of an earlier run"):
+    with pytest.raises(ProviderError, match="exists and is not a quarantine file of an earlier run"):
         Quarantine(path)
     path.write_bytes(b"text")
-    with pytest.raises(ProviderError, match="exists and is no quarantine file"):
+    with pytest.raises(ProviderError, match="exists and is not a quarantine file"):
         Quarantine(path)
-    with pytest.raises(ProviderError, match="from which the rows come"):
+    with pytest.raises(ProviderError, match="a file of the source"):
         Quarantine(path, [str(path)])
 
 

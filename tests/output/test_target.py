@@ -80,7 +80,7 @@ def test_a_later_run_replaces_the_parts_of_an_earlier_one(tmp_path: Path) -> Non
 
 def test_a_folder_with_data_files_of_another_origin_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "precious.parquet")
-    with pytest.raises(JobError, match=r"precious\.parquet.*which no _manifest\.json names"):
+    with pytest.raises(JobError, match=r"precious\.parquet.*which _manifest\.json does not list"):
         write(tmp_path, [record(0, 1)])
     assert names(tmp_path) == ["precious.parquet"]
 
@@ -91,7 +91,7 @@ def test_a_manifest_that_names_other_files_removes_none(tmp_path: Path) -> None:
     content = json.loads(manifest.read_text())
     (tmp_path / "out" / "notes.txt").write_text("mine")
     manifest.write_text(json.dumps({**content, "files": [{**content["files"][0], "name": "notes.txt"}]}))
-    with pytest.raises(JobError, match=r"part-00000\.parquet.*which no _manifest\.json names"):
+    with pytest.raises(JobError, match=r"part-00000\.parquet.*which _manifest\.json does not list"):
         write(tmp_path / "out", [record(0, 1)])
     assert "notes.txt" in names(tmp_path / "out")
 

@@ -237,7 +237,7 @@ def test_strings_with_further_axes_become_lists_of_a_fixed_size():
     [
         (np.array(["a"], object), "dtype object"),
         (np.array(["a"], np.dtypes.StringDType()), "StringDType"),
-        (np.array(["\ud800"]), "a text that UTF-8 has no bytes for"),
+        (np.array(["\ud800"]), "a text that cannot be encoded as UTF-8"),
         (np.array([1], "M8[ps]"), "datetime64.ps"),
         (np.array([1], "m8[M]"), "timedelta64.M"),
     ],
@@ -254,7 +254,7 @@ def test_what_arrow_has_no_type_for_is_refused(tensor, found):
 def test_times_are_not_cut_to_32_bits(tensor, kind, value):
     schema = kind and pa.schema({"x": kind})
     times = np.array([5, value]).view(tensor)
-    with pytest.raises(ProviderError, match=f"{times[1]} is no value of (date|time)32"):
+    with pytest.raises(ProviderError, match=f"{times[1]} is not a value of (date|time)32"):
         to_arrow(Record({"x": times}, {"x": None}, 2, schema))
     masked = Record({"x": times, "x.valid": np.array([True, False])}, {"x": None, "x.valid": None}, 2, schema)
     assert to_arrow(masked).column(0).null_count == 1
@@ -268,7 +268,7 @@ def test_times_are_not_cut_to_32_bits(tensor, kind, value):
 def test_times_that_readers_would_cut_are_errors_where_they_are_not_null(kind, fits, unfit):
     times = np.array([fits, unfit]).view("M8[ms]" if kind == pa.date64() else f"m8[{kind.unit}]")
     schema = pa.schema({"x": kind})
-    with pytest.raises(ProviderError, match=f"to_arrow: {times[1]} is no value of {re.escape(str(kind))}"):
+    with pytest.raises(ProviderError, match=f"to_arrow: {times[1]} is not a value of {re.escape(str(kind))}"):
         to_arrow(Record({"x": times}, {"x": None}, 2, schema))
     masked = Record({"x": times, "x.valid": np.array([True, False])}, {"x": None, "x.valid": None}, 2, schema)
     assert to_arrow(masked).column(0).null_count == 1

@@ -423,8 +423,8 @@ def test_the_whole_subshape_is_the_shape_itself():
 @pytest.mark.parametrize(
     ("start", "end", "stride", "message"),
     [
-        (3, 1, 1, "start 3 is behind end 1"),
-        (1, 3, -1, "start 1 is behind end 3"),
+        (3, 1, 1, "start 3 is after end 1"),
+        (1, 3, -1, "start 1 is after end 3"),
         (-6, None, 1, "start -6 is before the first dimension"),
         (0, -6, 1, "end -6 is before the first dimension"),
         (0, None, 0, "stride is 0"),

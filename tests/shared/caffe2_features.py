@@ -55,7 +55,7 @@ EXAMPLES = [
 ]  # fmt: skip
 
 ERRORS = [
-    ("MergeSingleScalarFeatureTensors", SCALARS[:3], IDS, OpError, "found 3 inputs, expected data, presence by turns"),
+    ("MergeSingleScalarFeatureTensors", SCALARS[:3], IDS, OpError, "found 3 inputs, expected data, presence, alternating"),
     ("MergeSingleScalarFeatureTensors", SCALARS, {"feature_ids": [1]}, OpError, "feature_ids has 1 entries, expected 2"),
     ("MergeSingleScalarFeatureTensors", SCALARS, {"feature_ids": [1, 1]}, OpError, r"feature_ids\[1\] is 1, which is"),
     ("MergeSingleListFeatureTensors", [*LISTS[:5], NO], IDS, OpError, r"lengths\[1\]\[0\] is 1 but presence\[1\]\[0\] is"),

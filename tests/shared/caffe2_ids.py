@@ -118,7 +118,7 @@ ERRORS = [
     ("BatchBucketOneHot", [f32([1, 2]), i32(1, 0), f32(2)], {}, OpError, r"lengths\[1\] is 0, expected 1 or more"),
     ("Bucketize", [f32(1)], {"boundaries": [2.0, 1.0]}, OpError, "expected no decrease"),
     ("MergeIdLists", [i32(1), i32(1, 2)], {}, LodError, "MergeIdLists: merge_id_lists"),
-    ("MergeIdLists", [i32(1)], {}, OpError, "found 1 inputs, expected lengths, data by turns"),
+    ("MergeIdLists", [i32(1)], {}, OpError, "found 1 inputs, expected lengths, data, alternating"),
     # where it says no, too
     ("Partition", [i32(1), f32(1, 2)], {"num_outputs": 2}, ShapeError, r"input 1 is \(2,\), expected it to begin with \(1,\)"),
     ("Partition", [i32(1), f32(1)], {"num_outputs": 3}, OpError, "num_outputs is 3, expected a multiple of the 2 inputs"),

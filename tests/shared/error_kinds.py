@@ -166,7 +166,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… holds …, but …: values of one column, lengths of another", "before data: two columns are mixed, also where their sizes agree", "pass the column's own lengths; if they are equal, `same_lengths(a, b)` says so and is checked", lambda: infer("y = lengths_sum(doc.values, tag.lengths)")),
         Kind("… holds …, but …: one has a row for each sequence, the other the rows of all sequences", "a value for each sequence meets values of all their rows", "`expand(x, lengths)` first", lambda: infer("y = score * doc.values")),
         Kind("… holds …, but …: a selection of rows meets other rows", "one side was masked, sliced or sorted, the other was not", "select both by the same mask, or lengths with their rows (`mask_sequences`)", lambda: infer("v, _ = boolean_mask(doc.values, doc.values > 2)\ny = v * doc.values")),
-        Kind("… holds …, but … holds …: positions inside sequences are no indices of rows", "a place inside a sequence is used as the number of a row", "`to_rows(positions, lengths)`, or `gather_within`", lambda: infer("y = gather(doc.values, argsort_within(doc.values, doc.lengths))")),
+        Kind("… holds …, but … holds …: positions inside sequences are not indices of rows", "a place inside a sequence is used as the number of a row", "`to_rows(positions, lengths)`, or `gather_within`", lambda: infer("y = gather(doc.values, argsort_within(doc.values, doc.lengths))")),
         Kind("… points at …, but … holds …: indices of some rows, used on others", "indices into one tensor are used on another", "gather from the rows that they point at", lambda: infer("u, i, c = unique(doc.values)\ny = gather(tag.values, i)")),
         Kind("… holds …, but …: padded for other lengths", "two padded tensors, or a mask, of two columns", "pad both for one column's lengths", lambda: infer("p, _ = pad(doc.values, doc.lengths)\nq, _ = pad(tag.values, tag.lengths)\ny = p * q")),
         Kind("… holds …, but … has 2 axes: rows do not broadcast", "`[B, 1]` meets `[B]`: NumPy would make `[B, B]`", "`expand_dims(x, axis=1)`", lambda: infer("y = expand_dims(score, axis=1) - score")),
@@ -242,7 +242,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     UnknownOpError: [
         Kind("no op is named … (did you mean …?)", "there is no such op; nets say it as a NetError", "`seqflow ops --search WORDS` finds ops by what they do", lambda: sf.registry.get("truncat")),
-        Kind("no operator of Caffe2 that is covered is named …", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
+        Kind("… is not a covered operator of Caffe2", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
     ],
     ExpressionError: [
         Kind("expression, column …: found …, expected …", "malformed arithmetic; the caret says where", "[expressions](nets.md#expressions): `&` for `and`, `where(c, x, y)` for `x if c else y`", lambda: sf.Expression("a +* b")),
@@ -343,7 +343,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](jobs.md)", lambda: job('[batch]\nkind = "packed"')),
         Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, another path, or `--resume --accept-changes`", lambda: written_otherwise()),
         Kind("output: the folder … holds …, which no … names", "files that no job has written lie there", "another path, or `--overwrite`", lambda: foreign_file()),
-        Kind("output: … has …, which is no column of the output", "`sort_by` or `partition_by` names none", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
+        Kind("output: … has …, which is not a column of the output", "`sort_by` or `partition_by` names none", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
         Kind("output: partition_by makes folders, but the path … is one file; give a folder", "one file cannot be many", 'a folder, `path = "out/"`', lambda: run(job('[output]\npath = "out.parquet"\npartition_by = "n"'))),
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],

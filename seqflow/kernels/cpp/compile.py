@@ -1,10 +1,10 @@
-"""Compiles one unit, or copies the object that an earlier build made of the same sources with the same command.
+"""Compile one unit, or copy the object that an earlier build made from the same sources with the same command.
 
     python compile.py FOLDER VERSIONS compiler arguments …
 
-CMake starts it in front of the compiler. CMake's own build folder does not last: pip builds in a new environment each
-time, and scikit-build-core then clears the folder, objects included. FOLDER, which is left alone, has one object for
-each unit. VERSIONS are those of what the object depends on besides this folder and the command.
+CMake starts this script in place of the compiler. CMake's own build folder is not kept: pip builds in a new
+environment each time, and scikit-build-core then clears the folder with its objects. FOLDER is kept and has one
+object for each unit. VERSIONS are the versions of all other dependencies of the object.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 def main(folder: str, versions: str, *command: str) -> int:
     if "-MF" not in command:
-        return subprocess.call(command)  # not a unit: the compiler is tried
+        return subprocess.call(command)  # not a unit: CMake tests the compiler
     made, listed = (Path(command[command.index(flag) + 1]) for flag in ("-o", "-MF"))
     kept = Path(folder, *made.parts[-4:])
     record = kept.with_suffix(".json")
@@ -34,21 +34,21 @@ def main(folder: str, versions: str, *command: str) -> int:
         return failed
     names = own_sources(listed)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    record.unlink(missing_ok=True)  # an object that is copied in part has no record
+    record.unlink(missing_ok=True)  # the record is written last: a partly copied object has none
     shutil.copyfile(made, kept)
     record.write_text(json.dumps([names, key_of(command, versions, names)]))
     return 0
 
 
 def own_sources(listed: Path) -> list[str]:
-    """The files below this folder among those that the compiler says the object is made of."""
+    """Return the files of this folder in the compiler's list of the object's sources."""
     text = listed.read_text().replace("\\\n", " ").replace("\\ ", "\0")
     files = (Path(name.replace("\0", " ")).resolve() for name in text.split()[1:])
     return sorted({file.relative_to(HERE).as_posix() for file in files if file.is_relative_to(HERE)})
 
 
 def key_of(command: tuple[str, ...], versions: str, names: list[str]) -> str:
-    """A hash of the command, without the folders in it, and of the sources."""
+    """Return a hash of the command, without the folders in it, and of the sources."""
     digest = hashlib.sha256("\0".join([versions, *(part.rpartition("/")[2] for part in command)]).encode())
     for name in names:
         file = HERE / name

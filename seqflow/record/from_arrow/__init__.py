@@ -1,1 +1,1 @@
-"""From Arrow to named tensors."""
+"""Convert Arrow data to named tensors."""

@@ -30,7 +30,7 @@ class BadRow(NamedTuple):
 
     @property
     def line(self) -> bytes | None:
-        """The line that could not be read, of files of lines."""
+        """The line that could not be read, in files of lines."""
         return None
 
 
@@ -79,14 +79,14 @@ def from_arrow(
     Tensors are read-only and keep the Arrow memory alive. Only these are copied: bools (bits in Arrow), 32-bit
     dates and times, string views, run ends, columns of several chunks, and values that nulls hide or fill.
 
-    A null, of any type at any level, is a ProviderError, unless `fill` or `valid` says what it is. `fill` is a value
-    that takes the place of nulls wherever the type can hold it, or a mapping by column, field or level
-    (`{"c": [], "c.values": 0, "docs.title": ""}`): numbers and times for such, str or bytes for texts, lists for
-    lists, dicts for maps, a value of the dictionary for codes (or -1), and a number or a row for fixed-size lists.
-    `valid` is True, or a list of columns, and asks for masks, true where not null: `c.valid` for the rows of `c`
-    (numbers, lists, texts or structs), `c.values.valid` for values in lists. What is null there is 0, or empty.
+    A null, of any type at any level, is a ProviderError unless `fill` or `valid` covers it. `fill` is a value that
+    replaces nulls wherever the type can hold it, or a mapping by column, field or level (`{"c": [], "c.values": 0,
+    "docs.title": ""}`): numbers and times for columns of these, str or bytes for texts, lists for lists, dicts for
+    maps, a value of the dictionary for codes (or -1), and a number or a row for fixed-size lists. `valid` is True, or
+    a list of columns, and asks for masks, true where not null: `c.valid` for the rows of `c` (numbers, lists, texts
+    or structs), `c.values.valid` for values in lists. Masked nulls become 0, or empty.
 
-    Raises UnknownColumnError for names in `columns`, `rename`, `fill` and `valid` that are not there, and
+    Raises UnknownColumnError for names in `columns`, `rename`, `fill` and `valid` that do not exist, and
     ProviderOptionError for a fill that nothing under its name can hold.
 
     >>> from_arrow(pa.array([[1, 2], [], [3]])).unpack()
@@ -111,7 +111,7 @@ def from_arrow(
 
 
 def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[BadRow]:
-    """The rows that from_arrow would refuse, in order, with the first reason for each row and column."""
+    """Return the rows that from_arrow would refuse, in order, with the first reason for each row and column."""
     table = as_table(obj)
     check_names(table.schema)
     return convert(table, fill=fill, valid=valid)[1]
@@ -122,7 +122,7 @@ def convert(
 ) -> tuple[Record, list[BadRow]]:
     """Convert a table to a record, and list its bad rows, which from_arrow refuses; their nulls become 0.
 
-    The names of its columns are checked already.
+    The names of its columns must have been checked.
     """
     whole = TensorReader(fill, valid if isinstance(valid, bool) else len(valid) > 0)
     bad_rows: list[BadRow] = []
@@ -147,7 +147,7 @@ def _tensors_of_array(
 def column_from_arrow(
     name: str, array: pa.Array | pa.ChunkedArray, fill: Fill, valid: Valid = False
 ) -> Sequence | Tensor | Record:
-    """Convert one column, which `fill` calls `name`; the names of the tensors of a Record are those below it."""
+    """Convert one column, called `name` in `fill`; tensors of a resulting Record are named without this prefix."""
     check_depth("the array", array.type)
     reader, bad_rows = _read_column(name, pa.field(name, array.type), _chunks(array), fill, valid)
     if bad_rows:
@@ -172,7 +172,9 @@ def column_from_arrow(
 def _read_column(
     name: str, field: pa.Field, chunks: abc.Sequence[pa.Array], fill: Fill, valid: Valid
 ) -> tuple[TensorReader, list[BadRow]]:
-    """The tensors of one column. Chunks are joined as tensors, because a joined Arrow array could be too long."""
+    """Read the tensors of one column. Chunks are joined as tensors: a joined Arrow array could overflow its
+    offsets.
+    """
     parts = []
     bad: dict[int, BadRow] = {}
     start = 0
@@ -200,7 +202,7 @@ def _read_column(
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> abc.Sequence[pa.Array]:
-    """The chunks that have rows; an empty one, without run ends, where none has."""
+    """Return the chunks that have rows; if there are none, one empty chunk without run ends."""
     if not isinstance(array, pa.ChunkedArray):
         return [array]
     return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], decoded_type(array.type))]

@@ -1,4 +1,4 @@
-"""Fill values: what replaces nulls, for all columns, or by column, field or level; checked against the types."""
+"""Fill values: replacements for nulls, for all columns, or by column, field or level; checked against the types."""
 
 import datetime
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class UnfitError(Exception):
 
 
 def check_fill(fill: Fill, schema: pa.Schema) -> None:
-    """Raise for names that the schema lacks, and for values that no level under their name can hold."""
+    """Raise an error for names that the schema lacks, and for values that no level under their name can hold."""
     if isinstance(fill, Mapping):
         nodes = {
             name: kind for field in schema for name, kind in _levels(field.name, decoded_type(field.type))
@@ -49,7 +49,7 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
     try:
         pa.scalar(
             None if isinstance(fill, np.generic) else fill
-        )  # NumPy's own scalars are held against the type
+        )  # NumPy's own scalars are checked against the type later
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         raise ProviderOptionError(
             f"fill is {shown(fill)}, expected a number, text, bytes, a time, a list, or a dict of those by column"
@@ -57,7 +57,7 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
 
 
 def check_valid(valid: Valid, schema: pa.Schema) -> None:
-    """Raise for anything but True, False, or names of columns that `schema` has."""
+    """Raise an error for anything other than True, False, or names of columns of `schema`."""
     if isinstance(valid, bool):
         return
     if isinstance(valid, str) or not isinstance(valid, Collection):
@@ -68,14 +68,17 @@ def check_valid(valid: Valid, schema: pa.Schema) -> None:
 
 
 def is_masked(valid: Valid, column: str) -> bool:
-    """Whether `valid` asks for the masks of a column."""
+    """Return whether `valid` asks for the masks of a column."""
     return valid if isinstance(valid, bool) else column in valid
 
 
 def fill_of(fill: Fill, name: str) -> Any:
-    """The fill value for nulls of `name`, or of the closest level above that has one; None for none."""
+    """Return the fill value for nulls of `name`, or of the closest level above that has one; None if there is
+    none.
+    """
     if not isinstance(fill, Mapping):
         return fill
+    # the longest name first: the entry of the closest level wins
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         key = ".".join(parts[:end])
@@ -86,7 +89,9 @@ def fill_of(fill: Fill, name: str) -> Any:
 
 
 def number_of(fill: Any, kind: pa.DataType) -> Any:
-    """Convert `fill` to a scalar of a number, bool or time type; UnfitError where that would change its value."""
+    """Convert `fill` to a scalar of a number, bool or time type; raise UnfitError when that would change its
+    value.
+    """
     dtype = leaf_dtype(kind)
     assert dtype is not None
     try:
@@ -106,7 +111,7 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
     if isinstance(fill, _TIMES):
         fill = _scalar_of(fill, kind)
     elif isinstance(fill, str) and dtype.kind == "M":
-        if fill.lower() in ("", "nat"):  # a time without a unit, which NumPy deprecates
+        if fill.lower() in ("", "nat"):  # NumPy gives these no unit, which it deprecates
             raise UnfitError
         fill = np.datetime64(fill)
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
@@ -120,7 +125,9 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
 
 
 def _scalar_of(time: Any, kind: pa.DataType) -> Any:
-    """A Python time in its own unit; UnfitError unless time zone and time of day match those of `kind`."""
+    """Return a Python time in its own unit; raise UnfitError when its time zone or time of day does not match
+    `kind`.
+    """
     given = pa.scalar(time)
     zoned = types.is_timestamp(kind) and kind.tz is not None
     if (
@@ -134,7 +141,7 @@ def _scalar_of(time: Any, kind: pa.DataType) -> Any:
 
 
 def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
-    """Convert `fill` to the bytes of a text; UnfitError for other types, and for bytes that are not UTF-8."""
+    """Convert `fill` to the bytes of a text; raise UnfitError for other types, and for bytes that are not UTF-8."""
     try:
         data = fill.encode() if isinstance(fill, str) else fill
         if isinstance(data, bytes) and holds_text(kind):
@@ -166,14 +173,14 @@ def _with_integers(fill: Any) -> Any:
 
 
 def rows_of(fill: Any, kind: pa.DataType) -> pa.Array:
-    """Convert `fill` to the elements of one list, or the entries of one map; UnfitError for anything else."""
+    """Convert `fill` to the elements of one list, or the entries of one map; raise UnfitError for anything else."""
     fill = _listed(fill, kind)
     array = _one(fill, kind)
     return _entries_of(array) if types.is_map(kind) else array.values
 
 
 def _one(value: Any, kind: pa.DataType) -> pa.Array:
-    """Convert a value to an Arrow array of one element; UnfitError for a value that is not of the type."""
+    """Convert a value to an Arrow array of one element; raise UnfitError for a value that is not of the type."""
     if not holds(kind, value):
         raise UnfitError
     try:
@@ -194,7 +201,9 @@ def _entries_of(array: pa.MapArray) -> pa.StructArray:
 
 
 def _levels(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """Every level of a column that may have nulls, with its type: the column, fields of structs, values of lists."""
+    """Yield every level of a column that may have nulls, with its type: the column, fields of structs, values of
+    lists.
+    """
     yield name, kind
     for part, child in child_fields(storage_type(kind)):
         yield from _levels(join_names(name, part), child.type)
@@ -203,7 +212,9 @@ def _levels(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 def _entries(
     fill: Mapping[str, Any], prefix: str, nodes: Mapping[str, pa.DataType]
 ) -> Iterator[tuple[str, Any]]:
-    """The values of a mapping by full name; mappings for structs and lists are those of their fields and values."""
+    """Yield the values of a mapping by full name; mappings for structs and lists give those of their fields and
+    values.
+    """
     for key, value in fill.items():
         name = join_names(prefix, str(key))
         kind = nodes.get(name)
@@ -226,7 +237,7 @@ def unfit_message(value: Any, name: str, kind: pa.DataType) -> str:
 
 
 def holds(kind: pa.DataType, value: Any) -> bool:
-    """Whether a type can hold a value exactly; a value with nulls in it never."""
+    """Return whether a type can hold a value exactly; a value that contains nulls never fits."""
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         return holds(kind.storage_type, value)
     try:
@@ -271,7 +282,7 @@ def _row_shape(kind: pa.DataType) -> tuple[int, ...] | None:
 
 
 def is_null_code(value: Any, kind: pa.DictionaryType) -> bool:
-    """Whether a fill value is the code -1, which stands for no value of the dictionary."""
+    """Return whether a fill value is the code -1, which means no value of the dictionary."""
     return (
         isinstance(value, int | np.integer)
         and value == -1
@@ -281,7 +292,7 @@ def is_null_code(value: Any, kind: pa.DictionaryType) -> bool:
 
 
 def code_of(fill: Any, dictionary: pa.Array, kind: pa.DictionaryType) -> tuple[int, pa.Array]:
-    """The code of a value in a dictionary, and the dictionary, to which a new value is appended."""
+    """Return the code of a value in a dictionary, and the dictionary, to which a new value is appended."""
     if is_null_code(fill, kind):
         return -1, dictionary
     value = _one(fill, kind.value_type)

@@ -9,9 +9,10 @@ from seqflow.record.validation import reading, validated
 
 
 def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
-    """A record batch or table of any object with columns that offers Arrow data; ProviderError for others.
+    """Return a record batch or table of any object with columns that offers Arrow data; raise ProviderError for
+    others.
 
-    What another library offers is validated.
+    Data of other libraries are validated.
     """
     if isinstance(obj, pa.RecordBatch | pa.Table):
         return obj
@@ -27,15 +28,15 @@ def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
 
 
 def imported_array(obj: Any) -> Any:
-    """Import an array of another library, of structs where it has columns; other objects stay as they are.
+    """Import an array of another library, as an array of structs if it has columns; return other objects unchanged.
 
-    pyarrow's own are checked as far as that takes no time, those of other libraries are validated.
+    Data of pyarrow get only the checks that take constant time; data of other libraries are validated in full.
     """
     if isinstance(obj, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
-        with reading(f"a {type(obj).__name__} is no valid Arrow data"):
+        with reading(f"a {type(obj).__name__} is not valid Arrow data"):
             obj.validate()
         return obj
-    imported = _imported(obj, pa.chunked_array, pa.array, "that is no Arrow column or table")
+    imported = _imported(obj, pa.chunked_array, pa.array, "that is not an Arrow column or table")
     return obj if imported is None else imported
 
 

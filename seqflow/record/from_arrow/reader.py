@@ -1,4 +1,4 @@
-"""TensorReader converts one Arrow array to tensors, level by level of its nested type."""
+"""TensorReader: converts one Arrow array to tensors, level by level of its nested type."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -71,15 +71,17 @@ class TensorReader:
     faults: list[Fault] = field(default_factory=list)
 
     def update(self, other: "TensorReader") -> None:
-        """Add what another reader collected."""
+        """Add the tensors that another reader collected."""
         self.tensors |= other.tensors
         self.parents |= other.parents
         self.dictionaries |= other.dictionaries
 
     def bad_rows(self) -> Iterator[tuple[str, Tensor]]:
-        """For each fault its reason, and the rows of the column that have it."""
+        """Yield for each fault its reason, and the rows of the column that have it."""
         for fault in self.faults:
             rows, parent = fault.positions, fault.level.parent
+            # from elements up to the rows of the record: element e belongs to the first row whose cumulative length
+            # exceeds e
             while parent is not None:
                 rows = np.searchsorted(np.cumsum(self.tensors[parent]), rows, side="right")
                 parent = self.parents[parent]
@@ -90,7 +92,7 @@ class TensorReader:
     ) -> None:
         """Add the tensors of `array`, whose rows are described by `parent`.
 
-        `nulls` is true where an enclosing struct is null; the array counts as null there, too.
+        `nulls` is true where an enclosing struct is null; the array counts as null there as well.
         """
         kind = array.type
         level = Level(name, kind, parent, nullable, _either(nulls_of(array), nulls))
@@ -126,6 +128,7 @@ class TensorReader:
     def _read_struct(self, level: Level, array: pa.StructArray) -> None:
         self._add_mask(level, (len(array),))
         marked = level.nullable and self.valid
+        # a struct has no value of its own: its nulls are filled or masked in its fields
         if level.has_nulls and not marked and (self.valid or not level.kind.num_fields):
             self._fill(level, _never_fits)
         for position, child in enumerate(level.kind):
@@ -143,11 +146,13 @@ class TensorReader:
         self._add_mask(level, values.shape)
 
     def _read_dictionary(self, level: Level, array: pa.DictionaryArray) -> None:
-        """Add the codes. The fill value enters the dictionary even without nulls, so that all chunks share one."""
+        """Add the codes. The fill value enters the dictionary even without nulls, so that all chunks share one
+        dictionary.
+        """
         codes, dictionary = leaf_values(array.indices), array.dictionary
-        behind = nulls_of(dictionary)
-        if behind is not None:
-            level = replace(level, nulls=_either(level.nulls, behind.take(codes, mode="clip")))
+        null_values = nulls_of(dictionary)
+        if null_values is not None:
+            level = replace(level, nulls=_either(level.nulls, null_values.take(codes, mode="clip")))
         fill = fill_of(self.fill, level.name)
         if fill is not None and (level.nullable or level.has_nulls):
             with suppress(UnfitError):
@@ -174,11 +179,11 @@ class TensorReader:
         )
 
     def _read_fixed(self, values: Tensor, levels: list[tuple[Level, int]]) -> None:
-        """Add values[rows, *shape]. Each level comes with the number of axes of `shape` that it spans."""
+        """Add values[rows, *shape]; each level has the number of axes of `shape` that it spans."""
         column, element = levels[0][0], innermost(levels[-1][0].kind)
         self._keep(column.name, values, column.parent)
-        hidden: Tensor | None = None  # below a null
-        absent: Tensor | None = None  # below a null that no value takes the place of
+        hidden: Tensor | None = None  # values below a null of an outer level
+        absent: Tensor | None = None  # values below a null without a fill value
         masks = []
         for level, axes in levels:
             shape = values.shape[: 1 + axes]
@@ -206,7 +211,9 @@ class TensorReader:
         return rows
 
     def _fill(self, level: Level, convert: Convert) -> Any:
-        """The fill value for the nulls of a level; None, and a fault unless they are masked, where there is none."""
+        """Return the fill value for the nulls of a level; without one return None, and record a fault unless they are
+        masked.
+        """
         fill = fill_of(self.fill, level.name)
         reason = f"null value in {level.name or 'the array'}"
         if fill is not None:
@@ -240,7 +247,9 @@ def _never_fits(fill: Any, kind: pa.DataType) -> None:
 
 
 def _fixed_levels(column: Level, array: pa.Array, shape: tuple[int, ...]) -> tuple[Tensor, list[Level]]:
-    """The values of fixed-size lists (of fixed-size lists …), and their levels, nulls in the shape of each."""
+    """Return the values of fixed-size lists (of fixed-size lists …), and their levels with nulls in the shape of
+    each.
+    """
     num_rows, levels, axes = len(array), [column], 0
     while types.is_fixed_size_list(array.type):
         size, field, above = array.type.list_size, array.type.value_field, levels[-1]

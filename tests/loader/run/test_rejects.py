@@ -135,7 +135,7 @@ def test_files_that_are_not_text_are_bad_rows(tmp_path):
 def test_a_quarantine_replaces_that_of_an_earlier_run_and_no_other_file(file, tmp_path):
     precious = tmp_path / "notes.arrow"
     precious.write_text("precious")
-    with pytest.raises(sf.ProviderError, match="exists and is no quarantine file of an earlier run"):
+    with pytest.raises(sf.ProviderError, match="exists and is not a quarantine file of an earlier run"):
         list(sf.Loader(file, bad_rows=sf.BadRows("quarantine", precious)))
     assert precious.read_text() == "precious"
     bad = tmp_path / "bad.arrow"
