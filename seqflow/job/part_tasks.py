@@ -19,10 +19,10 @@ from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
 from seqflow.job.step_totals import with_totals
 from seqflow.loader import Loader, Stats
-from seqflow.loader.epoch.parts import Parts, PlannedPart, origins_of
 from seqflow.loader.order.index import Measured
-from seqflow.loader.parts import make_part, plan_parts
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.order.windows import Parts
+from seqflow.loader.parts import PlannedPart, make_part, origins_of, plan_parts
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt

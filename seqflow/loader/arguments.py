@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seqflow import providers
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
-from seqflow.loader.epoch.ranks import Ranks, Tail
+from seqflow.loader.epoch.deal import Ranks, Tail
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Shuffle, Transform
+from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.totals import Totals
-from seqflow.loader.run.rejects import BadRows
+from seqflow.loader.plans.selection import planned_lengths
+from seqflow.loader.plans.window_rows import Pad
+from seqflow.loader.run.ledger import BadRows
 from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider
 from seqflow.providers.opening import OpenOptions, option_names
+from seqflow.record import Record
 
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are those of Ranks, and of Prefetch."""
@@ -234,3 +237,15 @@ def bind_constants(
         else item
         for item in transforms
     ]
+
+
+def pads_of(pad: Pad | float | Mapping[str, Pad | float], empty: Callable[[], Record]) -> dict[str, Pad]:
+    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column.
+
+    `empty` gives a record without rows, which shows what columns there are.
+    """
+    if not isinstance(pad, Mapping):
+        lengths = planned_lengths(empty(), None, "pad")
+        assert lengths is not None  # or planned_lengths has raised
+        pad = {lengths.removesuffix(".lengths"): pad}
+    return {name: each if isinstance(each, Pad) else Pad(each) for name, each in pad.items()}

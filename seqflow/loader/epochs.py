@@ -9,16 +9,14 @@ from typing import Any
 
 from seqflow.arguments import checked
 from seqflow.errors import OpError
-from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.deal import Deal
 from seqflow.loader.epoch.state import Place, Progress
 from seqflow.loader.order.identity import FORMAT
-from seqflow.loader.run.iterator import Run
+from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
-from seqflow.loader.run.rejects import BadRowHandler
-from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace
-from seqflow.loader.run.turns import Consumer
+from seqflow.loader.run.turns import Consumer, Run
 from seqflow.loader.run.workers import Workers
 from seqflow.one_at_a_time import one_at_a_time
 from seqflow.record import Record

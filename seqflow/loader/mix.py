@@ -17,8 +17,8 @@ from seqflow.loader.epoch.weights import Schedule, Weight, check_together
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.recipe import check_seed
+from seqflow.loader.plans.dealing import totals_of
 from seqflow.loader.plans.row_plans import Rows, batch_plan
-from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
 from seqflow.providers import Provider

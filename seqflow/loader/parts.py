@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from seqflow.loader.epoch.deal import Skips
-from seqflow.loader.epoch.parts import Parts, PlannedPart, origins_of
 from seqflow.loader.epoch.state import Position
 from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.index import Measured
-from seqflow.loader.order.windows import Layout
-from seqflow.loader.run.iterator import Iteration
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.order.recipe import Stamps
+from seqflow.loader.order.windows import Layout, Parts, Window
+from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.turns import Chosen, Consumer, EpochPlan
+from seqflow.loader.run.turns import Chosen, Consumer, EpochPlan, Iteration
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.providers import Provider
 from seqflow.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part as whoever makes it needs it: nothing else passes from one part to the next."""
+
+    number: int
+    epoch: int
+    windows: tuple[Window, ...]
+    following: tuple[Window, ...]
+    """The windows behind them from which their last batch takes rows."""
+    first_row: int | None
+    """Rows before its first window, where batches run across windows; else None."""
+    is_full: bool
+    """Whether it has reached its size: the last part may not."""
+    stop: int
+    """The position behind its last window."""
+    counts_batches: bool
+    """Whether batches of each window were counted before anything was read."""
+    first_batch: int
+    """Batches before its first window, where they were counted; else 0."""
+    stamps: Stamps
+    """The files that it reads, as they were when they were listed."""
+
+
+def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
+    """The files that windows are of, in order."""
+    return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))
+
+
+def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
+    """Consecutive parts as one, with the number of the first."""
+    windows = {one.number: one for part in parts for one in (*part.windows, *part.following)}
+    in_order = tuple(windows[number] for number in sorted(windows))
+    own = sum(len(part.windows) for part in parts)
+    return replace(
+        parts[0],
+        windows=in_order[:own],
+        following=in_order[own:],
+        is_full=parts[-1].is_full,
+        stop=parts[-1].stop,
+        stamps=Stamps({path: stamp for part in parts for path, stamp in part.stamps.found.items()}),
+    )
 
 
 def make_parts(

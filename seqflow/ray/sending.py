@@ -20,7 +20,7 @@ from seqflow.job.part_tasks import PartTask, absolute
 from seqflow.loader import BadRows, Loader, Stats
 from seqflow.loader.order.recipe import Stamps
 from seqflow.loader.parts import loader_for_workers, make_part
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.net import Net
 from seqflow.output.attempt_folders import new_name
 from seqflow.providers.own_kinds import module_of

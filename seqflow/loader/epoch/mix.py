@@ -1,14 +1,220 @@
-"""The table of a mix: its rows point at rows of the tables of its members, pass after pass."""
+"""The table of a mix: its rows point at rows of the tables of its members, in an order of weights and a seed."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from seqflow.loader.epoch.picks import Picks
-from seqflow.loader.epoch.table import Missing, Table
+import numpy as np
+
+from seqflow.errors import OpError, OpMemoryError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import KernelMemoryError
+from seqflow.kernels.memory import check_memory
+from seqflow.loader.epoch.table import Missing, Numbering, Table
+from seqflow.loader.epoch.weights import LARGEST, Schedule, Weight, assigned, settled, shares_of
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
+
+_PASSES = 1 << 20
+"""An epoch in which a source would be read more often has no end in sight."""
+
+
+_NEVER = 2.0**50
+"""No epoch has so many batches; up to there the numbers of batches are exact as floats."""
+
+
+_CHUNK = 2048
+"""Batches whose sources are found together: merging so many takes 0.1 ms, and few are passed over in vain."""
+
+
+class Chunk(NamedTuple):
+    """The sources of consecutive batches of a mix."""
+
+    members: list[int]
+    """The source of each."""
+    numbers: list[int]
+    """The number of its batch in the source."""
+    before: list[int]
+    """For each source its batches before the first of these."""
+    places: list[list[int]]
+    """For each source its batches, as numbers in the mix."""
+
+
+class Order(Protocol):
+    """The order in which the sources of a mix come."""
+
+    def members(self, start: int, count: int) -> tuple[Array, Array]:
+        """int64 twice: sources of `count` batches from `start` on, and for each source its batches before these."""
+
+    def near(self, member: int, number: int) -> int | None:
+        """A batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
+
+
+class FixedOrder:
+    """Weights that stay as they are: batch j of a source is due at (j + phase) / share.
+
+    So each source is less than a batch away from its share, and any batch is found without those before it.
+    """
+
+    def __init__(self, weights: Sequence[float], phases: Array) -> None:
+        self._shares, self._phases = np.array(weights) / sum(weights), phases
+
+    def members(self, start: int, count: int) -> tuple[Array, Array]:
+        # of the first n batches a source has n * share, give or take share * sources + 1; floats round
+        margin = self._shares * len(self._shares) + 2 + (start + count) * self._shares / _NEVER
+        lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
+        highs = np.ceil((start + count) * self._shares + margin).astype(np.int64)
+        each = [np.arange(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+        due = np.concatenate(
+            [
+                (ones + phase) / share
+                for ones, phase, share in zip(each, self._phases, self._shares, strict=True)
+            ]
+        )
+        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        members = members[np.lexsort((members, due))]
+        skipped = max(0, start - int(lows.sum()))
+        before = lows + np.bincount(members[:skipped], minlength=len(lows))
+        return members[skipped : skipped + count], before
+
+    def near(self, member: int, number: int) -> int | None:
+        due = (number + self._phases[member]) / self._shares[member]
+        return int(due) if due < _NEVER else None
+
+
+class ScheduledOrder:
+    """Weights that change with the number of the batch: sources are assigned from the first batch on, and kept."""
+
+    def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
+        self.shares = shares_of(weights)
+        self._settled = settled(self.shares)
+        """No batch from here on comes from a source whose weight stays at 0."""
+        self._order = np.argsort(np.argsort(phases, kind="stable"), kind="stable")
+        self._members = np.zeros(0, np.int32)
+        self._before = np.zeros((1, len(weights)), np.int64)
+        """For each chunk the batches of each source before it."""
+
+    def members(self, start: int, count: int) -> tuple[Array, Array]:
+        self._grow(start + count)
+        before = self._before[start // _CHUNK]
+        return self._members[start : start + count].astype(np.int64), before
+
+    def near(self, member: int, number: int) -> int | None:
+        while self._before[-1, member] <= number:
+            if self.shares.end(member) is not None and len(self._members) >= self._settled:
+                return None  # its weight is 0 from here on: this ends every search
+            self._grow(len(self._members) + 1)
+        return (bisect_right(self._before[:, member].tolist(), number) - 1) * _CHUNK
+
+    def _grow(self, count: int) -> None:
+        """Know the sources of at least so many batches."""
+        if count <= len(self._members):
+            return
+        chunks = -(-2 * count // _CHUNK)
+        try:
+            check_memory((4, chunks * _CHUNK), np.dtype(np.int64))
+        except KernelMemoryError as error:
+            raise OpMemoryError(f"Mix: the order of {chunks * _CHUNK} batches: {error}") from None
+        found = assigned(self.shares, chunks * _CHUNK, self._order)
+        of_chunk = np.repeat(np.arange(chunks), _CHUNK) * len(self._order) + found
+        counts = np.bincount(of_chunk, minlength=chunks * len(self._order)).reshape(chunks, -1)
+        self._members = found.astype(np.int32)
+        self._before = np.concatenate([self._before[:1] * 0, np.cumsum(counts, axis=0)])
+
+
+class Picks:
+    """The source of each batch of an epoch, and the number of its batch; with quotas each batch is of all sources."""
+
+    def __init__(self, weights: Sequence[Weight], quotas: Sequence[int] | None, key: int) -> None:
+        self._weights, self._quotas = weights, quotas
+        phases = uniform(sequence_bits(key, len(weights)))
+        fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
+        self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
+        self._order: Order = self._scheduled or FixedOrder(fixed, phases)
+        self._chunk = lru_cache(maxsize=4)(self._found)
+
+    def of(self, number: int) -> list[tuple[int, int]]:
+        """Pairs of a member and the number of its batch."""
+        if self._quotas is not None:
+            return [(member, number) for member in range(len(self._quotas))]
+        chunk, at = self._chunk(number // _CHUNK), number % _CHUNK
+        return [(chunk.members[at], chunk.numbers[at])]
+
+    def before(self, member: int, batch: int) -> int:
+        """The batches of a member before a batch of the mix."""
+        if self._quotas is not None:
+            return batch
+        chunk = self._chunk(batch // _CHUNK)
+        return chunk.before[member] + bisect_left(chunk.places[member], batch)
+
+    def row(self, member: int, number: int) -> int | None:
+        """The batch of the mix that has batch `number` of a member; None where none ever has."""
+        if self._quotas is not None:
+            return number
+        near = self._order.near(member, number)
+        if near is None:
+            return None
+        at = near // _CHUNK
+        while (chunk := self._chunk(at)).before[member] > number:
+            at -= 1
+        while chunk.before[member] + len(chunk.places[member]) <= number:
+            at += 1
+            chunk = self._chunk(at)
+        return chunk.places[member][number - chunk.before[member]]
+
+    def check_end(self, counts: Sequence[int | None]) -> None:
+        """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
+        if self._quotas is not None:
+            return
+        shares = self._scheduled.shares if self._scheduled else shares_of(self._weights)
+        stops = [
+            min(
+                int(
+                    shares.reached(member, np.array([min(count or 1, LARGEST) * shares.unit]), LARGEST + 1)[0]
+                ),
+                end,
+            )
+            for member, count in enumerate(counts)
+            for end in [shares.end(member) or LARGEST + 1]
+        ]
+        shortest = min((stop for stop, count in zip(stops, counts, strict=True) if count), default=LARGEST)
+        if max(stops) > min(LARGEST, _PASSES * shortest):
+            member = int(np.argmax(stops))
+            raise OpError(
+                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch of "
+                f"stop='all' has no end in sight: more than {min(LARGEST, _PASSES * shortest):,} batches\n"
+                "  raise the weight, leave the source out, or use stop='first'"
+            )
+
+    def end(self, member: int) -> int | None:
+        """The batch from which on a member has a weight of 0; None where it keeps another one."""
+        return None if self._scheduled is None else self._scheduled.shares.end(member)
+
+    def numbering(self, member: int, done: int) -> Numbering:
+        """How the batches of a member, after so many of earlier passes, are numbered in the mix."""
+
+        def outer(numbers: Array) -> Array:
+            rows, last = [], 0
+            for number in (numbers + done).tolist():
+                row = self.row(member, number)
+                last = last if row is None else row  # after its last batch no other of the member comes
+                rows.append(last)
+            return np.array(rows, np.int64)
+
+        return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
+
+    def _found(self, at: int) -> Chunk:
+        members, before = self._order.members(at * _CHUNK, _CHUNK)
+        numbers = np.empty_like(members)
+        places = [np.flatnonzero(members == member) for member in range(len(before))]
+        for member, of in enumerate(places):
+            numbers[of] = before[member] + np.arange(len(of))
+        of_mix = [(of + at * _CHUNK).tolist() for of in places]
+        return Chunk(members.tolist(), numbers.tolist(), before.tolist(), of_mix)
+
 
 _AT_ONCE = 256
 """Rows that are looked at together. More would begin passes of a short member that lie after the end of the epoch."""

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.json_form import has_form, is_count, numbered
-from seqflow.loader.epoch.deal import Skips
-from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.order.identity import FORMAT
 
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.ranks import Ranks
-from seqflow.loader.epoch.table import Missing, Table
+from seqflow.loader.epoch.deal import Ranks
+from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Table
 
 
 class PoolRows(NamedTuple):
@@ -26,20 +25,6 @@ class PoolRows(NamedTuple):
     @property
     def stop(self) -> int:
         return self.first + len(self.numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class Numbering:
-    """How the rows of a table are numbered in the sequence whose steps they belong to."""
-
-    outer: Callable[[Array], Array]
-    """The numbers in the sequence of rows of the table."""
-    inner: Callable[[int], int]
-    """How many rows of the table come before a number of the sequence."""
-
-
-OWN_NUMBERS = Numbering(lambda numbers: numbers, lambda number: number)
-"""Those of a loader of its own."""
 
 
 @dataclass(frozen=True, slots=True)

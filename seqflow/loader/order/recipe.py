@@ -13,12 +13,9 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
-from seqflow.loader.plans.cut_columns import check_list_columns
-from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.permutation import key_of, permutation
-from seqflow.loader.plans.plan import BatchPlan, WindowBatches
-from seqflow.loader.plans.selection import planned_lengths
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
+from seqflow.loader.plans.selection import check_list_columns, planned_lengths
+from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid

@@ -9,12 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import at_least_one
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.cut_columns import checked_columns
-from seqflow.loader.plans.permutation import permutation
 from seqflow.loader.plans.plan import (
     LATER,
     BatchLimits,
@@ -22,18 +21,18 @@ from seqflow.loader.plans.plan import (
     CutColumn,
     Layout,
     WindowBatches,
+    permutation,
     shown_plan,
 )
 from seqflow.loader.plans.row_plans import batches_of_n
 from seqflow.loader.plans.selection import (
     Oversize,
-    Pieces,
     RowSelection,
-    at_least_one,
     check_lengths_between,
     check_oversize,
+    checked_columns,
 )
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory

@@ -11,18 +11,17 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import at_least_one
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance, check_linear
-from seqflow.loader.plans.cut_columns import checked_columns
-from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, shown_plan
+from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, permutation, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
-    at_least_one,
     check_lengths_between,
     check_oversize,
+    checked_columns,
 )
 from seqflow.renamed import renamed_fields
 

@@ -13,9 +13,8 @@ import numpy as np
 from seqflow.errors import SeqflowError
 from seqflow.loader.epoch.table import Row
 from seqflow.loader.plans.plan import BatchSize, WindowBatches
-from seqflow.loader.run.prepare import blames_rows, by_halves, describe_rows, first_failing
-from seqflow.loader.run.rejects import refused_row
-from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
+from seqflow.loader.run.prepare import blames_rows, by_halves, first_failing
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.net import Net
 from seqflow.printable import printable

@@ -14,8 +14,7 @@ import numpy as np
 from seqflow.errors import BatchPlanError, OpError, OpIndexError
 from seqflow.json_form import is_count, numbered
 from seqflow.loader.epoch.deal import Skips, SkipSpan
-from seqflow.loader.epoch.mix import MixRow, MixTable, Passes
-from seqflow.loader.epoch.picks import Picks
+from seqflow.loader.epoch.mix import MixRow, MixTable, Passes, Picks
 from seqflow.loader.epoch.state import (
     MixPosition,
     Progress,
@@ -29,19 +28,15 @@ from seqflow.loader.epoch.table import Missing, Table
 from seqflow.loader.epoch.weights import Schedule, Weight
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.plans.dealing import Span
-from seqflow.loader.plans.permutation import key_of
-from seqflow.loader.plans.plan import BatchSize
-from seqflow.loader.plans.totals import Totals
-from seqflow.loader.run.iterator import Iteration
+from seqflow.loader.plans.dealing import Span, Totals
+from seqflow.loader.plans.plan import BatchSize, key_of
+from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.making import LoadedBatch, Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
-from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut
 from seqflow.loader.run.tracing import Trace, num_rows, trace_turn, with_files
-from seqflow.loader.run.turns import Chosen, Consumer, TurnsOfRank, turn_at, turn_by_number
+from seqflow.loader.run.turns import Chosen, Consumer, Iteration, TurnsOfRank, turn_at, turn_by_number
 from seqflow.loader.run.workers import Workers
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory

@@ -16,9 +16,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import Skips, SkipSpan
-from seqflow.loader.epoch.parts import Parts
-from seqflow.loader.epoch.ranks import ALL_BATCHES, Deal
+from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan
 from seqflow.loader.epoch.state import (
     AT_BEGINNING,
     Position,
@@ -28,26 +26,29 @@ from seqflow.loader.epoch.state import (
     check_step,
     check_streams,
 )
-from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
-from seqflow.loader.epoch.table import Missing, RowStream, Stream, Table
-from seqflow.loader.order.changes import Change, added_files, changed_windows, changes_of, renamed
-from seqflow.loader.order.identity import LoaderIdentity
+from seqflow.loader.epoch.steps import Steps
+from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, Stream, Table
+from seqflow.loader.order.identity import (
+    Change,
+    LoaderIdentity,
+    added_files,
+    changed_windows,
+    changes_of,
+    renamed,
+)
 from seqflow.loader.order.index import FileBlocks, LengthsIndex, Measured, files_with_blocks
 from seqflow.loader.order.recipe import Listing, Recipe
-from seqflow.loader.order.windows import Layout, Window, Windows, cut_windows, deal_windows
-from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.totals import Totals
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.order.windows import Layout, Parts, Window, Windows, cut_windows, deal_windows
+from seqflow.loader.plans.dealing import Totals
+from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.indexing import Indexing
-from seqflow.loader.run.iterator import Iteration
+from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.making import Turn, finished_batch
 from seqflow.loader.run.opened import PlannedRows, WindowsAgain
-from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply
-from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
+from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, Required, apply
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.tracing import Trace, trace_turn, with_files
-from seqflow.loader.run.turns import EVERY_BATCH, Chosen, Consumer, EpochPlan, turn_by_number
+from seqflow.loader.run.turns import EVERY_BATCH, Chosen, Consumer, EpochPlan, Iteration, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.net import Net

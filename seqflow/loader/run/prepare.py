@@ -1,72 +1,42 @@
-"""Applying `prepare` and `net` to rows: what they return, where rows come from, and which of them fail."""
+"""Applying `prepare`, conditions and `net` to rows: what they return, and which rows fail."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from seqflow import executor, kernels
-from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpResultError, OpTypeError, ShapeError
+from seqflow.errors import (
+    LodError,
+    NetError,
+    OpError,
+    OpMemoryError,
+    OpResultError,
+    OpTypeError,
+    SeqflowError,
+    ShapeError,
+)
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.recipe import Transform
 from seqflow.net import Net
-from seqflow.providers import Block
-from seqflow.record import Record
+from seqflow.record import BadRow, Record
 from seqflow.record.record import parents_by_name
 from seqflow.record.rows import read_only_record
 
+if TYPE_CHECKING:
+    pass
+
 T = TypeVar("T")
-RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
 NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError, OpResultError)
 """Errors of the net itself, or of the machine, whatever the rows."""
-_SHOWN = 4
-
-
-@dataclass(frozen=True, slots=True)
-class RowRange:
-    """Consecutive rows from one block."""
-
-    block: Block
-    rows: int
-    numbers: RowNumbers | None
-    """Their row numbers in the block; None where `prepare` made new rows."""
-
-    def part(self, start: int, stop: int) -> str:
-        """The place of rows start … stop - 1 of the range, as text."""
-        place = f"{self.block.origin}, block {self.block.index}"
-        if self.numbers is None:
-            return place
-        first, last = self.numbers[start], self.numbers[stop - 1]
-        return f"{place}, row {first}" if stop - start == 1 else f"{place}, rows {first} to {last}"
-
-
-def places_in(sizes: Sequence[int], rows: Sequence[int] | Array) -> tuple[Array, Array]:
-    """int64 twice: which of consecutive ranges of these sizes each row lies in, and its place there."""
-    ends = np.cumsum(sizes)
-    found = np.searchsorted(ends, rows, side="right")
-    return found, rows - (ends - sizes)[found]
-
-
-def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
-    """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
-    found: list[str] = []
-    of, places = places_in([one.rows for one in ranges], np.unique(rows))
-    for at in np.unique(of).tolist():
-        inside = places[of == at]
-        together = len(inside) == inside[-1] - inside[0] + 1
-        pieces = [(inside[0], inside[-1] + 1)] if together else [(row, row + 1) for row in inside]
-        found += [ranges[at].part(int(low), int(high)) for low, high in pieces]
-    found = list(dict.fromkeys(found))
-    more = len(found) - _SHOWN
-    return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def blames_rows(error: Exception) -> bool:
@@ -194,3 +164,62 @@ def _total(record: Record, lengths: str, name: str) -> int:
         return int(kernels.check_lengths(found))
     except KernelError as error:
         raise LodError(f"{name} returned {lengths} that are no lengths: {error}") from None
+
+
+_NAME = re.compile(r"[^\W\d][\w.]*")
+
+
+class Required:
+    """Conditions that prepared rows must fulfil, as texts and the nets that compute them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = tuple(texts)
+        self._nets = [
+            Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
+            for text in texts
+        ]
+        """What computes each, as its only output."""
+
+    def bad_rows(self, record: Record) -> list[BadRow]:
+        """The rows for which a condition is false: the first that is.
+
+        OpError for a condition that is not one truth value a row.
+        """
+        left = np.ones(record.num_rows, np.bool_)
+        found = []
+        for text, net in zip(self.texts, self._nets, strict=True):
+            fulfilled = self._fulfilled(text, net, record)
+            column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in net.inputs))
+            found += [
+                BadRow(row, column, f"require: {text} is false")
+                for row in np.flatnonzero(left & ~fulfilled).tolist()
+            ]
+            left &= fulfilled
+        return sorted(found)
+
+    def _fulfilled(self, text: str, net: Net, record: Record) -> Array:
+        """bool[num_rows]: for which rows a condition is true."""
+        try:
+            found = executor.run(net, record)[net.outputs()[0]]
+        except SeqflowError as error:
+            error.add_note(f"in require = {text!r}")
+            raise
+        if found.dtype != np.bool_ or found.shape != (record.num_rows,):
+            raise OpError(
+                f"require: {text} is {found.dtype}{list(found.shape)}, expected one truth value for each of "
+                f"{record.num_rows} rows\n  lengths_any and lengths_all make one of those of elements"
+            )
+        return found
+
+
+def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The texts of conditions, each of which is one; OpTypeError for what is no text, NetError for what is no net."""
+    if require is None:
+        return ()
+    texts = [require] if isinstance(require, str) else require
+    if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
+        raise OpTypeError(
+            f"Loader: require is {require!r}, expected a condition, such as "
+            "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions"
+        )
+    return Required(texts).texts

@@ -7,11 +7,9 @@ from collections.abc import Collection, Sequence
 from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import Stream, Table
-from seqflow.loader.run.ledger import Ledger, add_columns, move
+from seqflow.loader.run.ledger import Ledger, add_columns, move, places_in
 from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
-from seqflow.loader.run.opened import WindowsInUse
-from seqflow.loader.run.prepare import places_in
-from seqflow.loader.run.reading import WindowReader
+from seqflow.loader.run.opened import WindowReader, WindowsInUse
 from seqflow.loader.run.turns import Consumer, EpochPlan, RowTurns, TurnsOfRank
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.record import BadRow, Record

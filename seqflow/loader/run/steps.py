@@ -12,17 +12,15 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import AnyTable, Skips
-from seqflow.loader.epoch.ranks import Ranks
+from seqflow.loader.epoch.deal import AnyTable, Ranks, Skips
 from seqflow.loader.epoch.steps import PoolRows, Steps
 from seqflow.loader.epoch.table import Missing, Row, Stream
 from seqflow.loader.order.recipe import STEPS, Recipe
-from seqflow.loader.plans.dealing import Span, deal, deals_rows
+from seqflow.loader.plans.dealing import Span, Totals, deal, deals_rows, wide
 from seqflow.loader.plans.plan import WindowBatches
-from seqflow.loader.plans.totals import Totals, wide
+from seqflow.loader.run.ledger import Stats
 from seqflow.loader.run.making import PoolSpan, Turn
 from seqflow.loader.run.opened import PlannedBatches, PlannedRows
-from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow
 
 

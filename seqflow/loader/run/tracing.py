@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow.errors import OpError, OpIndexError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.selection import Pieces
+from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.making import Turn
 from seqflow.providers import Provider
 

@@ -16,19 +16,25 @@ from seqflow.loader.order.recipe import NET, PREPARE, Listing, Recipe, Stamps
 from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.ledger import Ledger, move
-from seqflow.loader.run.prepare import (
-    ROW_ERRORS,
+from seqflow.loader.run.ledger import (
+    Ledger,
+    Rejected,
     RowNumbers,
     RowRange,
+    good_rows,
+    move,
+    places_in,
+    refused_row,
+)
+from seqflow.loader.run.prepare import (
+    ROW_ERRORS,
+    Required,
     apply,
     blames_rows,
     by_halves,
     first_failing,
     one_row_space,
-    places_in,
 )
-from seqflow.loader.run.rejects import Rejected, Required, good_rows, refused_row
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.progress import Stage, stage
