@@ -15,9 +15,9 @@ from seqflow.loader.loader import Loader
 from seqflow.loader.order.index import Measured
 from seqflow.loader.order.recipe import Stamps
 from seqflow.loader.order.windows import Layout, Parts, Window
+from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.turns import Chosen, Consumer, EpochPlan, Iteration
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.providers import Provider
@@ -186,13 +186,14 @@ def make_part(
     Batches that the loader skips are left out where those before the part were counted, or there are none.
     `measured` takes the lengths of what is read.
     """
-    workers = Workers(loader.pipeline.threads)
+    workers, parts = Workers(loader.pipeline.threads), Parts.of_one(len(part.windows))
     recipe = loader.recipe if source is None else replace(loader.recipe, source=source)
     maker = WindowMaker(recipe, part.stamps, measured=measured)
     try:
-        run = _run(loader, part, maker, Consumer(workers, [handler], stats))
-        assert run.epoch.chosen.parts is not None
-        yield next(_parts_of(Iteration(run, workers, stats), run.epoch.chosen.parts, 0))
+        skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
+        consumer = Consumer(workers, [handler], stats, skips=skips, parts=parts)
+        run = _run(loader, part, maker, consumer)
+        yield next(_parts_of(Iteration(run, run.epoch.start, consumer), parts, 0))
     finally:
         workers.close()
 
@@ -201,7 +202,6 @@ def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consum
     recipe = maker.recipe
     loader.pipeline.identity.look_at_functions()
     windows = [*part.windows, *part.following]
-    parts = Parts.of_one(len(part.windows))
     stream = Stream(len(part.windows))
     if part.first_row is not None:
         assert recipe.batch.rows_across is not None
@@ -210,9 +210,6 @@ def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consum
             rows, recipe.batch.rows_across, drop_last=recipe.batch.drop_last, before=part.first_row
         )
     start = Position(part.epoch, 0, None, 1)
-    table, layout = Table([stream]), Layout([windows])
-    skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
     steps, totals = loader.pipeline.steps(), loader.pipeline.totals
-    chosen = Chosen(skips=skips, parts=parts)
-    plan = EpochPlan(start, table, layout, lambda: table, chosen, steps, totals)
+    plan = EpochPlan(start, Table([stream]), Layout([windows]), steps=steps, totals=totals)
     return SourceRun(plan, maker, consumer)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,18 +43,8 @@ class Chunk(NamedTuple):
     """For each source its batches, as numbers in the mix."""
 
 
-class Order(Protocol):
-    """The order in which the sources of a mix come."""
-
-    def members(self, start: int, count: int) -> tuple[Array, Array]:
-        """int64 twice: sources of `count` batches from `start` on, and for each source its batches before these."""
-
-    def near(self, member: int, number: int) -> int | None:
-        """A batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
-
-
 class FixedOrder:
-    """Weights that stay as they are: batch j of a source is due at (j + phase) / share.
+    """Order of sources whose weights stay as they are: batch j of a source is due at (j + phase) / share.
 
     So each source is less than a batch away from its share, and any batch is found without those before it.
     """
@@ -63,6 +53,7 @@ class FixedOrder:
         self._shares, self._phases = np.array(weights) / sum(weights), phases
 
     def members(self, start: int, count: int) -> tuple[Array, Array]:
+        """int64 twice: sources of `count` batches from `start` on, and for each source its batches before these."""
         # of the first n batches a source has n * share, give or take share * sources + 1; floats round
         margin = self._shares * len(self._shares) + 2 + (start + count) * self._shares / _NEVER
         lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
@@ -81,12 +72,13 @@ class FixedOrder:
         return members[skipped : skipped + count], before
 
     def near(self, member: int, number: int) -> int | None:
+        """A batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
         due = (number + self._phases[member]) / self._shares[member]
         return int(due) if due < _NEVER else None
 
 
 class ScheduledOrder:
-    """Weights that change with the number of the batch: sources are assigned from the first batch on, and kept."""
+    """Order of sources whose weights change with the number of the batch: it is found from the first batch on."""
 
     def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
         self.shares = shares_of(weights)
@@ -133,7 +125,7 @@ class Picks:
         phases = uniform(sequence_bits(key, len(weights)))
         fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
         self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
-        self._order: Order = self._scheduled or FixedOrder(fixed, phases)
+        self._order = self._scheduled or FixedOrder(fixed, phases)
         self._chunk = lru_cache(maxsize=4)(self._found)
 
     def of(self, number: int) -> list[tuple[int, int]]:
@@ -228,42 +220,29 @@ class MixRow(NamedTuple):
     """Member, pass, and row of its table."""
 
 
-class Passes:
-    """The tables of one member: that of its first pass, and of each pass after it, in a new order."""
-
-    def __init__(self, make: Callable[[int], Table], ended: Sequence[int] = ()) -> None:
-        self._make = make
-        self.counts = list(ended)
-        """The rows of each pass that has ended."""
-        self._tables: dict[int, Table] = {}
-
-    def table(self, number: int) -> Table:
-        """The table of a pass."""
-        if number not in self._tables:
-            self._tables[number] = self._make(number)
-        return self._tables[number]
-
-    def of(self, j: int) -> tuple[int, int]:
-        """Pass and row of row j, counted over all passes."""
-        ends = list(accumulate(self.counts))
-        at = bisect_right(ends, j)
-        return at, j - (ends[at - 1] if at else 0)
-
-
 class MixTable:
     """The batches of a mix by their numbers: row k is there if each member has its last row before row k + 1.
 
-    With `stop="all"` a member that is exhausted begins another pass. `start` is the row at which a run goes on.
+    With `stop="all"` a member that is exhausted begins another pass, in a new order: `table_of` gives the table of a
+    member and a pass. `start` is the row at which a run goes on.
     """
 
     what = "Mix"
     """Name in errors."""
 
-    def __init__(self, picks: Picks, members: Sequence[Passes], stop: str, start: int = 0) -> None:
-        self.picks, self.members = picks, members
+    def __init__(
+        self,
+        picks: Picks,
+        table_of: Callable[[int, int], Table],
+        counts: Sequence[list[int]],
+        stop: str,
+        start: int = 0,
+    ) -> None:
+        self.picks, self._table_of, self.counts = picks, table_of, counts
+        """The rows of each pass of a member that has ended, in `counts`."""
         self.total: int | None = None
         self._stops_first = stop == "first"
-        self._first_ends: list[int | None] = [0 if one.counts else None for one in members]
+        self._first_ends: list[int | None] = [0 if ended else None for ended in counts]
         """For each member the row at which its first pass has ended."""
         self._known = start
         """The rows before this one are there."""
@@ -273,7 +252,10 @@ class MixTable:
         if not self._stops_first:
             # where a table is not counted, it has at least the rows that are planned
             self.picks.check_end(
-                [one.counts[0] if one.counts else one.table(0).num_known for one in self.members]
+                [
+                    ended[0] if ended else self._table_of(member, 0).num_known
+                    for member, ended in enumerate(self.counts)
+                ]
             )
 
     def has(self, k: int) -> bool | Missing:
@@ -294,11 +276,17 @@ class MixTable:
             return found
         if not found:
             return None
-        return MixRow(k, tuple((member, *self.members[member].of(j)) for member, j in self.picks.of(k)))
+        return MixRow(k, tuple(self._part(member, j) for member, j in self.picks.of(k)))
+
+    def _part(self, member: int, j: int) -> tuple[int, int, int]:
+        """Member, pass and row of row j of a member, counted over all passes."""
+        ends = list(accumulate(self.counts[member]))
+        at = bisect_right(ends, j)
+        return member, at, j - (ends[at - 1] if at else 0)
 
     def passes_before(self, member: int, row: int) -> list[int]:
         """The rows of each pass of a member that has ended once all rows before `row` were looked at."""
-        counts = self.members[member].counts
+        counts = self.counts[member]
         rows = self.picks.before(member, row)
         return counts[: bisect_right(list(accumulate(counts)), rows - 1)]
 
@@ -310,35 +298,34 @@ class MixTable:
     def _look(self, k: int) -> bool | Missing:
         """Look at rows up to k in all members; it sets `total` where the epoch ends before row k + 1."""
         ends: list[int] = []
-        for member in range(len(self.members)):
+        for member in range(len(self.counts)):
             end = self._end_of(member, self.picks.before(member, k + 1) - 1)
             if isinstance(end, Missing):
                 return end
             if end is not None:
                 ends.append(end)
         if not self._stops_first:
-            over = [self._over(member, k) for member in range(len(self.members))]
+            over = [self._over(member, k) for member in range(len(self.counts))]
             known = [one for one in over if one is not None]
             if len(known) == len(over):
                 ends.append(max(known))
         if not ends:
             return True
         self.total = min(ends)
-        for member, passes in enumerate(
-            self.members
-        ):  # a pass that began after the end of the epoch has not begun
-            while passes.counts and self.picks.before(member, self.total + 1) <= sum(passes.counts):
-                passes.counts.pop()
+        for member, ended in enumerate(self.counts):
+            # a pass that began after the end of the epoch has not begun
+            while ended and self.picks.before(member, self.total + 1) <= sum(ended):
+                ended.pop()
         return k < self.total
 
     def _end_of(self, member: int, j: int) -> int | Missing | None:
         """The row at which the epoch ends because a member has no row up to its j-th; None where it has."""
-        passes = self.members[member]
+        ended = self.counts[member]
         while True:
-            number, done = len(passes.counts), sum(passes.counts)
+            number, done = len(ended), sum(ended)
             if j < done:
                 return None
-            table = passes.table(number)
+            table = self._table_of(member, number)
             found = table.has(j - done)
             if isinstance(found, Missing):
                 return found._replace(member=member, number=number)
@@ -348,7 +335,7 @@ class MixTable:
             end = self.picks.row(member, done + table.total)
             if self._stops_first or table.total == 0:
                 return end
-            passes.counts.append(table.total)
+            ended.append(table.total)
             if self._first_ends[member] is None:
                 self._first_ends[member] = end
                 self.check_end()

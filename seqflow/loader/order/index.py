@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.errors import OpError, ProviderError, SeqflowError
-from seqflow.json_form import LARGEST_COUNT
+from seqflow.json_form import LARGEST_COUNT, has_form, is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.identity import check_same
-from seqflow.loader.order.recipe import Recipe
-from seqflow.loader.order.windows import BlockSlice, Window
+from seqflow.loader.order.recipe import Listing, Recipe
+from seqflow.loader.order.windows import BlockSlice, Slices, Window
 from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.net import Net
 from seqflow.output.durable_files import writing
 from seqflow.output.file_writer import FileWriter, Format
 from seqflow.record import Record, from_arrow
@@ -28,10 +29,6 @@ from seqflow.record.validation import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-from seqflow.json_form import has_form, is_count
-from seqflow.loader.order.windows import Slices
 
 _SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
 """What the metadata of the file have: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
@@ -55,16 +52,13 @@ class LengthsIndex:
 
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
         """The number of batches of each window."""
-        return [self._count(recipe, window, epoch) for window in windows]
+        return [recipe.batch.count(self._in_order(recipe, window, epoch)) for window in windows]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
         """The part of the cells of a window's batches that holds tokens; None where they have no cells."""
         sizes = recipe.batch.batch_sizes(self._in_order(recipe, window, epoch))
         _, tokens, cells, _ = sizes.sum(axis=0).tolist()
         return tokens / cells if cells else None
-
-    def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
-        return recipe.batch.count(self._in_order(recipe, window, epoch))
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
         """The lengths of the rows of a window, in the order of an epoch."""
@@ -364,3 +358,93 @@ def _settings(described: Any) -> Any:
         return None
     data = {name: value for name, value in described["data"].items() if name not in _OF_FILES}
     return {**described, "data": data}
+
+
+class Indexing:
+    """The lengths index in a file: made during an epoch, or by a pass over the data, and read again.
+
+    `key` gives what the lengths depend on, when it is first needed; `measure` reads what was not measured yet.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        recipe: Recipe,
+        listing: Listing,
+        measure: Callable[[Measured], None],
+        key: Callable[[], dict[str, Any]],
+        files: Callable[[], list[FileBlocks] | None],
+    ) -> None:
+        self.path = path
+        self._recipe, self._listing, self._measure, self._key = recipe, listing, measure, key
+        self._files = files
+        """Gives the files of the data with their blocks, by which a later index knows them again."""
+        self.num_read_blocks = 0
+        """Blocks that were read for the index, since no older one had their lengths."""
+        self.lengths: LengthsIndex | None = None
+        """The lengths of all prepared rows, once they were read."""
+        self._measured: Measured | None = None
+        """The lengths of what was read so far, where there is no file yet."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"lengths": None, "_measured": None}
+
+    def read(
+        self,
+        *,
+        anew: bool = False,
+        update: bool = False,
+        measure: Callable[[Measured], None] | None = None,
+    ) -> LengthsIndex:
+        """The lengths of all prepared rows, from the file, which is made where it is not there.
+
+        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
+        reads only files that the older one has not, or that have changed. `measure` has others read the data for it.
+        OpError where the file is no index, or of other data or settings: it names the difference.
+        """
+        if self.lengths is None or anew or update:
+            self._check_indexable()
+            if anew or update:
+                check_is_index(self.path)
+            if anew or update or not self.path.exists():
+                self._measured = Measured(self._listing.slices())
+                if update:
+                    self._measured.add_measured(self._reusable())
+                self.num_read_blocks = len(
+                    {one.number for one in self._listing.slices() if self._measured.lacks(one)}
+                )
+                (measure or self._measure)(self._measured)
+                self.keep()
+            self.lengths = read_index(self.path, self._listing.slices(), self._key())
+        return self.lengths
+
+    def measured(self) -> Measured:
+        """Takes the lengths of what an epoch reads: `keep` makes the index of them."""
+        self._check_indexable()
+        if self._measured is None:
+            self._measured = Measured(self._listing.slices())
+        return self._measured
+
+    def keep(self) -> None:
+        """Write the index, once all slices were measured."""
+        measured = self._measured
+        if measured is not None and measured.complete:
+            write_index(self.path, self._listing.slices(), measured.lengths, self._key(), self._files())
+            self._measured = None
+
+    def _reusable(self) -> dict[SliceKey, Array]:
+        """The lengths that an older index has of files that are the same."""
+        files = self._files()
+        if files is None or not self.path.exists():
+            return {}
+        return reusable_lengths(self.path, self._key(), files, self._listing.slices())
+
+    def _check_indexable(self) -> None:
+        if self._recipe.source.is_stream:
+            raise OpError(
+                "Loader: index: the source is a stream, whose blocks are not known before\n  read files instead"
+            )
+        if isinstance(self._recipe.prepare, Net) and self._recipe.prepare.is_random:
+            raise OpError(
+                "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"
+            )

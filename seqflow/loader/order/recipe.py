@@ -77,6 +77,11 @@ class Recipe:
         """Whether bad rows are left out; else they are errors."""
         return self.bad_rows != "raise"
 
+    @property
+    def functions(self) -> list[Transform]:
+        """Those of `prepare` and `net` that are Python functions: nobody knows what they return."""
+        return [one for one in (self.prepare, self.net) if one is not None and not isinstance(one, Net)]
+
     def planned_slices(self) -> Slices:
         """All blocks in the order of the source, the large ones sliced, in columns."""
         blocks = self.source.block_columns(counted=self._needs_counts, max_bytes=self.memory)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,33 +35,24 @@ from seqflow.loader.order.identity import (
     changes_of,
     renamed,
 )
-from seqflow.loader.order.index import FileBlocks, LengthsIndex, Measured, files_with_blocks
+from seqflow.loader.order.index import FileBlocks, Indexing, LengthsIndex, Measured, files_with_blocks
 from seqflow.loader.order.recipe import Listing, Recipe
-from seqflow.loader.order.windows import Layout, Parts, Window, Windows, cut_windows, deal_windows
+from seqflow.loader.order.windows import Layout, Window, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
-from seqflow.loader.run.indexing import Indexing
-from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
-from seqflow.loader.run.making import Turn, finished_batch
-from seqflow.loader.run.opened import PlannedRows, WindowsAgain
-from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, Required, apply
+from seqflow.loader.run.iterator import Consumer, EpochPlan
+from seqflow.loader.run.ledger import BadRowHandler, BadRows
+from seqflow.loader.run.making import Turn
+from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply, unfulfilled
+from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.tracing import Trace, trace_turn, with_files
-from seqflow.loader.run.turns import EVERY_BATCH, Chosen, Consumer, EpochPlan, Iteration, turn_by_number
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
-from seqflow.loader.run.workers import Prefetch, Workers
+from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
-
-
-class Single(NamedTuple):
-    """One batch that is to be made, and the run that makes it."""
-
-    run: SourceRun
-    turn: Turn
 
 
 @dataclass(eq=False, repr=False)
@@ -91,7 +81,7 @@ class Pipeline:
         self._kept, self._index = KeptWindow(), None
         if self.index is not None:
             self._index = Indexing(
-                self.index, self.recipe, self.listing, self.threads, self._index_key, self._files_with_blocks
+                self.index, self.recipe, self.listing, self._measure, self._index_key, self._files_with_blocks
             )
 
     @property
@@ -121,40 +111,32 @@ class Pipeline:
         """The place before the first batch of an epoch."""
         return Position(epoch, 0, None, self.deal.world_size)
 
-    def handlers(self) -> list[BadRowHandler]:
+    @property
+    def members(self) -> list[Pipeline]:
+        """The pipelines of all sources."""
+        return [self]
+
+    def handlers(self, *marks: str) -> list[BadRowHandler]:
         """What takes the bad rows of an iteration."""
-        return [BadRowHandler(self.bad_rows.marked(*self.deal.marks), self.recipe.source.files)]
+        bad_rows = self.bad_rows.marked(*marks, *self.deal.marks)
+        return [BadRowHandler(bad_rows, self.recipe.source.files)]
 
-    def iterate(self, start: Position, consumer: Consumer, parts: Parts | None = None) -> Iteration:
-        """The batches of this rank from a place on, or of one part after another."""
-        chosen = Chosen(self.deal, Skips(self.skip, start.epoch), parts)
-        return Iteration(self.run(start, consumer, chosen), consumer.workers, consumer.stats)
-
-    def run(self, start: Position, consumer: Consumer, chosen: Chosen = EVERY_BATCH) -> SourceRun:
+    def run(self, start: Position, consumer: Consumer) -> SourceRun:
         """One pass over the source from a place on."""
-        self.identity.look_at_functions()
+        if self.recipe.functions:
+            self.identity.look_at_functions()
         self._check_rows()
-        steps = self.steps(chosen.numbering)
+        steps = self.steps(consumer.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.deal.world_size, steps.size)
         layout, table = self.table(start.epoch)
         self._check_counts(table)
-        if chosen.parts is not None:
-            chosen.parts.of(layout)
+        if consumer.parts is not None:
+            consumer.parts.of(layout)
         table, closed_before = _resumed(table, layout, start), 0
         if consumer.counts_on and start.batch:
             stream = table.streams[0]
             closed_before = stream.next_window(stream.window_of(start.batch - 1))
-        epoch = EpochPlan(
-            start,
-            table,
-            layout,
-            lambda: self.table(start.epoch)[1],
-            chosen,
-            steps,
-            self.totals,
-            closed_before,
-        )
         index, traced = self._index, consumer.traced
         maker = WindowMaker(
             self.recipe,
@@ -164,7 +146,9 @@ class Pipeline:
             traced,
             None if index is None else index.lengths,
         )
-        return SourceRun(epoch, maker, consumer, reuse=self.prefetch.reuse)
+        again = partial(self.run, self.beginning(start.epoch), Consumer.of_some(numbering=consumer.numbering))
+        plan = EpochPlan(start, table, layout, again, steps, self.totals, closed_before)
+        return SourceRun(plan, maker, consumer, reuse=self.prefetch.reuse)
 
     @property
     def _has_function(self) -> bool:
@@ -181,8 +165,7 @@ class Pipeline:
             balance.check(rows)
         if self.totals is not None:
             self.totals.check(rows, recipe.pad)
-        if recipe.require:
-            Required(recipe.require).bad_rows(rows)
+        unfulfilled(recipe.require, rows)
 
     def check_totals(self, totals: Totals) -> None:
         """BatchPlanError for totals of what prepared rows have not, where that is known before reading."""
@@ -198,32 +181,9 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
-    @contextmanager
-    def single(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[Single]:
-        """One batch of an epoch by its number, before it is made; OpError where the epoch has none.
-
-        Bad rows are not written again.
-        """
-        with closing(Workers(0)) as workers:
-            consumer = Consumer(workers, [BadRowHandler()], Stats(), at_once=True, traced=traced)
-            with closing(self.run(self.beginning(epoch), consumer)) as run:
-                yield Single(run, turn_by_number(run.turns, what, number, epoch))
-
-    def trace(
-        self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
-    ) -> list[Trace]:
-        """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        with self.single("trace", number, epoch, traced=True) as (_, turn):
-            found = trace_turn(turn, self.prepare_name, row, element, column)
-            return with_files(found, turn, self.recipe.source)
-
-    def batch_at(self, number: int, epoch: int) -> Record:
-        """A batch of an epoch by its number."""
-        with self.single("batch_at", number, epoch) as (run, turn):
-            (made,) = run.maker.make([turn])
-            if made.error is not None:
-                raise made.error
-            return finished_batch(run.maker.finish(made))
+    def parts_of(self, turn: Turn) -> list[tuple[str | None, Pipeline, Turn]]:
+        """The batches of sources that a batch is made of, each with the name of its source in a mix."""
+        return [(None, self, turn)]
 
     @property
     def prepare_name(self) -> str | None:
@@ -471,11 +431,12 @@ class Pipeline:
 
     def _windows_begun(self, table: Table, layout: Layout, place: Position) -> tuple[int, ...]:
         """For each stream how many windows the batches before a place are of; those that are not counted are read."""
-        rows, begun = PlannedRows(table, WindowsAgain(self.window_maker(), layout, place.epoch)), []
+        run = SourceRun(EpochPlan(place, table, layout), self.window_maker(), Consumer.of_some())
+        begun = []
         for number, stream in enumerate(table.streams):
             places = table.turns.before(number, place.batch)
             while isinstance(found := not places or stream.has(places - 1), Missing):
-                rows.plan(found, wait=True)
+                run.plan(found, wait=True)
             if not found:
                 table.total = stream.planned  # fillers of the last round are no batches
             last = stream.row(-1, number, places - 1).pieces[-1][0] if found and places else -1
@@ -508,16 +469,21 @@ class Pipeline:
 
     def _index_key(self) -> dict[str, Any]:
         recipe, lengths = self.recipe, self.recipe.batch.lengths
-        if recipe.prepare is None or isinstance(recipe.prepare, Net):
+        if not self._has_function:
             lengths = recipe.planned_lengths(empty_rows(recipe))
         return self.identity.index_key(lengths)
+
+    def _measure(self, measured: Measured) -> None:
+        """Measure what was not yet, by one pass over the source."""
+        slices = [one for one in self.listing.slices() if measured.lacks(one)]
+        read_slices(WindowMaker(self.recipe, self.listing, measured=measured), slices, self.threads)
 
     # Batches before anything is read
 
     def empty_batch(self) -> Record | None:
         """A batch without rows; None where Python functions make them, or a net needs rows."""
         recipe = self.recipe
-        if not all(net is None or isinstance(net, Net) for net in (recipe.prepare, recipe.net)):
+        if recipe.functions:
             return None
         try:
             batch = self._empty_before_net()
@@ -530,11 +496,8 @@ class Pipeline:
     def spec(self) -> dict[str, TensorSpec]:
         """Dtype and shape of each tensor of the batches; OpError where a Python function makes them."""
         recipe = self.recipe
-        for transform in (recipe.prepare, recipe.net):
-            if transform is not None and not isinstance(transform, Net):
-                raise OpError(
-                    f"Loader.spec: nobody knows what {name_of(transform)} returns\n  write it as a net"
-                )
+        for function in recipe.functions:
+            raise OpError(f"Loader.spec: nobody knows what {name_of(function)} returns\n  write it as a net")
         specs = _specs_of(self._empty_before_net(), recipe.pad)
         if not isinstance(recipe.net, Net):
             return specs

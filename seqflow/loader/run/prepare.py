@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,9 +28,6 @@ from seqflow.net import Net
 from seqflow.record import BadRow, Record
 from seqflow.record.record import parents_by_name
 from seqflow.record.rows import read_only_record
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 
@@ -169,47 +167,44 @@ def _total(record: Record, lengths: str, name: str) -> int:
 _NAME = re.compile(r"[^\W\d][\w.]*")
 
 
-class Required:
-    """Conditions that prepared rows must fulfil, as texts and the nets that compute them."""
+@lru_cache(maxsize=64)
+def _condition(text: str) -> Net:
+    """The net that computes a condition, as its only output."""
+    return Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = tuple(texts)
-        self._nets = [
-            Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
-            for text in texts
+
+def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
+    """The rows for which one of some conditions is false: the first that is.
+
+    OpError for a condition that is not one truth value a row.
+    """
+    left = np.ones(record.num_rows, np.bool_)
+    found = []
+    for text in require:
+        fulfilled = _fulfilled(text, record)
+        column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in _condition(text).inputs))
+        found += [
+            BadRow(row, column, f"require: {text} is false")
+            for row in np.flatnonzero(left & ~fulfilled).tolist()
         ]
-        """What computes each, as its only output."""
+        left &= fulfilled
+    return sorted(found)
 
-    def bad_rows(self, record: Record) -> list[BadRow]:
-        """The rows for which a condition is false: the first that is.
 
-        OpError for a condition that is not one truth value a row.
-        """
-        left = np.ones(record.num_rows, np.bool_)
-        found = []
-        for text, net in zip(self.texts, self._nets, strict=True):
-            fulfilled = self._fulfilled(text, net, record)
-            column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in net.inputs))
-            found += [
-                BadRow(row, column, f"require: {text} is false")
-                for row in np.flatnonzero(left & ~fulfilled).tolist()
-            ]
-            left &= fulfilled
-        return sorted(found)
-
-    def _fulfilled(self, text: str, net: Net, record: Record) -> Array:
-        """bool[num_rows]: for which rows a condition is true."""
-        try:
-            found = executor.run(net, record)[net.outputs()[0]]
-        except SeqflowError as error:
-            error.add_note(f"in require = {text!r}")
-            raise
-        if found.dtype != np.bool_ or found.shape != (record.num_rows,):
-            raise OpError(
-                f"require: {text} is {found.dtype}{list(found.shape)}, expected one truth value for each of "
-                f"{record.num_rows} rows\n  lengths_any and lengths_all make one of those of elements"
-            )
-        return found
+def _fulfilled(text: str, record: Record) -> Array:
+    """bool[num_rows]: for which rows a condition is true."""
+    net = _condition(text)
+    try:
+        found = executor.run(net, record)[net.outputs()[0]]
+    except SeqflowError as error:
+        error.add_note(f"in require = {text!r}")
+        raise
+    if found.dtype != np.bool_ or found.shape != (record.num_rows,):
+        raise OpError(
+            f"require: {text} is {found.dtype}{list(found.shape)}, expected one truth value for each of "
+            f"{record.num_rows} rows\n  lengths_any and lengths_all make one of those of elements"
+        )
+    return found
 
 
 def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -222,4 +217,6 @@ def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
             f"Loader: require is {require!r}, expected a condition, such as "
             "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions"
         )
-    return Required(texts).texts
+    for text in texts:
+        _condition(text)
+    return tuple(texts)

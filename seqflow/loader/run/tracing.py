@@ -58,12 +58,10 @@ class Trace:
 def trace_turn(
     turn: Turn, prepare: str | None, row: int | None, element: int | None, column: str | None
 ) -> list[Trace]:
-    """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
+    """Where the rows of a batch come from, the pieces of one of its rows, which it has, or one element."""
     if element is not None and row is None:
         raise OpError(f"trace: element is {element}, expected a row with it")
-    batches, rows = turn.batches, num_rows(turn)
-    if row is not None and not 0 <= row < rows:
-        raise OpIndexError(f"trace: row is {row}, expected 0 to {rows - 1}, the rows of batch {turn.batch}")
+    batches = turn.batches
     numbers, pieces = batches.numbers(turn.number), batches.pieces_of(turn.number)
     if row is not None:
         chosen = np.flatnonzero(batches.row_of_pieces(turn.number) == row)
@@ -90,11 +88,6 @@ def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[
     return [
         one if one.row is None else replace(one, file=paths_of(blocks[one.block])[one.row]) for one in traces
     ]
-
-
-def num_rows(turn: Turn) -> int:
-    """The rows of a batch."""
-    return turn.batches.size(turn.number).rows
 
 
 def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:

@@ -28,12 +28,12 @@ from seqflow.loader.run.ledger import (
 )
 from seqflow.loader.run.prepare import (
     ROW_ERRORS,
-    Required,
     apply,
     blames_rows,
     by_halves,
     first_failing,
     one_row_space,
+    unfulfilled,
 )
 from seqflow.net import Net
 from seqflow.printable import printable
@@ -98,11 +98,6 @@ class WindowMaker:
     """Whether parts of windows keep the numbers of rows also where they could be views: for tracing."""
     index: LengthsIndex | None = None
     """The lengths of all rows, where they are known."""
-    required: Required = field(init=False)
-    """The conditions of the recipe on prepared rows."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "required", Required(self.recipe.require))
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -131,7 +126,8 @@ class WindowMaker:
         record, numbers, ledger = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, ledger))
-        found = [self._fulfilling(*pair, one, ledger) for pair in found]
+        if self.recipe.require:
+            found = [self._fulfilling(*pair, one, ledger) for pair in found]
         ledger.ranges = tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found)
         ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
         return PreparedSlice(tuple(read_only_record(prepared) for prepared, _ in found), ledger)
@@ -211,7 +207,7 @@ class WindowMaker:
         self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
     ) -> tuple[Record, RowNumbers | None]:
         """The prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
-        bad = self.required.bad_rows(record)
+        bad = unfulfilled(self.recipe.require, record)
         if not bad:
             return record, numbers
         for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]):
