@@ -109,20 +109,21 @@ class EpochBatches:
         """The batches of the coming epoch; bad rows are in their file as windows end, also where it is left early."""
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
+        files = [one.file for one in handlers if one.write is not None]
         finished = False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
-                    for handler in handlers:
-                        handler.file.publish()
+                    for file in files:
+                        file.publish()
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:
-            for handler in handlers:
-                handler.file.close(finished=finished)
+            for file in files:
+                file.close(finished=finished)
 
     def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:

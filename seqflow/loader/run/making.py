@@ -85,7 +85,7 @@ class PoolSpan(NamedTuple):
     windows: frozenset[int]
     """The numbers of all windows that their rows come from."""
     ends: bool
-    """Whether a batch is the last of the pool in its stream."""
+    """Whether a batch is the last of the pool in its stream: its windows, but the last, are not needed behind it."""
 
 
 class Turn(NamedTuple):
@@ -116,11 +116,6 @@ class Turn(NamedTuple):
     def batch(self) -> int | None:
         """Its number in the epoch; that of the batch that it repeats; None of an empty one."""
         return None if self.fill == "pad" else self.row.number
-
-    @property
-    def at_end(self) -> bool:
-        """Whether its windows, but the last, are not needed behind it."""
-        return self.pool is None or self.pool.ends
 
     @property
     def numbers(self) -> frozenset[int]:

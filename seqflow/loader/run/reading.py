@@ -319,14 +319,15 @@ class PlannedRows:
     def batches_of(self, row: Row, *, wait: bool) -> Planned | None:
         """The windows of a row, planned batches, and which of them it is; None where that takes waiting."""
         opened: tuple[OpenWindow, ...] = ()
-        for position, *_ in row.pieces:
-            window = self._windows.get((row.stream, position), wait=wait)
+        for piece in row.pieces:
+            window = self._windows.get((row.stream, piece[0]), wait=wait)
             if window is None:
                 return None
-            opened = (*opened, window)
+            opened += (window,)
         stream = self.table.streams[row.stream]
-        if not isinstance(stream, RowStream):
+        if not stream.crosses:
             return opened, opened[0].batches, row.inside
+        assert isinstance(stream, RowStream)
         return self._batches_across(stream.n, row, opened)
 
     def planned(self, row: Row, stop: int, *, wait: bool) -> tuple[tuple[OpenWindow, ...], Span] | None:

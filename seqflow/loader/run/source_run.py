@@ -43,6 +43,8 @@ class SourceRun:
         """The ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
         self._needed = (0, 0)
         """The stream of the last batch, and the first of its windows that was still needed."""
+        self._rounds = number, deal.world_size
+        """The epoch, and how many ranks its rounds are of."""
         self._first: Run | None = None
 
     @property
@@ -123,8 +125,8 @@ class SourceRun:
     def _note_place(self, following: int, *, at_window_end: bool) -> None:
         """Note the place after a batch: a run goes on at row `following`."""
         self.progress.at_window_end = at_window_end
-        world_size = self.consumer.deal.world_size
-        self.progress.position = Position(self.epoch.start.epoch, following, self.checkpoint, world_size)
+        epoch, ranks = self._rounds
+        self.progress.position = Position(epoch, following, self.checkpoint, ranks)
 
     def count(self, made: Made) -> bool:
         """Count a batch, and let go of what it was the last to need; whether it is the last one of its window."""
@@ -138,26 +140,27 @@ class SourceRun:
         if turn.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream
             stats.repeated += size.begun
             return False
-        stream = self.table.streams[row.stream]
+        stream, pool = self.rows.table.streams[row.stream], turn.pool
         if not turn.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
             if passed_over := stream.without_batches(row):
                 self._windows.pass_over(row.stream, passed_over)
-        first, last = (row.window, row.window) if turn.pool is None else (turn.pool.first, turn.pool.last)
+        first, last = (row.window, row.window) if pool is None else (pool.first, pool.last)
+        at_end = pool is None or pool.ends
         if self._windows.unclosed:
             self._windows.close_until(row.stream, stream.next_window(last))
         if self._needed != (row.stream, first):
             self._needed = row.stream, first
             self._windows.release(row.stream, first)
             self.epoch.layout.release(first)
-        is_last = turn.at_end and stream.is_last(row)
+        is_last = at_end and stream.is_last(row)
         if made.refused:
             self._refuse(turn.windows, made.refused)
         if self._refused:
             self._close_refused(() if is_last or self.consumer.at_once else turn.numbers)
         if not stream.counted:
-            self._note_window(stream, row.window if turn.at_end else first)
+            self._note_window(stream, row.window if at_end else first)
         return is_last
 
     def _refuse(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
