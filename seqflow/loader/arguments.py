@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seqflow import providers
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
@@ -17,13 +17,13 @@ from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRows
-from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider
 from seqflow.providers.opening import OpenOptions, option_names
 from seqflow.record import Record
 
+T = TypeVar("T")
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are those of Ranks, and of Prefetch."""
 _OTHER_NAMES = {
@@ -74,21 +74,8 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
     return providers.open(source, **given)
 
 
-def ranks_of(ranks: Ranks | None, options: Mapping[str, Any]) -> Ranks:
-    """The ranks, or those of the options; OpTypeError where both are given."""
-    found = _grouped("ranks", ranks, Ranks, RANKS, options)
-    assert isinstance(found, Ranks)
-    return found
-
-
-def prefetch_of(prefetch: Prefetch | None, options: Mapping[str, Any]) -> Prefetch:
-    """How much is read ahead, or that of the options; OpTypeError where both are given."""
-    found = _grouped("prefetch", prefetch, Prefetch, PREFETCH, options)
-    assert isinstance(found, Prefetch)
-    return found
-
-
-def _grouped(name: str, value: Any, kind: type, names: Sequence[str], options: Mapping[str, Any]) -> Any:
+def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], options: Mapping[str, Any]) -> T:
+    """Ranks, or how much is read ahead, or that of the options; OpTypeError where both are given."""
     given = {one: options[one] for one in names if one in options}
     if value is None:
         return kind(**given)

@@ -12,18 +12,19 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.drawing.tables import html_table, text_table
 from seqflow.errors import SeqflowError
 from seqflow.loader.arguments import (
+    PREFETCH,
+    RANKS,
     LoaderOptions,
     bad_rows_of,
     bind_constants,
     check_options,
     check_pads,
     check_totals,
+    grouped,
     index_file,
     open_source,
     pads_of,
     positive,
-    prefetch_of,
-    ranks_of,
     shuffle_of,
     steps_of_rank,
     transform_of,
@@ -134,7 +135,7 @@ class Loader(EpochBatches):
         )
         self.index = index_file(index, self.source)
         self.bad_rows = bad_rows_of(bad_rows, self.source)
-        self.prefetch = prefetch_of(prefetch, options)
+        self.prefetch = grouped("prefetch", prefetch, Prefetch, PREFETCH, options)
         found, each = totals_of(totals), steps_of_rank(steps_of, self.batch)
         self.memory = self.prefetch.bytes_for(self.window, self.streams)
         self.recipe = Recipe(
@@ -145,7 +146,7 @@ class Loader(EpochBatches):
         if pad is not None:
             check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
-        deal = Deal(ranks_of(ranks, options))
+        deal = Deal(grouped("ranks", ranks, Ranks, RANKS, options))
         check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(
             Pipeline(

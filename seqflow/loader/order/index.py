@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -68,19 +68,16 @@ class LengthsIndex:
 
     def of_window(self, window: Window) -> Array:
         """The lengths of the rows of a window, in the order of the source."""
-        return np.concatenate([self._of(one) for one in window.slices])
+        return np.concatenate([cast(Array, self.of(one, one.number)) for one in window.slices])
 
-    def has(self, one: BlockSlice) -> bool:
-        """Whether it knows the lengths of all rows of a slice."""
+    def of(self, one: BlockSlice, number: int) -> Array | None:
+        """The lengths of the rows of a slice, whose block was number `number` then; None where they are not known."""
         if not self.whole_blocks:
-            return one.key in self.lengths
-        known = self.lengths.get((one.number, 0))
-        return known is not None and (one.stop is None or len(known) == one.block.num_rows)
-
-    def _of(self, one: BlockSlice) -> Array:
-        if self.whole_blocks and one.stop is not None:
-            return self.lengths[one.number, 0][one.start : one.stop]
-        return self.lengths[one.key]
+            return self.lengths.get((number, one.start))
+        known = self.lengths.get((number, 0))
+        if known is None or one.stop is None:
+            return known
+        return known[one.start : one.stop] if len(known) == one.block.num_rows else None
 
 
 class Measured:
@@ -196,7 +193,7 @@ def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any])
     check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
     index = LengthsIndex(_lengths_in(table), key["window"] is None)
     for one in slices:
-        if not index.has(one):
+        if index.of(one, one.number) is None:
             raise _damaged(path, f"it lacks lengths of block {one.number}")
     return index
 
@@ -329,7 +326,7 @@ def reusable_lengths(
         return {}
     starts = np.cumsum([0, *(count for *_, count in old_files)]).tolist()
     before = {tuple(file): start for file, start in zip(old_files, starts, strict=False)}
-    shifts, number = np.full(len(slices.blocks), -1), 0
+    shifts, number = np.full(len(slices.blocks), -1), 0  # no block of an index has this number
     for file in files:
         if (start := before.get(tuple(file))) is not None:
             shifts[number : number + file[-1]] = range(start, start + file[-1])
@@ -339,17 +336,8 @@ def reusable_lengths(
 
 def _moved(index: LengthsIndex, old_numbers: Array, slices: Slices) -> dict[SliceKey, Array]:
     """The lengths of an index for the slices of blocks that had other numbers in it."""
-    found: dict[SliceKey, Array] = {}
-    for one in slices:
-        old = int(old_numbers[one.number])
-        if old < 0:
-            continue
-        lengths = index.lengths.get((old, 0) if index.whole_blocks else (old, one.start))
-        if lengths is not None and index.whole_blocks and one.stop is not None:
-            lengths = lengths[one.start : one.stop] if len(lengths) == one.block.num_rows else None
-        if lengths is not None:
-            found[one.key] = lengths
-    return found
+    found = ((one.key, index.of(one, int(old_numbers[one.number]))) for one in slices)
+    return {key: lengths for key, lengths in found if lengths is not None}
 
 
 def _settings(described: Any) -> Any:

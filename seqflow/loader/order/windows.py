@@ -7,14 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import overload
 
 import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
-from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
+from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns, LazySequence
 from seqflow.providers.filtered_blocks import FilteredBlock
 
 
@@ -115,7 +114,7 @@ def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slices(Sequence[BlockSlice]):
+class Slices(LazySequence[BlockSlice]):
     """All blocks of a source in columns, in its order, the large ones in slices."""
 
     blocks: BlockColumns
@@ -155,15 +154,7 @@ class Slices(Sequence[BlockSlice]):
     def __len__(self) -> int:
         return len(self.blocks) if self.numbers is None else len(self.numbers)
 
-    @overload
-    def __getitem__(self, at: int) -> BlockSlice: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[BlockSlice]: ...
-
-    def __getitem__(self, at: int | slice) -> BlockSlice | Sequence[BlockSlice]:
-        if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
+    def item(self, at: int) -> BlockSlice:
         if self.numbers is None or self.starts is None or self.stops is None:
             return BlockSlice(self.blocks[at], int(at))
         number, stop = int(self.numbers[at]), int(self.stops[at])
@@ -171,9 +162,6 @@ class Slices(Sequence[BlockSlice]):
         return BlockSlice(
             self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop, drawn
         )
-
-    def __iter__(self) -> Iterator[BlockSlice]:
-        return (self[at] for at in range(len(self)))
 
     @property
     def rows(self) -> Array:
@@ -234,7 +222,7 @@ NO_SLICES = Slices(BlockColumns.of(()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows(Sequence[Window]):
+class Windows(LazySequence[Window]):
     """The windows of an epoch in columns; each is made when it is asked for."""
 
     slices: Slices
@@ -275,24 +263,13 @@ class Windows(Sequence[Window]):
     def __len__(self) -> int:
         return len(self.starts) - 1 if self.numbers is None else len(self.numbers)
 
-    @overload
-    def __getitem__(self, at: int) -> Window: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Window]: ...
-
-    def __getitem__(self, at: int | slice) -> Window | Sequence[Window]:
-        if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
+    def item(self, at: int) -> Window:
         number = int(range(len(self))[at] if self.numbers is None else self.numbers[at])
         start, stop = int(self.starts[number]), int(self.starts[number + 1])
         places: Iterable[int] = range(start, stop)
         if self.order is not None:  # read in the order of the source: rows are permuted inside the window
             places = np.sort(self.order[start:stop]).tolist()
         return Window(number, tuple(self.slices[place] for place in places))
-
-    def __iter__(self) -> Iterator[Window]:
-        return (self[at] for at in range(len(self)))
 
     def _sums(self, values: Array) -> Array:
         if not len(self.starts) - 1:

@@ -84,6 +84,7 @@ class Packed(BatchPlan):
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 
     __repr__ = shown_plan
+    cuts_rows = splits_rows = True
 
     def __post_init__(self) -> None:
         at_least_one("Packed", capacity=self.capacity, rows=self.rows, multiple_of=self.multiple_of)
@@ -112,14 +113,6 @@ class Packed(BatchPlan):
     @property
     def deals_rows(self) -> bool:
         return self.rows > 1
-
-    @property
-    def cuts_rows(self) -> bool:
-        return True
-
-    @property
-    def splits_rows(self) -> bool:
-        return True
 
     @property
     def packed_capacity(self) -> int | None:

@@ -43,6 +43,7 @@ class Rows(BatchPlan):
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 
     __repr__ = shown_plan
+    deals_rows = True
 
     def __post_init__(self) -> None:
         at_least_one("Rows", n=self.n)
@@ -61,10 +62,6 @@ class Rows(BatchPlan):
     @property
     def rows_across(self) -> int | None:
         return None if self.filters else self.n
-
-    @property
-    def deals_rows(self) -> bool:
-        return True
 
     def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
         return BatchLimits(self.n)

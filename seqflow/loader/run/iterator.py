@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -18,7 +19,7 @@ from seqflow.loader.order.windows import Layout, Parts
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.run.ledger import BadRowHandler, Stats
-from seqflow.loader.run.workers import Task, Workers
+from seqflow.loader.run.workers import Workers
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 
@@ -148,7 +149,7 @@ class Iteration:
         """The row before which the data rows of all that are skipped are counted."""
         self.rows_passed = 0
         """Data rows of the skipped ones since the last turn."""
-        self._ahead: deque[Task[list[Any]]] = deque()
+        self._ahead: deque[Future[list[Any]]] = deque()
         self._is_first = True
 
     @property
@@ -166,8 +167,7 @@ class Iteration:
                 return
             started = perf_counter()
             task = self._ahead.popleft()
-            self._workers.help_until(task.done)
-            chunk = task.result()
+            chunk = self._workers.result(task)
             self._stats.seconds_waiting += perf_counter() - started
             chunk.reverse()
             while chunk:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -24,56 +25,6 @@ from seqflow.record.record import Tensor
 
 set_field = object.__setattr__
 """Sets a field of a batch that was just made, which nobody else has."""
-
-
-class Accepted(NamedTuple):
-    """What a net makes of a batch without the rows that it refuses."""
-
-    size: BatchSize
-    batch: Record
-    refused: tuple[BadRow, ...]
-    """Numbered over the records of the window."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedBatch:
-    """A batch on which a net has failed."""
-
-    net: Callable[[Record], Record]
-    batches: WindowBatches
-    number: int
-    """Its number among the planned batches."""
-    count: int
-    """How many rows, or pieces of packed rows, it is made of."""
-
-    def accepted(self, error: Exception) -> Accepted | None:
-        """The batch without all rows or pieces that fail alone; None where that is no cure."""
-        found = by_halves(self.run, 0, self.count, failed=error)
-        failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
-        if not failing or (len(failing) == self.count and self._fails_empty()):
-            return None
-        chosen = np.setdiff1d(np.arange(self.count), list(failing))
-        part = self.batches.part(self.number, chosen)
-        try:
-            batch = self.net(part)
-        except Exception as left:
-            if blames_rows(left):
-                return None
-            raise
-        numbers = self.batches.numbers(self.number)
-        refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
-        return Accepted(self.batches.size_of_part(self.number, chosen), batch, tuple(refused))
-
-    def run(self, start: int, stop: int) -> Record:
-        """Run the net on some of its rows or pieces alone."""
-        return self.net(self.batches.part(self.number, np.arange(start, stop)))
-
-    def _fails_empty(self) -> bool:
-        try:
-            self.run(0, 0)
-        except Exception:
-            return True
-        return False
 
 
 class PoolSpan(NamedTuple):
@@ -228,19 +179,54 @@ class BatchMaker:
             return made._replace(batch=batch)
         except Exception as error:
             count = 0 if turn.fill == "pad" else len(turn.batches.numbers(turn.number))
-            failed = FailedBatch(net, turn.batches, turn.number, count)
             searched, row = False, None
             if blames_rows(error) and self._windows.recipe.keeps_going:
-                accepted = failed.accepted(error) if count else None
+                accepted = _accepted(made, net, count, error) if count else None
                 if accepted is not None:
-                    size, batch, refused = accepted
-                    set_field(batch, "number", made.batch.number)
-                    return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
+                    return accepted
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):
-                searched, row = True, first_failing(failed.run, count, error)
+                searched, row = True, first_failing(partial(_run_part, net, turn), count, error)
             error.add_note(printable(_place_of(turn, row, searched=searched)))
             raise
+
+
+def _run_part(net: Callable[[Record], Record], turn: Turn, start: int, stop: int) -> Record:
+    """The result of a net on some of the rows of a batch, or pieces of packed rows, alone."""
+    return net(turn.batches.part(turn.number, np.arange(start, stop)))
+
+
+def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Exception) -> Made | None:
+    """The batch without all of its `count` rows or pieces that fail alone; None where that is no cure."""
+    turn = made.turn
+    run = partial(_run_part, net, turn)
+    found = by_halves(run, 0, count, failed=error)
+    failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
+    if not failing or (len(failing) == count and _fails(run)):
+        return None
+    chosen = np.setdiff1d(np.arange(count), list(failing))
+    part = turn.batches.part(turn.number, chosen)
+    try:
+        batch = net(part)
+    except Exception as left:
+        if blames_rows(left):
+            return None
+        raise
+    numbers = turn.batches.numbers(turn.number)
+    refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
+    assert made.batch is not None
+    set_field(batch, "number", made.batch.number)
+    turn = turn._replace(size=turn.batches.size_of_part(turn.number, chosen))
+    return made._replace(turn=turn, batch=batch, refused=tuple(refused))
+
+
+def _fails(run: Callable[[int, int], Record]) -> bool:
+    """Whether a net fails without rows, too."""
+    try:
+        run(0, 0)
+    except Exception:
+        return True
+    return False
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:

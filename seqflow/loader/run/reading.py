@@ -20,7 +20,7 @@ from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
 from seqflow.loader.run.ledger import Ledger, add_columns, move
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
-from seqflow.loader.run.workers import Task, Workers
+from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
 
 NumberedSlice = tuple[int, BlockSlice]
@@ -373,15 +373,15 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
     try:
         largest = max((one.nbytes for one in slices), default=1)
         ahead = max(1, maker.recipe.memory // max(1, largest))
-        tasks: deque[Task[None]] = deque()
+        tasks: deque[Future[None]] = deque()
         with stage(Stage("blocks", len({one.number for one in slices}))) as here:
             for _, of_block in groupby(slices, key=lambda one: one.number):
                 tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
                 while len(tasks) >= ahead:
-                    tasks.popleft().result()
+                    workers.result(tasks.popleft())
                     here.done += 1
             while tasks:
-                tasks.popleft().result()
+                workers.result(tasks.popleft())
                 here.done += 1
     finally:
         workers.close()
