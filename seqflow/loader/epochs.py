@@ -16,9 +16,9 @@ from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.order.windows import Parts
 from seqflow.loader.run.iterator import Consumer, Iteration, Run, turn_by_number
 from seqflow.loader.run.ledger import BadRowHandler, Stats
+from seqflow.loader.run.making import Trace, trace_turn, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
-from seqflow.loader.run.tracing import Trace, trace_turn, with_files
 from seqflow.loader.run.workers import Workers
 from seqflow.one_at_a_time import one_at_a_time
 from seqflow.record import Record

@@ -40,8 +40,7 @@ from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.prepare import texts_of_required
-from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.windows import WindowMaker, texts_of_required
 from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.net import Net
 from seqflow.record import Record

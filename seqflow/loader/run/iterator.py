@@ -11,9 +11,8 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from seqflow.errors import OpError
-from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Deal, Dealt, Skips, dealt
+from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Deal, Dealt, Skips, Steps, dealt
 from seqflow.loader.epoch.state import Place, Position, Progress, check_start
-from seqflow.loader.epoch.steps import Steps
 from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Table
 from seqflow.loader.order.windows import Layout, Parts
 from seqflow.loader.plans.dealing import Totals

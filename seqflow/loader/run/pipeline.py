@@ -15,7 +15,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan
+from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan, Steps
 from seqflow.loader.epoch.state import (
     AT_BEGINNING,
     Position,
@@ -25,7 +25,6 @@ from seqflow.loader.epoch.state import (
     check_step,
     check_streams,
 )
-from seqflow.loader.epoch.steps import Steps
 from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, Stream, Table
 from seqflow.loader.order.identity import (
     Change,
@@ -43,10 +42,9 @@ from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
 from seqflow.loader.run.ledger import BadRowHandler, BadRows
 from seqflow.loader.run.making import Turn
-from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply, unfulfilled
 from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.windows import KeptWindow, WindowMaker
+from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply, unfulfilled
 from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
