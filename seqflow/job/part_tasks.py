@@ -253,7 +253,7 @@ class PartMaker:
 
 def _check_there(part: PlannedPart) -> None:
     """JobError where this machine does not see a file that was there when it was listed."""
-    missing = next((path for path in part.stamps.found if not os.path.exists(path)), None)
+    missing = next((path for path in part.stamps if not os.path.exists(path)), None)
     if missing is not None:
         raise JobError(
             f"engine: {missing!r} is not there on {socket.gethostname()!r}\n"

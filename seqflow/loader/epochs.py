@@ -90,8 +90,7 @@ class EpochBatches:
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-            raise OpError(f"set_epoch: epoch is {epoch!r}, expected an integer, 0 or more")
+        _check_counts("set_epoch", epoch=epoch)
         self.epoch, self._start, self._progress = epoch, None, None
 
     def __len__(self) -> int:

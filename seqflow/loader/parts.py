@@ -63,7 +63,7 @@ def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
         following=in_order[own:],
         is_full=parts[-1].is_full,
         stop=parts[-1].stop,
-        stamps=Stamps({path: stamp for part in parts for path, stamp in part.stamps.found.items()}),
+        stamps={path: stamp for part in parts for path, stamp in part.stamps.items()},
     )
 
 

@@ -367,16 +367,16 @@ def changed_windows(
     layout = _Layout(slices.taken(no_windows), np.zeros(1, np.int64), (no_windows,) * recipe.streams)
     is_new = [_is_of(slices, paths, {*change.added}) for change in changes]
     present = ~np.any([np.zeros(len(slices.blocks), bool), *is_new], axis=0)
-    rest = slices.taken(np.flatnonzero(present[slices.block_numbers]))
+    rest = slices.taken(np.flatnonzero(present[slices.numbers]))
     layout = _appended(layout, recipe, _drawn(rest, present), epoch, 0)
     yield layout.streams()
     for number, change in enumerate(changes, 1):
         kept = tuple(of[:begun] for of, begun in zip(layout.dealt, change.begun, strict=True))
         left = layout.slices_of(np.setdiff1d(np.concatenate(layout.dealt), np.concatenate(kept)))
-        of_new = slices.taken(np.flatnonzero(is_new[number - 1][slices.block_numbers]))
+        of_new = slices.taken(np.flatnonzero(is_new[number - 1][slices.numbers]))
         present = present | is_new[number - 1]
         rest = _drawn(of_new, present).joined(_drawn(left, present))
-        rest = rest.taken(np.lexsort((rest.first_rows, rest.block_numbers)))  # in the order of the source
+        rest = rest.taken(np.lexsort((rest.starts, rest.numbers)))  # in the order of the source
         layout = _appended(replace(layout, dealt=kept), recipe, rest, epoch, number)
         yield layout.streams()
 
@@ -389,7 +389,7 @@ def _is_of(slices: Slices, paths: Mapping[str, str], files: Collection[str]) -> 
 
 def _drawn(slices: Slices, present: Array) -> Slices:
     """Slices whose random numbers are drawn for the places of their blocks among those that are present."""
-    return replace(slices, drawn=(np.cumsum(present) - 1)[slices.block_numbers])
+    return replace(slices, drawn=(np.cumsum(present) - 1)[slices.numbers])
 
 
 def _appended(layout: _Layout, recipe: Recipe, rest: Slices, epoch: int, change: int) -> _Layout:
@@ -401,9 +401,8 @@ def _appended(layout: _Layout, recipe: Recipe, rest: Slices, epoch: int, change:
     places = np.arange(len(rest)) if order is None else order[np.lexsort((order, of_window))]
     first = len(layout.starts) - 1
     dealt = deal_windows(windows, recipe.streams, all_needed=not change)
-    more = [np.arange(len(of)) if of.numbers is None else of.numbers for of in dealt]
     return _Layout(
         layout.slices.joined(rest.taken(places)),
         np.concatenate([layout.starts, layout.starts[-1] + windows.starts[1:]]),
-        tuple(np.concatenate([of, first + new]) for of, new in zip(layout.dealt, more, strict=True)),
+        tuple(np.concatenate([of, first + new.numbers]) for of, new in zip(layout.dealt, dealt, strict=True)),
     )

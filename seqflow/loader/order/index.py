@@ -16,8 +16,8 @@ import numpy as np
 from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.json_form import LARGEST_COUNT, has_form, is_count
 from seqflow.kernels.arrays import Array
-from seqflow.loader.order.identity import check_same
-from seqflow.loader.order.recipe import Listing, Recipe
+from seqflow.loader.order.identity import LoaderIdentity, check_same
+from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Slices, Window
 from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
@@ -351,22 +351,18 @@ def _settings(described: Any) -> Any:
 class Indexing:
     """The lengths index in a file: made during an epoch, or by a pass over the data, and read again.
 
-    `key` gives what the lengths depend on, when it is first needed; `measure` reads what was not measured yet.
+    `lengths` gives those that batches are planned on, when they are first needed; `measure` reads what was not
+    measured yet.
     """
 
     def __init__(
         self,
         path: Path,
-        recipe: Recipe,
-        listing: Listing,
+        identity: LoaderIdentity,
+        lengths: Callable[[], str | None],
         measure: Callable[[Measured], None],
-        key: Callable[[], dict[str, Any]],
-        files: Callable[[], list[FileBlocks] | None],
     ) -> None:
-        self.path = path
-        self._recipe, self._listing, self._measure, self._key = recipe, listing, measure, key
-        self._files = files
-        """Gives the files of the data with their blocks, by which a later index knows them again."""
+        self.path, self._identity, self._planned, self._measure = path, identity, lengths, measure
         self.num_read_blocks = 0
         """Blocks that were read for the index, since no older one had their lengths."""
         self.lengths: LengthsIndex | None = None
@@ -376,6 +372,24 @@ class Indexing:
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"lengths": None, "_measured": None}
+
+    @property
+    def _slices(self) -> Slices:
+        return self._identity.listing.slices()
+
+    def _key(self) -> dict[str, Any]:
+        """What the lengths depend on."""
+        return self._identity.index_key(self._planned())
+
+    def _files(self) -> list[FileBlocks] | None:
+        """The files of the data with their blocks, by which a later index knows them again.
+
+        None where blocks are not those of one file after another.
+        """
+        source = self._identity.recipe.source
+        if not source.source_reads_columns:  # a block is of several files
+            return None
+        return files_with_blocks(self._identity.files, source.files, self._slices)
 
     def read(
         self,
@@ -395,29 +409,27 @@ class Indexing:
             if anew or update:
                 check_is_index(self.path)
             if anew or update or not self.path.exists():
-                self._measured = Measured(self._listing.slices())
+                self._measured = Measured(self._slices)
                 if update:
                     self._measured.add_measured(self._reusable())
-                self.num_read_blocks = len(
-                    {one.number for one in self._listing.slices() if self._measured.lacks(one)}
-                )
+                self.num_read_blocks = len({one.number for one in self._slices if self._measured.lacks(one)})
                 (measure or self._measure)(self._measured)
                 self.keep()
-            self.lengths = read_index(self.path, self._listing.slices(), self._key())
+            self.lengths = read_index(self.path, self._slices, self._key())
         return self.lengths
 
     def measured(self) -> Measured:
         """Takes the lengths of what an epoch reads: `keep` makes the index of them."""
         self._check_indexable()
         if self._measured is None:
-            self._measured = Measured(self._listing.slices())
+            self._measured = Measured(self._slices)
         return self._measured
 
     def keep(self) -> None:
         """Write the index, once all slices were measured."""
         measured = self._measured
         if measured is not None and measured.complete:
-            write_index(self.path, self._listing.slices(), measured.lengths, self._key(), self._files())
+            write_index(self.path, self._slices, measured.lengths, self._key(), self._files())
             self._measured = None
 
     def _reusable(self) -> dict[SliceKey, Array]:
@@ -425,14 +437,15 @@ class Indexing:
         files = self._files()
         if files is None or not self.path.exists():
             return {}
-        return reusable_lengths(self.path, self._key(), files, self._listing.slices())
+        return reusable_lengths(self.path, self._key(), files, self._slices)
 
     def _check_indexable(self) -> None:
-        if self._recipe.source.is_stream:
+        recipe = self._identity.recipe
+        if recipe.source.is_stream:
             raise OpError(
                 "Loader: index: the source is a stream, whose blocks are not known before\n  read files instead"
             )
-        if isinstance(self._recipe.prepare, Net) and self._recipe.prepare.is_random:
+        if isinstance(recipe.prepare, Net) and recipe.prepare.is_random:
             raise OpError(
                 "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"
             )

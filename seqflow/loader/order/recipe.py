@@ -151,24 +151,18 @@ Stamp = tuple[int, int]
 """Size of a file, and its time of change in nanoseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamps:
-    """Files as they were when their blocks were listed."""
+Stamps = Mapping[str, Stamp]
+"""Files as they were when their blocks were listed."""
 
-    found: Mapping[str, Stamp]
 
-    def check_unchanged(self, path: str) -> None:
-        """ProviderError where a file is another one than then."""
-        then = self.found.get(path)
-        if then is not None and (now := stamp_of(path)) != then:
-            what = (
-                "is gone"
-                if now is None
-                else f"had {then[0]} bytes and has {now[0]} now, or was written again"
-            )
-            raise ProviderError(
-                f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
-            )
+def check_unchanged(stamps: Stamps, path: str) -> None:
+    """ProviderError where a file is another one than when its blocks were listed."""
+    then = stamps.get(path)
+    if then is not None and (now := stamp_of(path)) != then:
+        what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+        raise ProviderError(
+            f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
+        )
 
 
 class Listing:
@@ -180,7 +174,8 @@ class Listing:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._slices: Slices | None = None
-        self._stamps = Stamps({})
+        self.stamps: dict[str, Stamp] = {}
+        """Those of the files, once the blocks are listed."""
 
     def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
         """Another process lists the blocks itself: its files may be others."""
@@ -191,7 +186,7 @@ class Listing:
         if self._slices is None:
             recipe = self._recipe
             stamps = {path: stamp_of(path) for path in recipe.source.files}
-            self._stamps = Stamps({path: stamp for path, stamp in stamps.items() if stamp is not None})
+            self.stamps.update({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()
             if recipe.shuffle is not None:
                 _check_fit(slices, recipe.window)
@@ -207,16 +202,12 @@ class Listing:
     def file_sizes(self) -> dict[str, int]:
         """The bytes of each file when it was listed."""
         self.slices()
-        return {path: size for path, (size, _) in self._stamps.found.items()}
-
-    def check_unchanged(self, path: str) -> None:
-        """ProviderError where a file is another one than when its blocks were listed."""
-        self._stamps.check_unchanged(path)
+        return {path: size for path, (size, _) in self.stamps.items()}
 
     def stamps_of(self, paths: Iterable[str]) -> Stamps:
         """Those of some files, for another process."""
         self.slices()
-        return Stamps({path: self._stamps.found[path] for path in paths if path in self._stamps.found})
+        return {path: self.stamps[path] for path in paths if path in self.stamps}
 
 
 def stamp_of(path: str) -> Stamp | None:

@@ -118,11 +118,11 @@ class Slices(LazySequence[BlockSlice]):
     """All blocks of a source in columns, in its order, the large ones in slices."""
 
     blocks: BlockColumns
-    numbers: Array | None = None
-    """int64: the block of each slice; None where all blocks are whole."""
-    starts: Array | None = None
-    """int64: the first row of each slice."""
-    stops: Array | None = None
+    numbers: Array
+    """int64: the block of each slice."""
+    starts: Array
+    """int64: the first row of each slice in its block."""
+    stops: Array
     """int64: the row behind the last; -1 for a whole block."""
     drawn: Array | None = None
     """int64: `BlockSlice.drawn` of each; None where that is the number of the block."""
@@ -132,7 +132,10 @@ class Slices(LazySequence[BlockSlice]):
         """The blocks, sliced as `slices_of` does."""
         is_large = (blocks.nbytes > window_bytes) & (blocks.rows >= 2)
         if not sliced or not is_large.any():
-            return Slices(blocks)
+            start, stop = (
+                np.broadcast_to(np.int64(one), len(blocks)) for one in (0, -1)
+            )  # which take no memory
+            return Slices(blocks, np.arange(len(blocks)), start, stop)
         numbers, starts, stops = [], [], []
         large = np.flatnonzero(is_large).tolist()
         done = 0
@@ -152,11 +155,9 @@ class Slices(LazySequence[BlockSlice]):
         )
 
     def __len__(self) -> int:
-        return len(self.blocks) if self.numbers is None else len(self.numbers)
+        return len(self.numbers)
 
     def item(self, at: int) -> BlockSlice:
-        if self.numbers is None or self.starts is None or self.stops is None:
-            return BlockSlice(self.blocks[at], int(at))
         number, stop = int(self.numbers[at]), int(self.stops[at])
         drawn = None if self.drawn is None else int(self.drawn[at])
         return BlockSlice(
@@ -166,18 +167,13 @@ class Slices(LazySequence[BlockSlice]):
     @property
     def rows(self) -> Array:
         """int64: the rows of each, or `UNKNOWN_SIZE`."""
-        if self.numbers is None or self.starts is None or self.stops is None:
-            return self.blocks.rows
         of_blocks: Array = self.blocks.rows[self.numbers]
         return np.where(self.stops < 0, of_blocks, self.stops - self.starts)
 
     @property
     def nbytes(self) -> Array:
         """int64: the planned bytes of each."""
-        sizes: Array = np.maximum(self.blocks.nbytes, 0)
-        if self.numbers is None:
-            return sizes
-        sizes = sizes[self.numbers]
+        sizes: Array = np.maximum(self.blocks.nbytes, 0)[self.numbers]
         for at in np.flatnonzero(self.is_slice).tolist():
             sizes[at] = self[at].nbytes
         return sizes
@@ -185,39 +181,23 @@ class Slices(LazySequence[BlockSlice]):
     @property
     def is_slice(self) -> Array:
         """bool: whether each is a part of a block."""
-        return np.zeros(len(self), bool) if self.stops is None else self.stops >= 0
-
-    @property
-    def block_numbers(self) -> Array:
-        """int64: the block of each."""
-        return np.arange(len(self.blocks)) if self.numbers is None else self.numbers
-
-    @property
-    def first_rows(self) -> Array:
-        """int64: the first row of each in its block."""
-        return np.zeros(len(self), np.int64) if self.starts is None else self.starts
+        return np.asarray(self.stops >= 0)
 
     def taken(self, places: Array) -> Slices:
         """Some of them, in any order."""
-        stops = np.full(len(self), -1) if self.stops is None else self.stops
         drawn = None if self.drawn is None else self.drawn[places]
-        return Slices(
-            self.blocks, self.block_numbers[places], self.first_rows[places], stops[places], drawn
-        )  # fmt: skip
+        return Slices(self.blocks, self.numbers[places], self.starts[places], self.stops[places], drawn)
 
     def joined(self, other: Slices) -> Slices:
-        """These and others of the same blocks; all have `numbers` and `drawn`."""
+        """These and others of the same blocks."""
         pairs = zip(self._columns(), other._columns(), strict=True)
         return Slices(self.blocks, *(np.concatenate(pair).astype(np.int64) for pair in pairs))
 
     def _columns(self) -> tuple[Array, ...]:
-        assert self.numbers is not None
-        assert self.starts is not None
-        assert self.stops is not None
         return self.numbers, self.starts, self.stops, self.numbers if self.drawn is None else self.drawn
 
 
-NO_SLICES = Slices(BlockColumns.of(()))
+NO_SLICES = Slices.of(BlockColumns.of(()), 0, sliced=False)
 """Those of a stream, before its blocks come."""
 
 
@@ -230,8 +210,8 @@ class Windows(LazySequence[Window]):
     """int64: the order of the slices; None for that of the source."""
     starts: Array
     """int64[windows + 1]: the first slice of each window, in that order, and the end of the last."""
-    numbers: Array | None = None
-    """int64: which of these windows they are; None for all."""
+    numbers: Array
+    """int64: which of these windows they are."""
 
     @staticmethod
     def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
@@ -247,8 +227,8 @@ class Windows(LazySequence[Window]):
         begins = ends - nbytes
         following = np.searchsorted(ends, begins + window_bytes, side="right")
         following = np.maximum(following, np.arange(1, len(ends) + 1))
-        if slices.numbers is not None:  # only where rows are in the order of the source
-            is_slice = slices.is_slice
+        is_slice = slices.is_slice
+        if is_slice.any():  # only where rows are in the order of the source
             apart = (slices.numbers[1:] != slices.numbers[:-1]) & (is_slice[1:] | is_slice[:-1])
             stops = np.append(np.flatnonzero(apart) + 1, len(ends))
             following = np.minimum(
@@ -258,13 +238,14 @@ class Windows(LazySequence[Window]):
         while at < len(behind):
             at = behind[at]
             starts.append(at)
-        return Windows(slices, order, np.array(starts if len(ends) else [0], np.int64))
+        starts = starts if len(ends) else [0]
+        return Windows(slices, order, np.array(starts, np.int64), np.arange(len(starts) - 1))
 
     def __len__(self) -> int:
-        return len(self.starts) - 1 if self.numbers is None else len(self.numbers)
+        return len(self.numbers)
 
     def item(self, at: int) -> Window:
-        number = int(range(len(self))[at] if self.numbers is None else self.numbers[at])
+        number = int(self.numbers[at])
         start, stop = int(self.starts[number]), int(self.starts[number + 1])
         places: Iterable[int] = range(start, stop)
         if self.order is not None:  # read in the order of the source: rows are permuted inside the window
@@ -276,7 +257,7 @@ class Windows(LazySequence[Window]):
             return np.zeros(0, np.int64)
         values = values if self.order is None else values[self.order]
         sums: Array = np.add.reduceat(values, self.starts[:-1], dtype=np.int64)
-        return sums if self.numbers is None else sums[self.numbers]
+        return np.asarray(sums[self.numbers])
 
     @property
     def nbytes(self) -> Array:
@@ -365,8 +346,6 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
 def _sliced_blocks(windows: Windows) -> dict[int, int]:
     """The block of each window that has slices of one."""
     slices = windows.slices
-    if slices.numbers is None:
-        return {}
     firsts = windows.starts[:-1]
     is_sliced = slices.is_slice[firsts]
     return dict(
@@ -389,24 +368,19 @@ class Layout:
     def __init__(
         self,
         listed: Sequence[Sequence[Window]] = (),
-        found: Callable[[], Generator[Window, None, None]] | None = None,
+        found: Generator[Window, None, None] | None = None,
     ) -> None:
-        self.listed, self._find = listed, found
-        self._rest = None if found is None else found()
+        self.listed, self._rest = listed, found
         self.num_found = 0
         """How many windows were found, where they are not listed."""
         self.on_found: Callable[[Window], None] | None = None
         """Called with each window that is found."""
         self._made: OrderedDict[WindowAddress, Window] = OrderedDict()
 
-    def again(self) -> Layout:
-        """The same windows, from the first one on."""
-        return Layout(self.listed, self._find)
-
     @property
     def counts(self) -> list[int | None]:
         """The number of windows of each stream; None where they are found while they are asked for."""
-        return [None] if self._find is not None else [len(windows) for windows in self.listed]
+        return [None] if self._rest is not None else [len(windows) for windows in self.listed]
 
     @property
     def num_streams(self) -> int:
@@ -421,7 +395,7 @@ class Layout:
         """The window at a position of a stream; None after the last one."""
         made = self._made.get(address)
         if made is None:
-            made = self._listed(*address) if self._find is None else self._found(address[1])
+            made = self._listed(*address) if self._rest is None else self._found(address[1])
         return made
 
     def has(self, address: WindowAddress) -> bool:
@@ -434,7 +408,7 @@ class Layout:
 
     def release(self, position: int) -> None:
         """Let go of found windows before a position, which have their rows with them."""
-        if self._find is not None:
+        if self._rest is not None:
             for address in [one for one in self._made if one[1] < position]:
                 del self._made[address]
 

@@ -88,12 +88,8 @@ class PaddedColumn(NamedTuple):
     """The names of what comes with it."""
 
 
-class TakenRows(NamedTuple):
-    """The rows of a batch, as in `RowSource.take_known`."""
-
-    rows: Array
-    ranges: dict[str, ChildRanges]
-    memory: BatchMemory | None
+TakenRows = tuple[Array, dict[str, ChildRanges], BatchMemory | None]
+"""The rows of a batch, as in `RowSource.take_known`."""
 
 
 class Padding:
@@ -134,7 +130,7 @@ class Padding:
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
         """The batch of `rows`; arguments are as in `RowSource.take_known`."""
-        return self.take_all([TakenRows(rows, dict(ranges or {}), memory)], without=without)[0]
+        return self.take_all([(rows, dict(ranges or {}), memory)], without=without)[0]
 
     def take_all(self, batches: Sequence[TakenRows], *, without: Collection[str] = ()) -> list[Record]:
         """Several batches; all of a column is padded in one call, during which other threads run."""
@@ -160,8 +156,8 @@ class Padding:
         if without:
             dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors[0]}
         return [
-            Record(of, parents, len(batch.rows), source.schema, dictionaries)
-            for of, batch in zip(tensors, batches, strict=True)
+            Record(of, parents, len(rows), source.schema, dictionaries)
+            for of, (rows, *_) in zip(tensors, batches, strict=True)
         ]
 
     def _room(
@@ -354,7 +350,7 @@ class WindowRows:
         if self._padding is None:
             return [self.take(rows, memory) for rows, memory in pairs]
         return self._padding.take_all(
-            [TakenRows(self.numbers(rows), self._ranges_of(rows), memory) for rows, memory in pairs]
+            [(self.numbers(rows), self._ranges_of(rows), memory) for rows, memory in pairs]
         )
 
     def take_pieces(self, pieces: Pieces, cut: Collection[str], memory: BatchMemory | None = None) -> Record:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow.drawing.tables import html_table
 from seqflow.errors import OpError, ProviderError, SeqflowError
@@ -21,12 +22,6 @@ from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
 from seqflow.providers import Block
 from seqflow.record import BadRow
 from seqflow.record.run_ends import take_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from seqflow.providers import Block
-
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 

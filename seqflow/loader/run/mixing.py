@@ -128,7 +128,7 @@ class MixPipeline:
 
     def parts_of(self, turn: MixTurn) -> list[tuple[str | None, Pipeline, Turn]]:
         """The batches of sources that a batch is made of, each with the name of its source."""
-        return [(self.names[member], self.members[member], part) for member, _, part in turn.parts]
+        return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
@@ -236,12 +236,15 @@ class MixPipeline:
             member.check_totals(totals)
 
 
+Part = tuple[int, int, SourceRun, Turn]
+"""A member, its pass, the run of it, and the batch that it makes."""
+
+
 class MixTurn(NamedTuple):
     """A batch of a mix that is to be made."""
 
     row: MixRow
-    parts: tuple[tuple[int, int, Turn], ...]
-    """Member, pass, and the batch of that member."""
+    parts: tuple[Part, ...]
     size: BatchSize
     next: int
     """The row of the table at which a run goes on after it."""
@@ -322,14 +325,15 @@ class MixRun:
             self._step = step, totals
         return turn._replace(step=step, totals=self._step[1])
 
-    def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[tuple[int, int, Turn], ...] | None:
-        """Member, pass and batch of all that a row is made of; None where that takes waiting."""
+    def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[Part, ...] | None:
+        """What a row is made of; None where that takes waiting."""
         parts = []
         for member, number, inside in row.parts:
-            turn = turn_at(self.run(member, number), inside, wait=wait)
+            run = self.run(member, number)
+            turn = turn_at(run, inside, wait=wait)
             if turn is None:
                 return None
-            parts.append((member, number, turn))
+            parts.append((member, number, run, turn))
         return tuple(parts)
 
     def _totals_of(self, step: int, size: int, *, wait: bool) -> dict[str, int | float] | None:
@@ -372,10 +376,8 @@ class MixRun:
         found = []
         for turn in turns:
             parts: list[Made] = []
-            if turn.fill != "pad":
-                for member, number, part in turn.parts:
-                    maker = self if turn.fill != "repeat" else self.first()
-                    parts += maker.run(member, number).maker.make([part])
+            for _, _, run, part in () if turn.fill == "pad" else turn.parts:
+                parts += run.make([part])
             error = next((one.error for one in parts if one.error is not None), None)
             found.append(MadeMix(turn, tuple(parts), error))
             if error is not None:
@@ -393,14 +395,10 @@ class MixRun:
                     "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
                 )
             return empty
-        of = self if turn.fill != "repeat" else self.first()
-        finished = [
-            of.run(member, number).maker.finish(one)
-            for (member, number, _), one in zip(turn.parts, made.parts, strict=True)
-        ]
-        if not turn.fill:
-            for (member, number, _), one in zip(turn.parts, finished, strict=True):
-                self.run(member, number).count(one)
+        runs = [run for _, _, run, _ in turn.parts]
+        finished = [run.maker.finish(one) for run, one in zip(runs, made.parts, strict=True)]
+        for run, one in () if turn.fill else zip(runs, finished, strict=True):
+            run.count(one)
         batches = [one.batch for one in finished if one.batch is not None]
         counts = [batch.num_rows for batch in batches]
         batch = mix.labelled(concat_records(batches), members, counts, turn.batch)
@@ -431,7 +429,7 @@ class MixRun:
 
     def _release(self, turn: MixTurn) -> None:
         """Let go of the passes before those of a batch that was handed out."""
-        for member, number, _ in turn.parts:
+        for member, number, *_ in turn.parts:
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
                 self._runs.pop(key).count_rest(None)
 
@@ -445,6 +443,8 @@ class MixRun:
     def close(self) -> None:
         for run in self._runs.values():
             run.close()
+        if self._first is not None:
+            self._first.close()
 
     def hand_out(self, made: MadeMix) -> tuple[Record, None]:
         turn, stats = made.turn, self._stats

@@ -34,7 +34,7 @@ from seqflow.loader.order.identity import (
     changes_of,
     renamed,
 )
-from seqflow.loader.order.index import FileBlocks, Indexing, LengthsIndex, Measured, files_with_blocks
+from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import Layout, Window, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.dealing import Totals
@@ -78,9 +78,7 @@ class Pipeline:
         self.identity = LoaderIdentity(self.recipe, self.listing, self.version)
         self._kept, self._index = KeptWindow(), None
         if self.index is not None:
-            self._index = Indexing(
-                self.index, self.recipe, self.listing, self._measure, self._index_key, self._files_with_blocks
-            )
+            self._index = Indexing(self.index, self.identity, self._planned_lengths, self._measure)
 
     @property
     def threads(self) -> int:
@@ -138,7 +136,7 @@ class Pipeline:
         index, traced = self._index, consumer.traced
         maker = WindowMaker(
             self.recipe,
-            self.listing,
+            self.listing.stamps,
             self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
             None if index is None or table.counted or consumer.at_once else index.measured(),
             traced,
@@ -193,7 +191,7 @@ class Pipeline:
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""
-        return WindowMaker(self.recipe, self.listing)
+        return WindowMaker(self.recipe, self.listing.stamps)
 
     def unmeasured(self) -> Measured | None:
         """What takes the lengths of all rows, where the index is to be made of them in an epoch."""
@@ -259,9 +257,7 @@ class Pipeline:
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            return Layout(found=partial(_windows_of_stream, recipe)), Table(
-                [Stream(None)], self._given_total()
-            )
+            return Layout(found=_windows_of_stream(recipe)), Table([Stream(None)], self._given_total())
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
             return Layout(dealt), self._table_of(dealt, epoch, counted)
@@ -288,19 +284,11 @@ class Pipeline:
         rows = self._rows_of(dealt)
         if rows is not None:
             assert plan.rows_across is not None
-            restarts = (
-                [((0, 0),)] * len(rows)
-                if kept is None
-                else [_restarts(*kept, one) for one in range(len(rows))]
-            )
-            return Table(
-                [
-                    RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=restart)
-                    for of, restart in zip(rows, restarts, strict=True)
-                ],
-                self._given_total(),
-                before,
-            )
+            streams: Sequence[Stream] = [
+                RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=_restarts(kept, at))
+                for at, of in enumerate(rows)
+            ]
+            return Table(streams, self._given_total(), before)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
@@ -338,13 +326,6 @@ class Pipeline:
         """What decides which batches there are and in which order, by name."""
         settings = self.identity.settings(self.deal.world_size)
         return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
-
-    def _files_with_blocks(self) -> list[FileBlocks] | None:
-        """The files of the index; None where blocks are not those of one file after another."""
-        source = self.recipe.source
-        if not source.source_reads_columns:  # a block is of several files
-            return None
-        return files_with_blocks(self.identity.files, source.files, self.listing.slices())
 
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
@@ -465,16 +446,15 @@ class Pipeline:
             )
         return None
 
-    def _index_key(self) -> dict[str, Any]:
-        recipe, lengths = self.recipe, self.recipe.batch.lengths
-        if not self._has_function:
-            lengths = recipe.planned_lengths(empty_rows(recipe))
-        return self.identity.index_key(lengths)
+    def _planned_lengths(self) -> str | None:
+        """The lengths that batches are planned on, as far as they are known before reading."""
+        recipe = self.recipe
+        return recipe.batch.lengths if self._has_function else recipe.planned_lengths(empty_rows(recipe))
 
     def _measure(self, measured: Measured) -> None:
         """Measure what was not yet, by one pass over the source."""
         slices = [one for one in self.listing.slices() if measured.lacks(one)]
-        read_slices(WindowMaker(self.recipe, self.listing, measured=measured), slices, self.threads)
+        read_slices(WindowMaker(self.recipe, self.listing.stamps, measured=measured), slices, self.threads)
 
     # Batches before anything is read
 
@@ -526,8 +506,11 @@ def _resumed(table: Table, layout: Layout, start: Position) -> Table:
     return Table([resumed], table.total)
 
 
-def _restarts(table: Table, batch: int, stream: int) -> tuple[tuple[int, int], ...]:
+def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, int], ...]:
     """From which batches, and which rows, on those of a stream have n rows: again from one after a change on."""
+    if kept is None:
+        return ((0, 0),)
+    table, batch = kept
     of = table.streams[stream]
     assert isinstance(of, RowStream)
     places = table.turns.before(stream, batch)

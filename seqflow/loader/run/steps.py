@@ -33,7 +33,7 @@ class Pool:
         self.first, self.stop = at.first, at.stop
         self.found = found
         self.starts = np.cumsum([0, *(span.stop - span.start for _, _, span in found)])
-        self.windows = _windows_of(found)
+        self.windows, self.spans = _joined(found)
         numbers = frozenset(one.window.number for one in self.windows)
         self.span = PoolSpan(found[0][0].window, found[-1][0].window, numbers, ends=False)
         self.dealt: WindowBatches | None = None
@@ -148,7 +148,7 @@ class StepPlanner:
     def _deal(self, pool: Pool, at: PoolRows, stream: int, kept: Array | None) -> None:
         """Deal a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
-        spans = _joined_spans([span for *_, span in pool.found])
+        spans = pool.spans
         pool.steps = steps.of(at.numbers)
         key = self._recipe.key(self._epoch, STEPS, at.number)
         dealt = deal(spans, self._balance, pool.steps - at.number, steps.columns(at.numbers), key)
@@ -249,23 +249,14 @@ def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
     return float(sums.max(axis=1).sum()) / mean if mean else None
 
 
-def _windows_of(found: Sequence[PlannedBatches]) -> tuple[OpenWindow, ...]:
-    """The windows of all batches in turn, as the rows of joined spans are counted."""
+def _joined(found: Sequence[PlannedBatches]) -> tuple[tuple[OpenWindow, ...], list[Span]]:
+    """The windows of planned batches, and their spans, those that follow each other in one window as one."""
     windows: list[OpenWindow] = []
-    before = None
+    spans: list[Span] = []
     for _, own, span in found:
-        if before is None or before.batches is not span.batches or before.stop != span.start:
-            windows += own
-        before = span
-    return tuple(windows)
-
-
-def _joined_spans(spans: Sequence[Span]) -> list[Span]:
-    """The spans, those that follow each other in the same batches as one."""
-    found: list[Span] = []
-    for span in spans:
-        if found and found[-1].batches is span.batches and found[-1].stop == span.start:
-            found[-1] = found[-1]._replace(stop=span.stop)
+        if spans and spans[-1].batches is span.batches and spans[-1].stop == span.start:
+            spans[-1] = spans[-1]._replace(stop=span.stop)
         else:
-            found.append(span)
-    return found
+            spans.append(span)
+            windows += own
+    return tuple(windows), spans

@@ -27,7 +27,7 @@ from seqflow.errors import (
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.index import LengthsIndex, Measured
-from seqflow.loader.order.recipe import NET, PREPARE, Listing, Recipe, Stamps, Transform
+from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
@@ -248,13 +248,8 @@ def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(texts)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedSlice:
-    """Rows of a block, read and prepared."""
-
-    records: tuple[Record, ...]
-    ledger: Ledger
-    """It has a range for each record."""
+PreparedSlice = tuple[tuple[Record, ...], Ledger]
+"""Rows of a block, read and prepared: the ledger has a range for each record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +285,8 @@ class WindowMaker:
     """Reads, prepares and plans windows, whoever needs them and in whatever order."""
 
     recipe: Recipe
-    listed: Listing | Stamps
-    """Knows which files have changed since they were listed."""
+    stamps: Stamps
+    """Say which files have changed since they were listed."""
     kept: KeptWindow | None = None
     """Keeps what is read, where one window holds everything."""
     measured: Measured | None = None
@@ -316,15 +311,15 @@ class WindowMaker:
         if one.key not in kept:
             kept[one.key] = self._read(one, epoch)
         if self.measured is not None:
-            self.measured.add(self.recipe, one.key, kept[one.key].records)
+            self.measured.add(self.recipe, one.key, kept[one.key][0])
         return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Its tensors are read-only, since batches may share their memory."""
         if one.num_rows == 0 and one.filtered:
-            return PreparedSlice((), Ledger.of_source(0, one.filtered))
+            return (), Ledger.of_source(0, one.filtered)
         started = perf_counter()
-        self.listed.check_unchanged(one.block.origin)
+        check_unchanged(self.stamps, one.block.origin)
         record, numbers, ledger = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, ledger))
@@ -332,7 +327,7 @@ class WindowMaker:
             found = [self._fulfilling(*pair, one, ledger) for pair in found]
         ledger.ranges = tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found)
         ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
-        return PreparedSlice(tuple(read_only_record(prepared) for prepared, _ in found), ledger)
+        return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
         """The good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
@@ -421,9 +416,9 @@ class WindowMaker:
         """Put the rows of a window in order, and plan its batches."""
         started = perf_counter()
         recipe, ledger = self.recipe, Ledger()
-        for one in slices:
-            ledger.add(one.ledger)
-        pairs = [pair for one in slices for pair in zip(one.records, one.ledger.ranges, strict=True)]
+        for _, of_slice in slices:
+            ledger.add(of_slice)
+        pairs = [pair for records, of in slices for pair in zip(records, of.ranges, strict=True)]
         filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
         records, ledger.ranges = tuple(one for one, _ in filled), tuple(one for _, one in filled)
         source = None if self.kept is None or not records else self.kept.rows(records)
