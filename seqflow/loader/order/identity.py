@@ -336,26 +336,6 @@ def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
-    """The windows of an epoch so far, and which of them each stream has."""
-
-    slices: Slices
-    """Window by window, inside one in the order of the source."""
-    starts: Array
-    """int64[windows + 1]: the first slice of each window."""
-    dealt: tuple[Array, ...]
-    """For each stream the numbers of its windows, in order."""
-
-    def streams(self) -> list[Windows]:
-        return [Windows(self.slices, None, self.starts, of) for of in self.dealt]
-
-    def slices_of(self, windows: Array) -> Slices:
-        """The slices of some windows."""
-        of_window = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-        return self.slices.taken(np.flatnonzero(np.isin(of_window, windows)))
-
-
 def changed_windows(
     recipe: Recipe, slices: Slices, paths: Mapping[str, str], epoch: int, changes: Sequence[Change]
 ) -> Iterator[list[Windows]]:
@@ -363,22 +343,26 @@ def changed_windows(
 
     `slices` are those of all files there are now, `paths` their paths in a state.
     """
-    no_windows = np.zeros(0, np.int64)
-    layout = _Layout(slices.taken(no_windows), np.zeros(1, np.int64), (no_windows,) * recipe.streams)
+    none = np.zeros(0, np.int64)
+    no_windows = Windows(slices.taken(none), None, np.zeros(1, np.int64), none)
     is_new = [_is_of(slices, paths, {*change.added}) for change in changes]
     present = ~np.any([np.zeros(len(slices.blocks), bool), *is_new], axis=0)
     rest = slices.taken(np.flatnonzero(present[slices.numbers]))
-    layout = _appended(layout, recipe, _drawn(rest, present), epoch, 0)
-    yield layout.streams()
+    dealt = _appended([no_windows] * recipe.streams, recipe, _drawn(rest, present), epoch, 0)
+    yield dealt
     for number, change in enumerate(changes, 1):
-        kept = tuple(of[:begun] for of, begun in zip(layout.dealt, change.begun, strict=True))
-        left = layout.slices_of(np.setdiff1d(np.concatenate(layout.dealt), np.concatenate(kept)))
+        kept = [
+            replace(of, numbers=of.numbers[:begun]) for of, begun in zip(dealt, change.begun, strict=True)
+        ]
+        begun, planned = (np.concatenate([of.numbers for of in windows]) for windows in (kept, dealt))
+        of_window = np.repeat(np.arange(len(dealt[0].starts) - 1), np.diff(dealt[0].starts))
+        left = dealt[0].slices.taken(np.flatnonzero(np.isin(of_window, np.setdiff1d(planned, begun))))
         of_new = slices.taken(np.flatnonzero(is_new[number - 1][slices.numbers]))
         present = present | is_new[number - 1]
         rest = _drawn(of_new, present).joined(_drawn(left, present))
         rest = rest.taken(np.lexsort((rest.starts, rest.numbers)))  # in the order of the source
-        layout = _appended(replace(layout, dealt=kept), recipe, rest, epoch, number)
-        yield layout.streams()
+        dealt = _appended(kept, recipe, rest, epoch, number)
+        yield dealt
 
 
 def _is_of(slices: Slices, paths: Mapping[str, str], files: Collection[str]) -> Array:
@@ -392,17 +376,20 @@ def _drawn(slices: Slices, present: Array) -> Slices:
     return replace(slices, drawn=(np.cumsum(present) - 1)[slices.numbers])
 
 
-def _appended(layout: _Layout, recipe: Recipe, rest: Slices, epoch: int, change: int) -> _Layout:
-    """Append the windows of what is left; `change` is 0 for the windows that the epoch begins with."""
+def _appended(
+    before: Sequence[Windows], recipe: Recipe, rest: Slices, epoch: int, change: int
+) -> list[Windows]:
+    """Append the windows of what is left to those of each stream; `change` is 0 where the epoch begins with them."""
     purpose = (BLOCKS, change) if change else (BLOCKS,)
     order = None if recipe.shuffle is None else permutation(len(rest), recipe.key(epoch, *purpose))
     windows = Windows.cut(rest, order, recipe.window)
     of_window = np.repeat(np.arange(len(windows)), np.diff(windows.starts))
     places = np.arange(len(rest)) if order is None else order[np.lexsort((order, of_window))]
-    first = len(layout.starts) - 1
+    slices, starts, first = before[0].slices, before[0].starts, len(before[0].starts) - 1
+    slices = slices.joined(rest.taken(places))  # window by window, inside one in the order of the source
+    starts = np.concatenate([starts, starts[-1] + windows.starts[1:]])
     dealt = deal_windows(windows, recipe.streams, all_needed=not change)
-    return _Layout(
-        layout.slices.joined(rest.taken(places)),
-        np.concatenate([layout.starts, layout.starts[-1] + windows.starts[1:]]),
-        tuple(np.concatenate([of, first + new.numbers]) for of, new in zip(layout.dealt, dealt, strict=True)),
-    )
+    return [
+        Windows(slices, None, starts, np.concatenate([of.numbers, first + new.numbers]))
+        for of, new in zip(before, dealt, strict=True)
+    ]

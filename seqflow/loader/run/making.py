@@ -17,7 +17,14 @@ from seqflow.loader.epoch.table import Row
 from seqflow.loader.plans.plan import BatchSize, WindowBatches
 from seqflow.loader.plans.window_rows import Pieces
 from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
-from seqflow.loader.run.windows import OpenWindow, WindowMaker, blames_rows, by_halves, first_failing
+from seqflow.loader.run.windows import (
+    OpenWindow,
+    WindowMaker,
+    blames_rows,
+    by_halves,
+    fails_empty,
+    first_failing,
+)
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.providers import Provider
@@ -204,7 +211,7 @@ def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Ex
     run = partial(_run_part, net, turn)
     found = by_halves(run, 0, count, failed=error)
     failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
-    if not failing or (len(failing) == count and _fails(run)):
+    if not failing or (len(failing) == count and fails_empty(run)):
         return None
     chosen = np.setdiff1d(np.arange(count), list(failing))
     part = turn.batches.part(turn.number, chosen)
@@ -220,15 +227,6 @@ def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Ex
     set_field(batch, "number", made.batch.number)
     turn = turn._replace(size=turn.batches.size_of_part(turn.number, chosen))
     return made._replace(turn=turn, batch=batch, refused=tuple(refused))
-
-
-def _fails(run: Callable[[int, int], Record]) -> bool:
-    """Whether a net fails without rows, too."""
-    try:
-        run(0, 0)
-    except Exception:
-        return True
-    return False
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:

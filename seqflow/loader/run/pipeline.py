@@ -220,9 +220,8 @@ class Pipeline:
 
         An index is made where that tells it.
         """
-        if self.recipe.steps_per_epoch is not None:
-            total: int | None = self.recipe.steps_per_epoch * self.deal.world_size
-        else:
+        total = self._given_total()
+        if total is None:
             total = self.table(epoch, counted=True)[1].total
         return None if total is None else Skips(self.skip, epoch).kept_before(total)
 

@@ -95,13 +95,18 @@ def by_halves(
     yield from by_halves(run, middle, stop, is_caught)
 
 
-def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
-    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
-    if not count:
-        return None
+def fails_empty(run: Callable[[int, int], object]) -> bool:
+    """Whether a net fails without rows, too: whatever they are."""
     try:
         run(0, 0)
-    except Exception:  # the net fails whatever the rows
+    except Exception:
+        return True
+    return False
+
+
+def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
+    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
+    if not count or fails_empty(run):
         return None
     found = by_halves(run, 0, count, failed=error)
     return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
