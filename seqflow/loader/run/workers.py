@@ -105,9 +105,10 @@ class Workers:
     def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Future[T]:
         """Run a task on one of the threads; without threads it waits for `help_until`."""
         future: Future[T] = Future()
-        with self._changed:
-            (self._urgent if urgent else self._tasks).append((future, task))
-            self._changed.notify()
+        (self._urgent if urgent else self._tasks).append((future, task))
+        if self._threads:
+            with self._changed:
+                self._changed.notify()
         return future
 
     def help_until(self, done: Callable[[], bool]) -> None:
@@ -160,10 +161,14 @@ class Workers:
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._urgent or self._tasks)
-            if self._closed:
-                return None
-            return (self._urgent or self._tasks).popleft()
+            while True:
+                self._changed.wait_for(lambda: self._closed or self._urgent or self._tasks)
+                if self._closed:
+                    return None
+                try:
+                    return (self._urgent or self._tasks).popleft()
+                except IndexError:  # the thread that asks for a result was faster
+                    continue
 
 
 def _run(future: Future[T], task: Callable[[], T]) -> None:
