@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import seqflow as sf
 from seqflow.loader.epoch.table import Stream
 from seqflow.loader.order.windows import Slices, Windows
-from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.plan import permutation
 from seqflow.providers.block_columns import BlockColumns
 
 BLOCKS, GROUPS = 4, 26

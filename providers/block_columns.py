@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, overload, runtime_checkable
+from typing import Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,37 @@ UNKNOWN_SIZE = -1
 _MOST = 1 << 62
 
 
+T = TypeVar("T")
+
+
+class LazySequence(Sequence[T]):
+    """Items that are made when they are asked for."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def item(self, at: int) -> T:
+        """Make an item."""
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, at: int | slice) -> T | Sequence[T]:
+        return (
+            [self.item(one) for one in range(*at.indices(len(self)))]
+            if isinstance(at, slice)
+            else self.item(at)
+        )
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.item, range(len(self)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockColumns(Sequence[Block]):
+class BlockColumns(LazySequence[Block]):
     """The blocks of a source, in order."""
 
     origins: tuple[str, ...]
@@ -77,27 +107,16 @@ class BlockColumns(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.file)
 
-    @overload
-    def __getitem__(self, number: int) -> Block: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Block]: ...
-
-    def __getitem__(self, number: int | slice) -> Block | Sequence[Block]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
-        if self.others and (other := self.others.get(number)) is not None:
+    def item(self, at: int) -> Block:
+        if self.others and (other := self.others.get(at)) is not None:
             return other
-        rows, nbytes = int(self.rows[number]), int(self.nbytes[number])
+        rows, nbytes = int(self.rows[at]), int(self.nbytes[at])
         return Block(
-            self.origins[self.file[number]],
-            int(self.indices[number]),
+            self.origins[self.file[at]],
+            int(self.indices[at]),
             None if rows == UNKNOWN_SIZE else rows,
             None if nbytes == UNKNOWN_SIZE else nbytes,
         )
-
-    def __iter__(self) -> Iterator[Block]:
-        return (self[number] for number in range(len(self)))
 
     def with_others(self, others: dict[int, Block]) -> BlockColumns:
         """The same with other blocks in the place of some."""

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
-from seqflow.errors import OpTypeError, SeqflowError, nearest
+from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,6 +44,15 @@ def are_distinct(values: Any) -> bool:
 
 def _are_columns(names: Any) -> bool:
     return are_distinct(names) and not (isinstance(names, abc.Collection) and len(names) == 0)
+
+
+def at_least_one(plan: str, **counts: int | None) -> None:
+    """OpError unless each count is an int, 1 or more, or left out."""
+    for name, count in counts.items():
+        if count is not None and (
+            not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**63
+        ):
+            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more, of 64 bits")
 
 
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]

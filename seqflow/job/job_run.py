@@ -18,9 +18,9 @@ from seqflow.job.repair import is_repairable, repair_output
 from seqflow.job.row_traces import made_by_of
 from seqflow.job.step_totals import empty_batch, with_totals
 from seqflow.loader import BadRows, Loader, Mix, Stats
-from seqflow.loader.epoch.parts import Parts, PlannedPart
-from seqflow.loader.parts import make_parts
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.order.windows import Parts
+from seqflow.loader.parts import PlannedPart, make_parts
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
 from seqflow.output.progress_file import Change

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from seqflow.loader import Mix, Stats
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import FileSizes
 from seqflow.record import Record
 

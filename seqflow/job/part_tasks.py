@@ -19,10 +19,10 @@ from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
 from seqflow.job.step_totals import with_totals
 from seqflow.loader import Loader, Stats
-from seqflow.loader.epoch.parts import Parts, PlannedPart, origins_of
 from seqflow.loader.order.index import Measured
-from seqflow.loader.parts import make_part, plan_parts
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.order.windows import Parts
+from seqflow.loader.parts import PlannedPart, make_part, origins_of, plan_parts
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
@@ -253,7 +253,7 @@ class PartMaker:
 
 def _check_there(part: PlannedPart) -> None:
     """JobError where this machine does not see a file that was there when it was listed."""
-    missing = next((path for path in part.stamps.found if not os.path.exists(path)), None)
+    missing = next((path for path in part.stamps if not os.path.exists(path)), None)
     if missing is not None:
         raise JobError(
             f"engine: {missing!r} is not there on {socket.gethostname()!r}\n"

@@ -33,8 +33,8 @@ from seqflow.job.sections import (
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule, TokenBudget
 from seqflow.loader.epoch.deal import spans_of
-from seqflow.loader.plans.totals import totals_of
-from seqflow.loader.run.rejects import texts_of_required
+from seqflow.loader.plans.dealing import totals_of
+from seqflow.loader.run.windows import texts_of_required
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of

@@ -10,9 +10,9 @@ from seqflow.errors import JobError
 from seqflow.job.mixed import mixed_batches
 from seqflow.job.step_totals import empty_batch, with_totals
 from seqflow.loader import Loader, Mix, Stats
-from seqflow.loader.epoch.parts import Parts
+from seqflow.loader.order.windows import Parts
 from seqflow.loader.parts import make_parts
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.target import Target
 from seqflow.record import Record

@@ -19,7 +19,7 @@ from seqflow.job.opening import open_batches
 from seqflow.job.sections import NetSection
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Mix
-from seqflow.loader.run.tracing import Trace
+from seqflow.loader.run.making import Trace
 from seqflow.net import Net
 from seqflow.output.output_file import OutputFile
 from seqflow.output.target import MANIFEST

@@ -19,7 +19,7 @@ from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_out
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix, Stats
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 
 

@@ -173,7 +173,7 @@ def _counting_prepared(opened: Callable[[Provider], Loader], name: str, provider
 
     def look(source: Provider, task: ScanTask) -> pa.Table:
         maker = WindowMaker(replace(recipe, source=source), task.stamps)
-        found = (record for one in task.slices for record in maker.read(one, 0).records)
+        found = (record for one in task.slices for record in maker.read(one, 0)[0])
         return count(keys_of_record(record, name) for record in found)
 
     return look

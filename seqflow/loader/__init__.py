@@ -1,19 +1,17 @@
 """Loaders: batches from a provider, planned on lengths, in an order that a seed decides."""
 
 from seqflow.arguments import check_public
-from seqflow.loader.epoch.ranks import Ranks
+from seqflow.loader.epoch.deal import Ranks
 from seqflow.loader.epoch.weights import Schedule
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.order.recipe import Shuffle
 from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.packed import Packed
-from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan import BatchPlan, Layout
+from seqflow.loader.plans.plan import BatchPlan, Layout, permutation
 from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
-from seqflow.loader.run.rejects import BadRows
-from seqflow.loader.run.stats import Stats
+from seqflow.loader.plans.window_rows import Pad
+from seqflow.loader.run.ledger import BadRows, Stats
 from seqflow.loader.run.workers import Prefetch
 
 __all__ = [

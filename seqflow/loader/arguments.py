@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from seqflow import providers
+from seqflow.arguments import at_least_one
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
-from seqflow.loader.epoch.ranks import Ranks, Tail
+from seqflow.loader.epoch.deal import Ranks, Tail
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Shuffle, Transform
+from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.selection import at_least_one
-from seqflow.loader.plans.totals import Totals
-from seqflow.loader.run.rejects import BadRows
-from seqflow.loader.run.workers import Prefetch
+from seqflow.loader.plans.selection import planned_lengths
+from seqflow.loader.plans.window_rows import Pad
+from seqflow.loader.run.ledger import BadRows
 from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider
 from seqflow.providers.opening import OpenOptions, option_names
+from seqflow.record import Record
 
+T = TypeVar("T")
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are those of Ranks, and of Prefetch."""
 _OTHER_NAMES = {
@@ -72,21 +75,8 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
     return providers.open(source, **given)
 
 
-def ranks_of(ranks: Ranks | None, options: Mapping[str, Any]) -> Ranks:
-    """The ranks, or those of the options; OpTypeError where both are given."""
-    found = _grouped("ranks", ranks, Ranks, RANKS, options)
-    assert isinstance(found, Ranks)
-    return found
-
-
-def prefetch_of(prefetch: Prefetch | None, options: Mapping[str, Any]) -> Prefetch:
-    """How much is read ahead, or that of the options; OpTypeError where both are given."""
-    found = _grouped("prefetch", prefetch, Prefetch, PREFETCH, options)
-    assert isinstance(found, Prefetch)
-    return found
-
-
-def _grouped(name: str, value: Any, kind: type, names: Sequence[str], options: Mapping[str, Any]) -> Any:
+def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], options: Mapping[str, Any]) -> T:
+    """Ranks, or how much is read ahead, or that of the options; OpTypeError where both are given."""
     given = {one: options[one] for one in names if one in options}
     if value is None:
         return kind(**given)
@@ -229,3 +219,15 @@ def bind_constants(
         else item
         for item in transforms
     ]
+
+
+def pads_of(pad: Pad | float | Mapping[str, Pad | float], empty: Callable[[], Record]) -> dict[str, Pad]:
+    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column.
+
+    `empty` gives a record without rows, which shows what columns there are.
+    """
+    if not isinstance(pad, Mapping):
+        lengths = planned_lengths(empty(), None, "pad")
+        assert lengths is not None  # or planned_lengths has raised
+        pad = {lengths.removesuffix(".lengths"): pad}
+    return {name: each if isinstance(each, Pad) else Pad(each) for name, each in pad.items()}

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from seqflow.arguments import checked
-from seqflow.errors import OpError
-from seqflow.loader.epoch.ranks import Deal
+from seqflow.errors import OpError, OpIndexError
+from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.epoch.state import Place, Progress
 from seqflow.loader.order.identity import FORMAT
-from seqflow.loader.run.iterator import Run
+from seqflow.loader.order.windows import Parts
+from seqflow.loader.run.iterator import Consumer, Iteration, Run, turn_by_number
+from seqflow.loader.run.ledger import BadRowHandler, Stats
+from seqflow.loader.run.making import Trace, trace_turn, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
-from seqflow.loader.run.rejects import BadRowHandler
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.tracing import Trace
-from seqflow.loader.run.turns import Consumer
 from seqflow.loader.run.workers import Workers
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
@@ -90,8 +90,7 @@ class EpochBatches:
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-            raise OpError(f"set_epoch: epoch is {epoch!r}, expected an integer, 0 or more")
+        _check_counts("set_epoch", epoch=epoch)
         self.epoch, self._start, self._progress = epoch, None, None
 
     def __len__(self) -> int:
@@ -109,20 +108,21 @@ class EpochBatches:
         """The batches of the coming epoch; bad rows are in their file as windows end, also where it is left early."""
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
+        files = [one.file for one in handlers if one.write is not None]
         finished = False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
-                    for handler in handlers:
-                        handler.file.publish()
+                    for file in files:
+                        file.publish()
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:
-            for handler in handlers:
-                handler.file.close(finished=finished)
+            for file in files:
+                file.close(finished=finished)
 
     def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
         with self.iteration(handlers, stats) as iteration:
@@ -130,8 +130,13 @@ class EpochBatches:
 
     @contextmanager
     def iteration(
-        self, handlers: Sequence[BadRowHandler], stats: Stats, *, counts_on: bool = False, **options: Any
-    ) -> Iterator[Any]:
+        self,
+        handlers: Sequence[BadRowHandler],
+        stats: Stats,
+        *,
+        counts_on: bool = False,
+        parts: Parts | None = None,
+    ) -> Iterator[Iteration]:
         """An iteration of the pipeline; left without an error, its epoch is at its end.
 
         With `counts_on` windows before its place were counted by the run before.
@@ -140,8 +145,12 @@ class EpochBatches:
         self._start, self._stats = None, stats
         workers, iteration = Workers(self.pipeline.threads), None
         try:
-            consumer = Consumer(workers, handlers, stats, counts_on=counts_on)
-            iteration = self.pipeline.iterate(start, consumer, **options)  # type: ignore[arg-type]
+            skips = Skips(self.pipeline.skip, start.epoch)
+            consumer = Consumer(
+                workers, handlers, stats, counts_on=counts_on, deal=self.deal, skips=skips, parts=parts
+            )
+            run: Run = self.pipeline.run(start, consumer)  # type: ignore[arg-type]
+            iteration = Iteration(run, start, consumer)
             self._progress, self._run = iteration.progress, iteration.run
             yield iteration
             iteration.check_start()
@@ -152,7 +161,7 @@ class EpochBatches:
             workers.close()
             if iteration is not None:  # not left to the garbage collector: a cursor may be open
                 iteration.run.sum_counts()
-                iteration.close()
+                iteration.run.close()
                 if self._run is iteration.run:
                     self._run = None
 
@@ -164,7 +173,11 @@ class EpochBatches:
         OpError where the epoch has no such batch.
         """
         _check_counts("batch_at", number=number, epoch=epoch)
-        return self.pipeline.batch_at(number, epoch)
+        with self._one("batch_at", number, epoch) as (run, turn):
+            (made,) = run.make([turn])
+            if made.error is not None:
+                raise made.error
+            return run.finished(made)
 
     def trace(
         self,
@@ -185,7 +198,30 @@ class EpochBatches:
         such batch, OpIndexError for a row or element that is not in it.
         """
         _check_counts("trace", number=number, epoch=epoch)
-        return self.pipeline.trace(number, epoch, row, element, column)
+        traces: list[Trace] = []
+        before = 0
+        with self._one("trace", number, epoch, traced=True) as (_, turn):
+            for name, of, part in self.pipeline.parts_of(turn):
+                rows = part.batches.size(part.number).rows
+                if row is None or before <= row < before + rows:
+                    own = None if row is None else row - before
+                    found = trace_turn(part, of.prepare_name, own, element, column)
+                    traces += with_files([replace(one, source=name) for one in found], part, of.recipe.source)
+                before += rows
+        if row is not None and not 0 <= row < before:
+            raise OpIndexError(f"trace: row is {row}, expected 0 to {before - 1}, the rows of batch {number}")
+        return traces
+
+    @contextmanager
+    def _one(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[tuple[Run, Any]]:
+        """The turn of a batch by its number, and the run that makes it; OpError where the epoch has none.
+
+        Bad rows are not written again.
+        """
+        start, pipeline = self.pipeline.beginning(epoch), self.pipeline
+        consumer = Consumer.of_some(len(pipeline.members), traced=traced)
+        with closing(pipeline.run(start, consumer)) as run:  # type: ignore[arg-type]
+            yield run, turn_by_number(run, what, number, epoch)
 
     def take(self, n: int) -> list[Record]:
         """The first n batches of the coming epoch; the place stays where it is."""

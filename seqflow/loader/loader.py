@@ -7,39 +7,39 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-from seqflow.arguments import FilePath, checked
+from seqflow.arguments import FilePath, at_least_one, checked
+from seqflow.byte_sizes import format_bytes
 from seqflow.drawing.tables import html_table, text_table
+from seqflow.errors import SeqflowError
 from seqflow.loader.arguments import (
+    PREFETCH,
+    RANKS,
     LoaderOptions,
     bad_rows_of,
     bind_constants,
     check_options,
     check_pads,
     check_totals,
+    grouped,
     index_file,
     open_source,
-    prefetch_of,
-    ranks_of,
+    pads_of,
     shuffle_of,
     steps_of_rank,
     transform_of,
     version_of,
 )
-from seqflow.loader.display import known_of
-from seqflow.loader.epoch.deal import spans_of
-from seqflow.loader.epoch.ranks import Deal, Ranks
+from seqflow.loader.epoch.deal import Deal, Ranks, spans_of
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.index import LengthsIndex
 from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
-from seqflow.loader.plans.pad import Pad, pads_of
+from seqflow.loader.plans.dealing import totals_of
 from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.row_plans import batch_plan
-from seqflow.loader.plans.selection import at_least_one
-from seqflow.loader.plans.totals import totals_of
+from seqflow.loader.plans.window_rows import Pad
+from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.rejects import BadRowHandler, BadRows, texts_of_required
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.windows import WindowMaker, texts_of_required
 from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.net import Net
 from seqflow.record import Record
@@ -131,7 +131,7 @@ class Loader(EpochBatches):
         self.streams, self.steps_per_epoch = streams, steps_per_epoch
         self.index = index_file(index, self.source)
         self.bad_rows = bad_rows_of(bad_rows, self.source)
-        self.prefetch = prefetch_of(prefetch, options)
+        self.prefetch = grouped("prefetch", prefetch, Prefetch, PREFETCH, options)
         found, each = totals_of(totals), steps_of_rank(steps_of, self.batch)
         self.memory = self.prefetch.bytes_for(self.window, self.streams)
         self.recipe = Recipe(
@@ -142,7 +142,7 @@ class Loader(EpochBatches):
         if pad is not None:
             check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
-        deal = Deal(ranks_of(ranks, options))
+        deal = Deal(grouped("ranks", ranks, Ranks, RANKS, options))
         check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(
             Pipeline(
@@ -213,3 +213,76 @@ class Loader(EpochBatches):
 
 _OWN = tuple(inspect.signature(Loader).parameters)[1:-1]
 """The options of a loader, but those that go to `sf.open`, and those of ranks and prefetching."""
+
+
+_UNKNOWN = "not known before reading"
+
+
+def known_of(loader: Loader) -> list[tuple[str, str]]:
+    """Name and value of each fact. No row is read for it, no index made, and no block of a stream taken."""
+    recipe = loader.pipeline.recipe
+    source = recipe.source
+    where = [] if source.where is None else [("where", source.where.text)]
+    lines = [("source", f"{source.kind}, {source.origin}"), *where]
+    try:
+        rows = None if source.where is not None else source.num_rows
+        return [
+            *lines,
+            ("rows", _UNKNOWN if rows is None else f"{rows:,}"),
+            ("windows", _windows(loader)),
+            ("batches", _batches(loader)),
+            ("fill", _fill(loader)),
+        ]
+    except (SeqflowError, OSError) as error:
+        return [*lines, ("plan", f"not known: {str(error).partition(chr(10))[0]}")]
+
+
+def _windows(loader: Loader) -> str:
+    recipe = loader.pipeline.recipe
+    each = f"up to {format_bytes(recipe.window)} each"
+    if recipe.source.is_stream:
+        return f"{_UNKNOWN} the stream, {each}"
+    if not _lists_at_once(loader.pipeline):
+        return f"{_UNKNOWN}, {each}"
+    windows = recipe.windows(loader.pipeline.listing.slices(), loader.place.epoch)
+    return f"{len(windows):,} of {format_bytes(int(windows.nbytes.sum()))}, {each}"
+
+
+def _batches(loader: Loader) -> str:
+    pipeline = loader.pipeline
+    if pipeline.recipe.steps_per_epoch is None:
+        if not _lists_at_once(pipeline):
+            return _UNKNOWN
+        if not _has_index(loader) and (loader.index is not None and not pipeline.counts_rows):
+            return f"{_UNKNOWN}: the first epoch makes the index"
+    total = pipeline.num_batches(loader.place.epoch)
+    if total is None:
+        return f"{_UNKNOWN}: there is no index"
+    ranks = pipeline.deal.ranks
+    each = f", {ranks.rounds(total):,} for each of {ranks.world_size} ranks" if ranks.world_size > 1 else ""
+    return f"{total:,}{each}"
+
+
+def _fill(loader: Loader) -> str:
+    """That of the batches so far; before there are any that of the first window, by the index."""
+    stats, pipeline = loader.stats(), loader.pipeline
+    if stats.fill is not None:
+        return f"{stats.fill:.2%} of the batches of the last iteration"
+    if not _has_index(loader) or not _lists_at_once(pipeline):
+        return _UNKNOWN
+    epoch = loader.place.epoch
+    windows = pipeline.recipe.windows(pipeline.listing.slices(), epoch)
+    index = pipeline.lengths_index(anew=False)
+    fill = index.fill(pipeline.recipe, windows[0], epoch) if len(windows) else None
+    return _UNKNOWN if fill is None else f"about {fill:.2%}, that of the first window"
+
+
+def _has_index(loader: Loader) -> bool:
+    return loader.index is not None and loader.index.exists()
+
+
+def _lists_at_once(pipeline: Pipeline) -> bool:
+    """Whether blocks are listed by metadata alone: filters look at rows, and so do formats that do not count them."""
+    source = pipeline.recipe.source
+    counted = source.where is None and not source.is_stream and source.num_rows is not None
+    return counted or pipeline.listing.is_known

@@ -11,16 +11,16 @@ import numpy as np
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError
-from seqflow.loader.arguments import PREFETCH, check_totals, prefetch_of, steps_of_rank
+from seqflow.loader.arguments import PREFETCH, check_totals, grouped, steps_of_rank
 from seqflow.loader.epoch.deal import spans_of
 from seqflow.loader.epoch.weights import Schedule, Weight, check_together
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.recipe import check_seed
+from seqflow.loader.plans.dealing import totals_of
 from seqflow.loader.plans.row_plans import Rows, batch_plan
-from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.mixing import MixPipeline
-from seqflow.loader.run.workers import byte_count
+from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.providers import Provider
 from seqflow.providers.paths import is_path
 
@@ -180,7 +180,7 @@ def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | Non
 
 def _divided(options: Mapping[str, Any], sources: int) -> dict[str, Any]:
     """The options of each loader: `memory` is that of all together."""
-    prefetch = prefetch_of(options.get("prefetch"), options)
+    prefetch = grouped("prefetch", options.get("prefetch"), Prefetch, PREFETCH, options)
     if prefetch.memory is None:
         return dict(options)
     window = byte_count(

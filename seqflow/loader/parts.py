@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from seqflow.loader.epoch.deal import Skips
-from seqflow.loader.epoch.parts import Parts, PlannedPart, origins_of
 from seqflow.loader.epoch.state import Position
 from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.index import Measured
-from seqflow.loader.order.windows import Layout
-from seqflow.loader.run.iterator import Iteration
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.order.recipe import Stamps
+from seqflow.loader.order.windows import Layout, Parts, Window
+from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration
+from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.turns import Chosen, Consumer, EpochPlan
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.providers import Provider
 from seqflow.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part as whoever makes it needs it: nothing else passes from one part to the next."""
+
+    number: int
+    epoch: int
+    windows: tuple[Window, ...]
+    following: tuple[Window, ...]
+    """The windows behind them from which their last batch takes rows."""
+    first_row: int | None
+    """Rows before its first window, where batches run across windows; else None."""
+    is_full: bool
+    """Whether it has reached its size: the last part may not."""
+    stop: int
+    """The position behind its last window."""
+    counts_batches: bool
+    """Whether batches of each window were counted before anything was read."""
+    first_batch: int
+    """Batches before its first window, where they were counted; else 0."""
+    stamps: Stamps
+    """The files that it reads, as they were when they were listed."""
+
+
+def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
+    """The files that windows are of, in order."""
+    return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))
+
+
+def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
+    """Consecutive parts as one, with the number of the first."""
+    windows = {one.number: one for part in parts for one in (*part.windows, *part.following)}
+    in_order = tuple(windows[number] for number in sorted(windows))
+    own = sum(len(part.windows) for part in parts)
+    return replace(
+        parts[0],
+        windows=in_order[:own],
+        following=in_order[own:],
+        is_full=parts[-1].is_full,
+        stop=parts[-1].stop,
+        stamps={path: stamp for part in parts for path, stamp in part.stamps.items()},
+    )
 
 
 def make_parts(
@@ -145,13 +186,14 @@ def make_part(
     Batches that the loader skips are left out where those before the part were counted, or there are none.
     `measured` takes the lengths of what is read.
     """
-    workers = Workers(loader.pipeline.threads)
+    workers, parts = Workers(loader.pipeline.threads), Parts.of_one(len(part.windows))
     recipe = loader.recipe if source is None else replace(loader.recipe, source=source)
     maker = WindowMaker(recipe, part.stamps, measured=measured)
     try:
-        run = _run(loader, part, maker, Consumer(workers, [handler], stats))
-        assert run.epoch.chosen.parts is not None
-        yield next(_parts_of(Iteration(run, workers, stats), run.epoch.chosen.parts, 0))
+        skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
+        consumer = Consumer(workers, [handler], stats, skips=skips, parts=parts)
+        run = _run(loader, part, maker, consumer)
+        yield next(_parts_of(Iteration(run, run.epoch.start, consumer), parts, 0))
     finally:
         workers.close()
 
@@ -160,7 +202,6 @@ def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consum
     recipe = maker.recipe
     loader.pipeline.identity.look_at_functions()
     windows = [*part.windows, *part.following]
-    parts = Parts.of_one(len(part.windows))
     stream = Stream(len(part.windows))
     if part.first_row is not None:
         assert recipe.batch.rows_across is not None
@@ -169,9 +210,6 @@ def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consum
             rows, recipe.batch.rows_across, drop_last=recipe.batch.drop_last, before=part.first_row
         )
     start = Position(part.epoch, 0, None, 1)
-    table, layout = Table([stream]), Layout([windows])
-    skips = Skips(loader.pipeline.skip, part.epoch).after(part.first_batch)
     steps, totals = loader.pipeline.steps(), loader.pipeline.totals
-    chosen = Chosen(skips=skips, parts=parts)
-    plan = EpochPlan(start, table, layout, lambda: table, chosen, steps, totals)
+    plan = EpochPlan(start, Table([stream]), Layout([windows]), steps=steps, totals=totals)
     return SourceRun(plan, maker, consumer)

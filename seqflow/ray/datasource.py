@@ -15,7 +15,7 @@ from ray.data.datasource import Datasource, ReadTask
 from seqflow.engine import Setup
 from seqflow.engine.worker import prepared
 from seqflow.job.part_tasks import PartTask
-from seqflow.loader.epoch.parts import origins_of
+from seqflow.loader.parts import origins_of
 from seqflow.ray.planning import EpochTasks
 
 

@@ -11,8 +11,8 @@ from itertools import accumulate, groupby
 from seqflow.job.part_tasks import PartTask
 from seqflow.loader import Loader
 from seqflow.loader.epoch.deal import Skips
-from seqflow.loader.epoch.parts import Parts, PlannedPart, joined, origins_of
-from seqflow.loader.parts import plan_parts
+from seqflow.loader.order.windows import Parts
+from seqflow.loader.parts import PlannedPart, joined, origins_of, plan_parts
 from seqflow.providers import Provider
 
 

@@ -18,9 +18,9 @@ from seqflow.job import Job
 from seqflow.job.opening import import_job_modules, open_loader
 from seqflow.job.part_tasks import PartTask, absolute
 from seqflow.loader import BadRows, Loader, Stats
-from seqflow.loader.order.recipe import Stamps
+from seqflow.loader.order.recipe import Stamps, check_unchanged
 from seqflow.loader.parts import loader_for_workers, make_part
-from seqflow.loader.run.rejects import BadRowHandler
+from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.net import Net
 from seqflow.output.attempt_folders import new_name
 from seqflow.providers.own_kinds import module_of
@@ -139,9 +139,9 @@ class SentWindowReader:
 
 def _check_unchanged(stamps: Stamps) -> None:
     """Raise ProviderError when a file on this machine differs from the listed one."""
-    for path in stamps.found:
+    for path in stamps:
         try:
-            stamps.check_unchanged(path)
+            check_unchanged(stamps, path)
         except ProviderError as error:
             error.add_note(
                 f"seen on {socket.gethostname()!r}; workers on other machines need a file system that all share"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from seqflow.loader.run.rejects import Rejected
+from seqflow.loader.run.ledger import Rejected
 from seqflow.report.page import paragraph, table
 
 _SHOWN = 10

@@ -17,10 +17,8 @@ from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
 from seqflow.loader.plans.dealing import window_tokens
-from seqflow.loader.run.prepare import blames_rows, by_halves
-from seqflow.loader.run.rejects import BadRowHandler, BadRows, good_rows
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.windows import OpenWindow
+from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats, good_rows
+from seqflow.loader.run.windows import OpenWindow, blames_rows, by_halves
 from seqflow.net import Net
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
 from seqflow.record.display import packed_pictures

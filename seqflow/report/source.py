@@ -14,7 +14,7 @@ from seqflow.drawing.bars import Bar
 from seqflow.errors import LodError, OpError, ProviderError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.packing import plan_packing
-from seqflow.loader.run.rejects import Rejected, good_rows
+from seqflow.loader.run.ledger import Rejected, good_rows
 from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider

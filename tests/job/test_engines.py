@@ -20,7 +20,7 @@ from seqflow.job import Job, Report, run
 from seqflow.job.opening import open_loader
 from seqflow.job.part_tasks import Folders, setup_of, tasks_of
 from seqflow.loader import Stats
-from seqflow.loader.epoch.parts import Parts
+from seqflow.loader.order.windows import Parts
 
 Tables = dict[str, Any]
 THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"

@@ -9,7 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import OpMemoryError
-from seqflow.loader.epoch.picks import Picks
+from seqflow.loader.epoch.mix import Picks
 from seqflow.loader.order.identity import FORMAT
 
 PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}

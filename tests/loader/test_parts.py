@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import seqflow as sf
 from seqflow.errors import OpError
 from seqflow.loader import Loader, Stats
-from seqflow.loader.epoch.parts import Parts, joined
-from seqflow.loader.parts import make_part, make_parts, plan_parts
-from seqflow.loader.run.rejects import BadRowHandler, BadRows
+from seqflow.loader.order.windows import Parts
+from seqflow.loader.parts import joined, make_part, make_parts, plan_parts
+from seqflow.loader.run.ledger import BadRowHandler, BadRows
 from seqflow.record import to_arrow
 
 COUNTED = (

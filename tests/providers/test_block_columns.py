@@ -11,7 +11,7 @@ import pytest
 import seqflow as sf
 from seqflow.errors import ProviderError
 from seqflow.loader.order.windows import Slices, Windows, cut_windows, slices_of
-from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.plan import permutation
 from seqflow.providers import footer_cache
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.provider import Block

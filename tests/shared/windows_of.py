@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.plan import permutation
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import Record
 

@@ -1,20 +1,215 @@
-"""Which rows of the table of an epoch a rank gets, and which windows it will read for them."""
+"""Rows of the table of an epoch that go together: those of a rank, and the windows it reads; those of a step."""
 
 from __future__ import annotations
 
+import operator
+import os
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import BatchPlanError, OpError, OpTypeError
+from seqflow.errors import BatchPlanError, OpError, OpTypeError, nearest
 from seqflow.json_form import is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.mix import MixRow, MixTable
-from seqflow.loader.epoch.ranks import Deal
-from seqflow.loader.epoch.table import Missing, Row, Table
+from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Row, Table
+
+Tail = Literal["drop", "pad", "repeat"]
+
+
+TAILS = ("drop", "pad", "repeat")
+
+
+_NODES = ("NNODES", "SLURM_NNODES"), ("NODE_RANK", "GROUP_RANK")
+"""Variables that are above 1, or above 0, where there are several nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Which of how many processes gets which batches: batch k goes to rank `k mod world_size`.
+
+        sf.Loader(path, ranks=sf.Ranks(rank, world_size, tail="pad"))
+
+    What is not given is that of Ray Train's context in one of its workers. Elsewhere it is that of the environment
+    variables RANK and WORLD_SIZE, or of LOCAL_RANK and LOCAL_WORLD_SIZE where there is one node; without any there is
+    one rank. All ranks get equally many batches: `tail` says what
+    happens to an incomplete last round, "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones.
+
+    Raises OpError for a rank that is not one of `world_size`, where the environment has only half of what it needs,
+    and where it contradicts Ray Train; OpTypeError for what is no integer.
+
+    >>> Ranks(1, 4)
+    Ranks(rank=1, world_size=4, tail='drop')
+    """
+
+    rank: int = None  # type: ignore[assignment]
+    world_size: int = None  # type: ignore[assignment]
+    tail: Tail = "drop"
+
+    def __post_init__(self) -> None:
+        rank, world_size, where = _resolved(self.rank, self.world_size)
+        by = f" (by {where})" if where else ""
+        if world_size < 1:
+            raise OpError(f"Ranks: world_size is {world_size}, expected 1 or more{by}")
+        if not 0 <= rank < world_size:
+            raise OpError(
+                f"Ranks: rank is {rank}, expected 0 or more and less than world_size = {world_size}{by}"
+            )
+        if self.tail not in TAILS:
+            raise OpError(
+                f"Ranks: tail is {self.tail!r}{nearest(str(self.tail), TAILS)}, expected one of {', '.join(TAILS)}"
+            )
+        object.__setattr__(self, "rank", rank)
+        object.__setattr__(self, "world_size", world_size)
+
+    def rounds(self, batches: int) -> int:
+        """The number of batches that each rank gets."""
+        return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Which batches a worker of a rank makes: those of a rank go to its workers in turn."""
+
+    ranks: Ranks
+    worker: int = 0
+    workers: int = 1
+
+    @property
+    def rank(self) -> int:
+        return self.ranks.rank
+
+    @property
+    def world_size(self) -> int:
+        return self.ranks.world_size
+
+    @property
+    def tail(self) -> Tail:
+        return self.ranks.tail
+
+    @property
+    def stride(self) -> int:
+        """From one batch of a worker to its next."""
+        return self.ranks.world_size * self.workers
+
+    def first(self, start: int) -> int:
+        """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
+        return start + self.ranks.world_size * self.worker
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What tells apart the files that the ranks write, and their workers; empty where there is one."""
+        rank = (f"rank{self.rank}",) if self.world_size > 1 else ()
+        return (*rank, f"worker{self.worker}") if self.workers > 1 else rank
+
+
+def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
+    """Rank, world size, and who says so, where nothing was given."""
+    if rank is None and world_size is None:
+        told = _ray_train()
+        return _environment() if told is None else (*told, "the context of Ray Train")
+    if world_size is None:
+        return _given("rank", rank), _other("rank", "world_size", "WORLD_SIZE"), ""
+    count = _given("world_size", world_size)
+    if rank is None:
+        return 0 if count <= 1 else _other("world_size", "rank", "RANK"), count, ""
+    return _given("rank", rank), count, ""
+
+
+def _ray_train() -> tuple[int, int] | None:
+    """Rank and world size of a worker of Ray Train; None in any other process.
+
+    OpError where RANK or WORLD_SIZE of the environment is another one.
+    """
+    train = sys.modules.get("ray.train")
+    if not hasattr(train, "UserCallback"):  # its first version has a context in any process
+        return None
+    try:
+        context = train.get_context()  # type: ignore[union-attr]
+    except (RuntimeError, DeprecationWarning):  # no worker of Ray Train; a trial of Ray Tune
+        return None
+    rank, world_size = context.get_world_rank(), context.get_world_size()
+    for variable, told in {"RANK": rank, "WORLD_SIZE": world_size}.items():
+        if (found := _variable(variable)) not in (None, told):
+            raise OpError(
+                f"Ranks: the environment has {variable} = {found}, but this is worker {rank} of {world_size} of "
+                "Ray Train\n  unset RANK and WORLD_SIZE where the trainer is started, or give rank= and world_size="
+            )
+    return rank, world_size
+
+
+def _environment() -> tuple[int, int, str]:
+    """Rank, world size, and the variables that say so. Those of one node count where it is the only one."""
+    rank, world_size = _variable("RANK"), _variable("WORLD_SIZE")
+    if rank is not None and world_size is not None:
+        return rank, world_size, "RANK, WORLD_SIZE of the environment"
+    local_rank, local_size = _variable("LOCAL_RANK"), _variable("LOCAL_WORLD_SIZE")
+    if local_rank is not None and local_rank < 0:  # Hugging Face's trainers say so that there are no ranks
+        local_rank = None
+    agree = rank in (None, local_rank) and world_size in (None, local_size)
+    if local_rank is not None and local_size is not None and agree and _is_one_node():
+        return local_rank, local_size, "LOCAL_RANK, LOCAL_WORLD_SIZE of the environment"
+    if rank is None and world_size in (None, 1) and local_rank is None and local_size in (None, 1):
+        return 0, 1, ""
+    raise _half(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank, LOCAL_WORLD_SIZE=local_size)
+
+
+def _is_one_node() -> bool:
+    counts, numbers = ([_variable(name) for name in names] for names in _NODES)
+    return all(count in (None, 1) for count in counts) and all(number in (None, 0) for number in numbers)
+
+
+def _half(**variables: int | None) -> OpError:
+    """The error for an environment that has some of the variables that tell a process which rank it is."""
+    found = ", ".join(f"{name} = {value}" for name, value in variables.items() if value is not None)
+    missing = [name for name in ("RANK", "WORLD_SIZE") if variables[name] is None]
+    lacks = f"not {' and '.join(missing)}" if missing else "they do not agree"
+    return OpError(
+        f"Ranks: the environment has {found}, {lacks}: expected both RANK and WORLD_SIZE, or neither\n"
+        "  set both, or give rank= and world_size="
+    )
+
+
+def _other(given: str, option: str, variable: str) -> int:
+    """What goes with the only option that is given: of Ray Train, or the variable."""
+    told = _ray_train()
+    if told is not None:
+        return told[option == "world_size"]
+    found = _variable(variable)
+    if found is None:
+        raise OpError(
+            f"Ranks: {given} is given without {option}, and the environment has no {variable}\n"
+            "  give rank= and world_size="
+        )
+    return found
+
+
+def _given(option: str, value: Any) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise OpTypeError(f"Ranks: {option} is {value!r}, expected an integer") from None
+
+
+def _variable(name: str) -> int | None:
+    """The integer that an environment variable has; None where there is none."""
+    text = os.environ.get(name)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise OpError(f"Ranks: the environment variable {name} is {text!r}, expected an integer") from None
+
+
+ALL_BATCHES = Deal(Ranks(0, 1))
+"""That of the only worker of a single rank."""
+
 
 _AT_ONCE = 4096
 """Rows that are looked at together when windows are read ahead."""
@@ -208,3 +403,78 @@ class Skips:
 
 
 NO_SKIPS = Skips((), 0)
+
+
+class PoolRows(NamedTuple):
+    """The rows of one stream that are in one pool of steps."""
+
+    number: int
+    """The number of the pool: that of its first step."""
+    first: int
+    """The place of the first of them in the stream."""
+    numbers: Array
+    """int64: their numbers in the epoch; of a source of a mix, in the epoch of the mix."""
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Consecutive batches, cut into steps of `size` from batch `base` on, and these into pools of `pool` steps.
+
+    Without `pool` a pool has the steps that begin in one window.
+    """
+
+    size: int
+    group: int
+    pool: int | None
+    ranks: Ranks
+    base: int = 0
+    numbering: Numbering = OWN_NUMBERS
+
+    def of(self, numbers: Array) -> Array:
+        """int64: the step of each batch of the sequence."""
+        return (numbers - self.base) // self.size
+
+    def columns(self, numbers: Array) -> Array:
+        """int64: which of the group gets each batch of the sequence."""
+        return (numbers - self.base) % self.group
+
+    def pool_of(self, table: Table, stream: int, place: int) -> PoolRows | Missing:
+        """The pool of a row that is there; where not all of its windows are planned, the next one to plan."""
+        step = self._step_of(table, stream, place)
+        if self.pool is not None:
+            first = step // self.pool * self.pool
+            return self._there(table, stream, self._between(table, stream, first, first + self.pool))
+        of = table.streams[stream]
+        start, stop = of.span(of.window_of(self._between(table, stream, step, step + 1).first))
+        first = self._step_of(table, stream, start)
+        if start and self._step_of(table, stream, start - 1) == first:
+            first += 1
+        last = self._step_of(table, stream, stop - 1)
+        return self._there(table, stream, self._between(table, stream, first, last + 1))
+
+    def _step_of(self, table: Table, stream: int, place: int) -> int:
+        numbers = table.turns.numbers(stream, np.array([place]))
+        return int(self.of(self.numbering.outer(numbers))[0])
+
+    def _between(self, table: Table, stream: int, first: int, stop: int) -> PoolRows:
+        """The rows of a stream from one step to before another."""
+        begin, end = (max(0, self.numbering.inner(self.base + step * self.size)) for step in (first, stop))
+        if table.total is not None:
+            end = max(begin, min(end, table.total))
+        turns = table.turns
+        own = turns.before(stream, begin)
+        numbers = turns.numbers(stream, np.arange(own, turns.before(stream, end)))
+        return PoolRows(first, own, self.numbering.outer(numbers))
+
+    @staticmethod
+    def _there(table: Table, stream: int, pool: PoolRows) -> PoolRows | Missing:
+        """The rows of a pool that there are."""
+        of = table.streams[stream]
+        found = of.has(pool.stop - 1)
+        if isinstance(found, Missing):
+            return found._replace(stream=stream)
+        return pool if found else pool._replace(numbers=pool.numbers[: of.planned - pool.first])

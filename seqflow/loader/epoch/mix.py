@@ -1,14 +1,212 @@
-"""The table of a mix: its rows point at rows of the tables of its members, pass after pass."""
+"""The table of a mix: its rows point at rows of the tables of its members, in an order of weights and a seed."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from seqflow.loader.epoch.picks import Picks
-from seqflow.loader.epoch.table import Missing, Table
+import numpy as np
+
+from seqflow.errors import OpError, OpMemoryError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import KernelMemoryError
+from seqflow.kernels.memory import check_memory
+from seqflow.loader.epoch.table import Missing, Numbering, Table
+from seqflow.loader.epoch.weights import LARGEST, Schedule, Weight, assigned, settled, shares_of
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
+
+_PASSES = 1 << 20
+"""An epoch in which a source would be read more often has no end in sight."""
+
+
+_NEVER = 2.0**50
+"""No epoch has so many batches; up to there the numbers of batches are exact as floats."""
+
+
+_CHUNK = 2048
+"""Batches whose sources are found together: merging so many takes 0.1 ms, and few are passed over in vain."""
+
+
+class Chunk(NamedTuple):
+    """The sources of consecutive batches of a mix."""
+
+    members: list[int]
+    """The source of each."""
+    numbers: list[int]
+    """The number of its batch in the source."""
+    before: list[int]
+    """For each source its batches before the first of these."""
+    places: list[list[int]]
+    """For each source its batches, as numbers in the mix."""
+
+
+class FixedOrder:
+    """Order of sources whose weights stay as they are: batch j of a source is due at (j + phase) / share.
+
+    So each source is less than a batch away from its share, and any batch is found without those before it.
+    """
+
+    def __init__(self, weights: Sequence[float], phases: Array) -> None:
+        self._shares, self._phases = np.array(weights) / sum(weights), phases
+
+    def members(self, start: int, count: int) -> tuple[Array, Array]:
+        """int64 twice: sources of `count` batches from `start` on, and for each source its batches before these."""
+        # of the first n batches a source has n * share, give or take share * sources + 1; floats round
+        margin = self._shares * len(self._shares) + 2 + (start + count) * self._shares / _NEVER
+        lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
+        highs = np.ceil((start + count) * self._shares + margin).astype(np.int64)
+        each = [np.arange(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+        due = np.concatenate(
+            [
+                (ones + phase) / share
+                for ones, phase, share in zip(each, self._phases, self._shares, strict=True)
+            ]
+        )
+        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        members = members[np.lexsort((members, due))]
+        skipped = max(0, start - int(lows.sum()))
+        before = lows + np.bincount(members[:skipped], minlength=len(lows))
+        return members[skipped : skipped + count], before
+
+    def near(self, member: int, number: int) -> int | None:
+        """A batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
+        due = (number + self._phases[member]) / self._shares[member]
+        return int(due) if due < _NEVER else None
+
+
+class ScheduledOrder:
+    """Order of sources whose weights change with the number of the batch: it is found from the first batch on."""
+
+    def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
+        self.shares = shares_of(weights)
+        self._settled = settled(self.shares)
+        """No batch from here on comes from a source whose weight stays at 0."""
+        self._order = np.argsort(np.argsort(phases, kind="stable"), kind="stable")
+        self._members = np.zeros(0, np.int32)
+        self._before = np.zeros((1, len(weights)), np.int64)
+        """For each chunk the batches of each source before it."""
+
+    def members(self, start: int, count: int) -> tuple[Array, Array]:
+        self._grow(start + count)
+        before = self._before[start // _CHUNK]
+        return self._members[start : start + count].astype(np.int64), before
+
+    def near(self, member: int, number: int) -> int | None:
+        while self._before[-1, member] <= number:
+            if self.shares.end(member) is not None and len(self._members) >= self._settled:
+                return None  # its weight is 0 from here on: this ends every search
+            self._grow(len(self._members) + 1)
+        return (bisect_right(self._before[:, member].tolist(), number) - 1) * _CHUNK
+
+    def _grow(self, count: int) -> None:
+        """Know the sources of at least so many batches."""
+        if count <= len(self._members):
+            return
+        chunks = -(-2 * count // _CHUNK)
+        try:
+            check_memory((4, chunks * _CHUNK), np.dtype(np.int64))
+        except KernelMemoryError as error:
+            raise OpMemoryError(f"Mix: the order of {chunks * _CHUNK} batches: {error}") from None
+        found = assigned(self.shares, chunks * _CHUNK, self._order)
+        of_chunk = np.repeat(np.arange(chunks), _CHUNK) * len(self._order) + found
+        counts = np.bincount(of_chunk, minlength=chunks * len(self._order)).reshape(chunks, -1)
+        self._members = found.astype(np.int32)
+        self._before = np.concatenate([self._before[:1] * 0, np.cumsum(counts, axis=0)])
+
+
+class Picks:
+    """The source of each batch of an epoch, and the number of its batch; with quotas each batch is of all sources."""
+
+    def __init__(self, weights: Sequence[Weight], quotas: Sequence[int] | None, key: int) -> None:
+        self._weights, self._quotas = weights, quotas
+        phases = uniform(sequence_bits(key, len(weights)))
+        fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
+        self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
+        self._order = self._scheduled or FixedOrder(fixed, phases)
+        self._chunk = lru_cache(maxsize=4)(self._found)
+
+    def of(self, number: int) -> list[tuple[int, int]]:
+        """Pairs of a member and the number of its batch."""
+        if self._quotas is not None:
+            return [(member, number) for member in range(len(self._quotas))]
+        chunk, at = self._chunk(number // _CHUNK), number % _CHUNK
+        return [(chunk.members[at], chunk.numbers[at])]
+
+    def before(self, member: int, batch: int) -> int:
+        """The batches of a member before a batch of the mix."""
+        if self._quotas is not None:
+            return batch
+        chunk = self._chunk(batch // _CHUNK)
+        return chunk.before[member] + bisect_left(chunk.places[member], batch)
+
+    def row(self, member: int, number: int) -> int | None:
+        """The batch of the mix that has batch `number` of a member; None where none ever has."""
+        if self._quotas is not None:
+            return number
+        near = self._order.near(member, number)
+        if near is None:
+            return None
+        at = near // _CHUNK
+        while (chunk := self._chunk(at)).before[member] > number:
+            at -= 1
+        while chunk.before[member] + len(chunk.places[member]) <= number:
+            at += 1
+            chunk = self._chunk(at)
+        return chunk.places[member][number - chunk.before[member]]
+
+    def check_end(self, counts: Sequence[int | None]) -> None:
+        """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
+        if self._quotas is not None:
+            return
+        shares = self._scheduled.shares if self._scheduled else shares_of(self._weights)
+        stops = [
+            min(
+                int(
+                    shares.reached(member, np.array([min(count or 1, LARGEST) * shares.unit]), LARGEST + 1)[0]
+                ),
+                end,
+            )
+            for member, count in enumerate(counts)
+            for end in [shares.end(member) or LARGEST + 1]
+        ]
+        shortest = min((stop for stop, count in zip(stops, counts, strict=True) if count), default=LARGEST)
+        if max(stops) > min(LARGEST, _PASSES * shortest):
+            member = int(np.argmax(stops))
+            raise OpError(
+                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch of "
+                f"stop='all' has no end in sight: more than {min(LARGEST, _PASSES * shortest):,} batches\n"
+                "  raise the weight, leave the source out, or use stop='first'"
+            )
+
+    def end(self, member: int) -> int | None:
+        """The batch from which on a member has a weight of 0; None where it keeps another one."""
+        return None if self._scheduled is None else self._scheduled.shares.end(member)
+
+    def numbering(self, member: int, done: int) -> Numbering:
+        """How the batches of a member, after so many of earlier passes, are numbered in the mix."""
+
+        def outer(numbers: Array) -> Array:
+            rows, last = [], 0
+            for number in (numbers + done).tolist():
+                row = self.row(member, number)
+                last = last if row is None else row  # after its last batch no other of the member comes
+                rows.append(last)
+            return np.array(rows, np.int64)
+
+        return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
+
+    def _found(self, at: int) -> Chunk:
+        members, before = self._order.members(at * _CHUNK, _CHUNK)
+        numbers = np.empty_like(members)
+        places = [np.flatnonzero(members == member) for member in range(len(before))]
+        for member, of in enumerate(places):
+            numbers[of] = before[member] + np.arange(len(of))
+        of_mix = [(of + at * _CHUNK).tolist() for of in places]
+        return Chunk(members.tolist(), numbers.tolist(), before.tolist(), of_mix)
+
 
 _AT_ONCE = 256
 """Rows that are looked at together. More would begin passes of a short member that lie after the end of the epoch."""
@@ -22,42 +220,29 @@ class MixRow(NamedTuple):
     """Member, pass, and row of its table."""
 
 
-class Passes:
-    """The tables of one member: that of its first pass, and of each pass after it, in a new order."""
-
-    def __init__(self, make: Callable[[int], Table], ended: Sequence[int] = ()) -> None:
-        self._make = make
-        self.counts = list(ended)
-        """The rows of each pass that has ended."""
-        self._tables: dict[int, Table] = {}
-
-    def table(self, number: int) -> Table:
-        """The table of a pass."""
-        if number not in self._tables:
-            self._tables[number] = self._make(number)
-        return self._tables[number]
-
-    def of(self, j: int) -> tuple[int, int]:
-        """Pass and row of row j, counted over all passes."""
-        ends = list(accumulate(self.counts))
-        at = bisect_right(ends, j)
-        return at, j - (ends[at - 1] if at else 0)
-
-
 class MixTable:
     """The batches of a mix by their numbers: row k is there if each member has its last row before row k + 1.
 
-    With `stop="all"` a member that is exhausted begins another pass. `start` is the row at which a run goes on.
+    With `stop="all"` a member that is exhausted begins another pass, in a new order: `table_of` gives the table of a
+    member and a pass. `start` is the row at which a run goes on.
     """
 
     what = "Mix"
     """Name in errors."""
 
-    def __init__(self, picks: Picks, members: Sequence[Passes], stop: str, start: int = 0) -> None:
-        self.picks, self.members = picks, members
+    def __init__(
+        self,
+        picks: Picks,
+        table_of: Callable[[int, int], Table],
+        counts: Sequence[list[int]],
+        stop: str,
+        start: int = 0,
+    ) -> None:
+        self.picks, self._table_of, self.counts = picks, table_of, counts
+        """The rows of each pass of a member that has ended, in `counts`."""
         self.total: int | None = None
         self._stops_first = stop == "first"
-        self._first_ends: list[int | None] = [0 if one.counts else None for one in members]
+        self._first_ends: list[int | None] = [0 if ended else None for ended in counts]
         """For each member the row at which its first pass has ended."""
         self._known = start
         """The rows before this one are there."""
@@ -67,7 +252,10 @@ class MixTable:
         if not self._stops_first:
             # where a table is not counted, it has at least the rows that are planned
             self.picks.check_end(
-                [one.counts[0] if one.counts else one.table(0).num_known for one in self.members]
+                [
+                    ended[0] if ended else self._table_of(member, 0).num_known
+                    for member, ended in enumerate(self.counts)
+                ]
             )
 
     def has(self, k: int) -> bool | Missing:
@@ -88,11 +276,17 @@ class MixTable:
             return found
         if not found:
             return None
-        return MixRow(k, tuple((member, *self.members[member].of(j)) for member, j in self.picks.of(k)))
+        return MixRow(k, tuple(self._part(member, j) for member, j in self.picks.of(k)))
+
+    def _part(self, member: int, j: int) -> tuple[int, int, int]:
+        """Member, pass and row of row j of a member, counted over all passes."""
+        ends = list(accumulate(self.counts[member]))
+        at = bisect_right(ends, j)
+        return member, at, j - (ends[at - 1] if at else 0)
 
     def passes_before(self, member: int, row: int) -> list[int]:
         """The rows of each pass of a member that has ended once all rows before `row` were looked at."""
-        counts = self.members[member].counts
+        counts = self.counts[member]
         rows = self.picks.before(member, row)
         return counts[: bisect_right(list(accumulate(counts)), rows - 1)]
 
@@ -104,35 +298,34 @@ class MixTable:
     def _look(self, k: int) -> bool | Missing:
         """Look at rows up to k in all members; it sets `total` where the epoch ends before row k + 1."""
         ends: list[int] = []
-        for member in range(len(self.members)):
+        for member in range(len(self.counts)):
             end = self._end_of(member, self.picks.before(member, k + 1) - 1)
             if isinstance(end, Missing):
                 return end
             if end is not None:
                 ends.append(end)
         if not self._stops_first:
-            over = [self._over(member, k) for member in range(len(self.members))]
+            over = [self._over(member, k) for member in range(len(self.counts))]
             known = [one for one in over if one is not None]
             if len(known) == len(over):
                 ends.append(max(known))
         if not ends:
             return True
         self.total = min(ends)
-        for member, passes in enumerate(
-            self.members
-        ):  # a pass that began after the end of the epoch has not begun
-            while passes.counts and self.picks.before(member, self.total + 1) <= sum(passes.counts):
-                passes.counts.pop()
+        for member, ended in enumerate(self.counts):
+            # a pass that began after the end of the epoch has not begun
+            while ended and self.picks.before(member, self.total + 1) <= sum(ended):
+                ended.pop()
         return k < self.total
 
     def _end_of(self, member: int, j: int) -> int | Missing | None:
         """The row at which the epoch ends because a member has no row up to its j-th; None where it has."""
-        passes = self.members[member]
+        ended = self.counts[member]
         while True:
-            number, done = len(passes.counts), sum(passes.counts)
+            number, done = len(ended), sum(ended)
             if j < done:
                 return None
-            table = passes.table(number)
+            table = self._table_of(member, number)
             found = table.has(j - done)
             if isinstance(found, Missing):
                 return found._replace(member=member, number=number)
@@ -142,7 +335,7 @@ class MixTable:
             end = self.picks.row(member, done + table.total)
             if self._stops_first or table.total == 0:
                 return end
-            passes.counts.append(table.total)
+            ended.append(table.total)
             if self._first_ends[member] is None:
                 self._first_ends[member] = end
                 self.check_end()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.json_form import has_form, is_count, numbered
-from seqflow.loader.epoch.deal import Skips
-from seqflow.loader.epoch.ranks import Deal
+from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.order.identity import FORMAT
 
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
@@ -59,13 +58,6 @@ class Position(NamedTuple):
         return cls(int(state["epoch"]), int(state["batch"]), window, int(state["ranks"]))
 
 
-class Picks(Protocol):
-    """Which batches of a mix come from which source."""
-
-    def before(self, member: int, batch: int) -> int:
-        """The batches of a source before a batch of the mix."""
-
-
 class MixPosition(NamedTuple):
     """A place between two rounds of batches of an epoch of a mix."""
 
@@ -81,12 +73,13 @@ class MixPosition(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         return self._asdict()
 
-    def of_member(self, member: int, number: int, done: int, picks: Picks) -> Position:
-        """The place in a pass of a source, before which `done` batches of it come."""
+    def of_member(self, member: int, number: int, batch: int) -> Position:
+        """The place in a pass of a source, of which so many batches were handed out, or fewer than none."""
         saved = self.members[member]
         at = saved["windows"].get("0") if number == len(saved["passes"]) else None
-        batch = max(0, picks.before(member, self.batch) - done)
-        return Position(self.epoch + _PASS * number, batch, None if at is None else Checkpoint(*at), 1)
+        return Position(
+            self.epoch + _PASS * number, max(0, batch), None if at is None else Checkpoint(*at), 1
+        )
 
 
 Place = Position | MixPosition

@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -326,6 +327,20 @@ class Turns:
         if stream not in alive:
             return found
         return found + max(0, -((self.starts[at] + alive.index(stream) - k) // len(alive)))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """How the rows of a table are numbered in the sequence whose steps they belong to."""
+
+    outer: Callable[[Array], Array]
+    """The numbers in the sequence of rows of the table."""
+    inner: Callable[[int], int]
+    """How many rows of the table come before a number of the sequence."""
+
+
+OWN_NUMBERS = Numbering(lambda numbers: numbers, lambda number: number)
+"""Those of a loader of its own."""
 
 
 class Table:

@@ -1,10 +1,10 @@
-"""The identity of a loader: what its states and lengths indexes record of its settings and of the data."""
+"""What states and lengths indexes record of settings and data; the windows of an epoch to which files are added."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,11 @@ from seqflow.identity.differences import differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
 from seqflow.identity.transforms import transform_identity
-from seqflow.loader.order.recipe import Listing, Recipe
+from seqflow.json_form import has_form, is_count
+from seqflow.kernels.arrays import Array
+from seqflow.loader.order.recipe import BLOCKS, Listing, Recipe
+from seqflow.loader.order.windows import Slices, Windows, deal_windows
+from seqflow.loader.plans.plan import permutation
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
@@ -251,3 +255,141 @@ def _valid(recipe: Recipe) -> bool | list[str]:
 
 def _require(recipe: Recipe) -> dict[str, list[str]]:
     return {"require": list(recipe.require)} if recipe.require else {}
+
+
+_FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
+
+
+_FILE = (str, object, object, object)
+
+
+_OF_FILES = ("rows", "blocks", "files")
+"""Entries of a state about all files together: they differ where files were added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Files that were added after batch `batch - 1` of an epoch."""
+
+    epoch: int
+    batch: int
+    begun: tuple[int, ...]
+    """For each stream how many windows were begun: they go on as they were planned."""
+    added: tuple[str, ...]
+    """The new files, by their paths in a state."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()}
+
+
+def changes_of(state: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Read the changes that a state lists; OpError where they are damaged, or of sizes, as in version 0.2."""
+    found = state.get("changes", [])
+    if not has_form(found, _FORM) or any(
+        len(one["begun"]) != state["settings"].get("streams") for one in found
+    ):
+        raise OpError(
+            "load_state_dict: the changes of the state are damaged, expected what state_dict() gave"
+        )
+    if any(one.get("was") for one in found):
+        raise OpError(
+            "load_state_dict: the plan or the windows changed their size in the middle of the epoch, expected added "
+            "files alone\n  finish the epoch with seqflow 0.2, or begin it again: set_epoch(…)"
+        )
+    return tuple(
+        Change(one["epoch"], one["batch"], tuple(one["begun"]), tuple(one["added"])) for one in found
+    )
+
+
+def renamed(changes: Sequence[Change], folder: str) -> tuple[Change, ...]:
+    """Return changes with the paths that their files have now, in `folder`."""
+    return tuple(replace(one, added=tuple(folder + path for path in one.added)) for one in changes)
+
+
+def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Find the new files of some data, where nothing else has changed, and the folder that older paths are now in.
+
+    The folder of all files changes where one was added above it.
+    """
+    files, of_now = before.get("files"), now.get("files")
+    same = all(before.get(name) == now.get(name) for name in {*before, *now} - {*_OF_FILES})
+    if not same or not has_form(files, [_FILE]) or not has_form(of_now, [_FILE]):
+        return [], ""
+    assert isinstance(files, Sequence)
+    assert isinstance(of_now, Sequence)
+    present = {path: rest for path, *rest in of_now}
+    for folder in _folders([path for path, *_ in files], list(present)):
+        old = [[folder + path, *rest] for path, *rest in files]
+        known = {path for path, *_ in old}
+        if [one for one in map(list, of_now) if one[0] in known] == old:
+            return [path for path in present if path not in known], folder
+    return [], ""
+
+
+def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    """Folders in which all older files may be now."""
+    if not before:
+        return [""]
+    first = before[0]
+    return sorted(
+        {path.removesuffix(first) for path in now if path == first or path.endswith("/" + first)}, key=len
+    )
+
+
+def changed_windows(
+    recipe: Recipe, slices: Slices, paths: Mapping[str, str], epoch: int, changes: Sequence[Change]
+) -> Iterator[list[Windows]]:
+    """Yield the windows of each stream of an epoch before its first change, and after each.
+
+    `slices` are those of all files there are now, `paths` their paths in a state.
+    """
+    none = np.zeros(0, np.int64)
+    no_windows = Windows(slices.taken(none), None, np.zeros(1, np.int64), none)
+    is_new = [_is_of(slices, paths, {*change.added}) for change in changes]
+    present = ~np.any([np.zeros(len(slices.blocks), bool), *is_new], axis=0)
+    rest = slices.taken(np.flatnonzero(present[slices.numbers]))
+    dealt = _appended([no_windows] * recipe.streams, recipe, _drawn(rest, present), epoch, 0)
+    yield dealt
+    for number, change in enumerate(changes, 1):
+        kept = [
+            replace(of, numbers=of.numbers[:begun]) for of, begun in zip(dealt, change.begun, strict=True)
+        ]
+        begun, planned = (np.concatenate([of.numbers for of in windows]) for windows in (kept, dealt))
+        of_window = np.repeat(np.arange(len(dealt[0].starts) - 1), np.diff(dealt[0].starts))
+        left = dealt[0].slices.taken(np.flatnonzero(np.isin(of_window, np.setdiff1d(planned, begun))))
+        of_new = slices.taken(np.flatnonzero(is_new[number - 1][slices.numbers]))
+        present = present | is_new[number - 1]
+        rest = _drawn(of_new, present).joined(_drawn(left, present))
+        rest = rest.taken(np.lexsort((rest.starts, rest.numbers)))  # in the order of the source
+        dealt = _appended(kept, recipe, rest, epoch, number)
+        yield dealt
+
+
+def _is_of(slices: Slices, paths: Mapping[str, str], files: Collection[str]) -> Array:
+    """bool[B]: whether each block is of one of some files."""
+    chosen = np.array([paths.get(origin) in files for origin in slices.blocks.origins], bool)
+    return chosen[slices.blocks.file] if len(chosen) else np.zeros(0, bool)
+
+
+def _drawn(slices: Slices, present: Array) -> Slices:
+    """Slices whose random numbers are drawn for the places of their blocks among those that are present."""
+    return replace(slices, drawn=(np.cumsum(present) - 1)[slices.numbers])
+
+
+def _appended(
+    before: Sequence[Windows], recipe: Recipe, rest: Slices, epoch: int, change: int
+) -> list[Windows]:
+    """Append the windows of what is left to those of each stream; `change` is 0 where the epoch begins with them."""
+    purpose = (BLOCKS, change) if change else (BLOCKS,)
+    order = None if recipe.shuffle is None else permutation(len(rest), recipe.key(epoch, *purpose))
+    windows = Windows.cut(rest, order, recipe.window)
+    of_window = np.repeat(np.arange(len(windows)), np.diff(windows.starts))
+    places = np.arange(len(rest)) if order is None else order[np.lexsort((order, of_window))]
+    slices, starts, first = before[0].slices, before[0].starts, len(before[0].starts) - 1
+    slices = slices.joined(rest.taken(places))  # window by window, inside one in the order of the source
+    starts = np.concatenate([starts, starts[-1] + windows.starts[1:]])
+    dealt = deal_windows(windows, recipe.streams, all_needed=not change)
+    return [
+        Windows(slices, None, starts, np.concatenate([of.numbers, first + new.numbers]))
+        for of, new in zip(before, dealt, strict=True)
+    ]

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from seqflow.errors import OpError, ProviderError, SeqflowError
-from seqflow.json_form import LARGEST_COUNT
+from seqflow.json_form import LARGEST_COUNT, has_form, is_count
 from seqflow.kernels.arrays import Array
-from seqflow.loader.order.identity import check_same
+from seqflow.loader.order.identity import LoaderIdentity, check_same
 from seqflow.loader.order.recipe import Recipe
-from seqflow.loader.order.windows import BlockSlice, Window
+from seqflow.loader.order.windows import BlockSlice, Slices, Window
 from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.net import Net
 from seqflow.output.durable_files import writing
 from seqflow.output.file_writer import FileWriter, Format
 from seqflow.record import Record, from_arrow
@@ -28,10 +29,6 @@ from seqflow.record.validation import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-from seqflow.json_form import has_form, is_count
-from seqflow.loader.order.windows import Slices
 
 _SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
 """What the metadata of the file have: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
@@ -55,16 +52,13 @@ class LengthsIndex:
 
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
         """The number of batches of each window."""
-        return [self._count(recipe, window, epoch) for window in windows]
+        return [recipe.batch.count(self._in_order(recipe, window, epoch)) for window in windows]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
         """The part of the cells of a window's batches that holds tokens; None where they have no cells."""
         sizes = recipe.batch.batch_sizes(self._in_order(recipe, window, epoch))
         _, tokens, cells, _ = sizes.sum(axis=0).tolist()
         return tokens / cells if cells else None
-
-    def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
-        return recipe.batch.count(self._in_order(recipe, window, epoch))
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
         """The lengths of the rows of a window, in the order of an epoch."""
@@ -74,19 +68,16 @@ class LengthsIndex:
 
     def of_window(self, window: Window) -> Array:
         """The lengths of the rows of a window, in the order of the source."""
-        return np.concatenate([self._of(one) for one in window.slices])
+        return np.concatenate([cast(Array, self.of(one, one.number)) for one in window.slices])
 
-    def has(self, one: BlockSlice) -> bool:
-        """Whether it knows the lengths of all rows of a slice."""
+    def of(self, one: BlockSlice, number: int) -> Array | None:
+        """The lengths of the rows of a slice, whose block was number `number` then; None where they are not known."""
         if not self.whole_blocks:
-            return one.key in self.lengths
-        known = self.lengths.get((one.number, 0))
-        return known is not None and (one.stop is None or len(known) == one.block.num_rows)
-
-    def _of(self, one: BlockSlice) -> Array:
-        if self.whole_blocks and one.stop is not None:
-            return self.lengths[one.number, 0][one.start : one.stop]
-        return self.lengths[one.key]
+            return self.lengths.get((number, one.start))
+        known = self.lengths.get((number, 0))
+        if known is None or one.stop is None:
+            return known
+        return known[one.start : one.stop] if len(known) == one.block.num_rows else None
 
 
 class Measured:
@@ -202,7 +193,7 @@ def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any])
     check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
     index = LengthsIndex(_lengths_in(table), key["window"] is None)
     for one in slices:
-        if not index.has(one):
+        if index.of(one, one.number) is None:
             raise _damaged(path, f"it lacks lengths of block {one.number}")
     return index
 
@@ -335,7 +326,7 @@ def reusable_lengths(
         return {}
     starts = np.cumsum([0, *(count for *_, count in old_files)]).tolist()
     before = {tuple(file): start for file, start in zip(old_files, starts, strict=False)}
-    shifts, number = np.full(len(slices.blocks), -1), 0
+    shifts, number = np.full(len(slices.blocks), -1), 0  # no block of an index has this number
     for file in files:
         if (start := before.get(tuple(file))) is not None:
             shifts[number : number + file[-1]] = range(start, start + file[-1])
@@ -345,17 +336,8 @@ def reusable_lengths(
 
 def _moved(index: LengthsIndex, old_numbers: Array, slices: Slices) -> dict[SliceKey, Array]:
     """The lengths of an index for the slices of blocks that had other numbers in it."""
-    found: dict[SliceKey, Array] = {}
-    for one in slices:
-        old = int(old_numbers[one.number])
-        if old < 0:
-            continue
-        lengths = index.lengths.get((old, 0) if index.whole_blocks else (old, one.start))
-        if lengths is not None and index.whole_blocks and one.stop is not None:
-            lengths = lengths[one.start : one.stop] if len(lengths) == one.block.num_rows else None
-        if lengths is not None:
-            found[one.key] = lengths
-    return found
+    found = ((one.key, index.of(one, int(old_numbers[one.number]))) for one in slices)
+    return {key: lengths for key, lengths in found if lengths is not None}
 
 
 def _settings(described: Any) -> Any:
@@ -364,3 +346,106 @@ def _settings(described: Any) -> Any:
         return None
     data = {name: value for name, value in described["data"].items() if name not in _OF_FILES}
     return {**described, "data": data}
+
+
+class Indexing:
+    """The lengths index in a file: made during an epoch, or by a pass over the data, and read again.
+
+    `lengths` gives those that batches are planned on, when they are first needed; `measure` reads what was not
+    measured yet.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        identity: LoaderIdentity,
+        lengths: Callable[[], str | None],
+        measure: Callable[[Measured], None],
+    ) -> None:
+        self.path, self._identity, self._planned, self._measure = path, identity, lengths, measure
+        self.num_read_blocks = 0
+        """Blocks that were read for the index, since no older one had their lengths."""
+        self.lengths: LengthsIndex | None = None
+        """The lengths of all prepared rows, once they were read."""
+        self._measured: Measured | None = None
+        """The lengths of what was read so far, where there is no file yet."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"lengths": None, "_measured": None}
+
+    @property
+    def _slices(self) -> Slices:
+        return self._identity.listing.slices()
+
+    def _key(self) -> dict[str, Any]:
+        """What the lengths depend on."""
+        return self._identity.index_key(self._planned())
+
+    def _files(self) -> list[FileBlocks] | None:
+        """The files of the data with their blocks, by which a later index knows them again.
+
+        None where blocks are not those of one file after another.
+        """
+        source = self._identity.recipe.source
+        if not source.source_reads_columns:  # a block is of several files
+            return None
+        return files_with_blocks(self._identity.files, source.files, self._slices)
+
+    def read(
+        self,
+        *,
+        anew: bool = False,
+        update: bool = False,
+        measure: Callable[[Measured], None] | None = None,
+    ) -> LengthsIndex:
+        """The lengths of all prepared rows, from the file, which is made where it is not there.
+
+        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
+        reads only files that the older one has not, or that have changed. `measure` has others read the data for it.
+        OpError where the file is no index, or of other data or settings: it names the difference.
+        """
+        if self.lengths is None or anew or update:
+            self._check_indexable()
+            if anew or update:
+                check_is_index(self.path)
+            if anew or update or not self.path.exists():
+                self._measured = Measured(self._slices)
+                if update:
+                    self._measured.add_measured(self._reusable())
+                self.num_read_blocks = len({one.number for one in self._slices if self._measured.lacks(one)})
+                (measure or self._measure)(self._measured)
+                self.keep()
+            self.lengths = read_index(self.path, self._slices, self._key())
+        return self.lengths
+
+    def measured(self) -> Measured:
+        """Takes the lengths of what an epoch reads: `keep` makes the index of them."""
+        self._check_indexable()
+        if self._measured is None:
+            self._measured = Measured(self._slices)
+        return self._measured
+
+    def keep(self) -> None:
+        """Write the index, once all slices were measured."""
+        measured = self._measured
+        if measured is not None and measured.complete:
+            write_index(self.path, self._slices, measured.lengths, self._key(), self._files())
+            self._measured = None
+
+    def _reusable(self) -> dict[SliceKey, Array]:
+        """The lengths that an older index has of files that are the same."""
+        files = self._files()
+        if files is None or not self.path.exists():
+            return {}
+        return reusable_lengths(self.path, self._key(), files, self._slices)
+
+    def _check_indexable(self) -> None:
+        recipe = self._identity.recipe
+        if recipe.source.is_stream:
+            raise OpError(
+                "Loader: index: the source is a stream, whose blocks are not known before\n  read files instead"
+            )
+        if isinstance(recipe.prepare, Net) and recipe.prepare.is_random:
+            raise OpError(
+                "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"
+            )

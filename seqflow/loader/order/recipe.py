@@ -13,12 +13,9 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
-from seqflow.loader.plans.cut_columns import check_list_columns
-from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.permutation import key_of, permutation
-from seqflow.loader.plans.plan import BatchPlan, WindowBatches
-from seqflow.loader.plans.selection import planned_lengths
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
+from seqflow.loader.plans.selection import check_list_columns, planned_lengths
+from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
@@ -79,6 +76,11 @@ class Recipe:
     def keeps_going(self) -> bool:
         """Whether bad rows are left out; else they are errors."""
         return self.bad_rows != "raise"
+
+    @property
+    def functions(self) -> list[Transform]:
+        """Those of `prepare` and `net` that are Python functions: nobody knows what they return."""
+        return [one for one in (self.prepare, self.net) if one is not None and not isinstance(one, Net)]
 
     def planned_slices(self) -> Slices:
         """All blocks in the order of the source, the large ones sliced, in columns."""
@@ -149,24 +151,18 @@ Stamp = tuple[int, int]
 """Size of a file, and its time of change in nanoseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamps:
-    """Files as they were when their blocks were listed."""
+Stamps = Mapping[str, Stamp]
+"""Files as they were when their blocks were listed."""
 
-    found: Mapping[str, Stamp]
 
-    def check_unchanged(self, path: str) -> None:
-        """ProviderError where a file is another one than then."""
-        then = self.found.get(path)
-        if then is not None and (now := stamp_of(path)) != then:
-            what = (
-                "is gone"
-                if now is None
-                else f"had {then[0]} bytes and has {now[0]} now, or was written again"
-            )
-            raise ProviderError(
-                f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
-            )
+def check_unchanged(stamps: Stamps, path: str) -> None:
+    """ProviderError where a file is another one than when its blocks were listed."""
+    then = stamps.get(path)
+    if then is not None and (now := stamp_of(path)) != then:
+        what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+        raise ProviderError(
+            f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
+        )
 
 
 class Listing:
@@ -178,7 +174,8 @@ class Listing:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._slices: Slices | None = None
-        self._stamps = Stamps({})
+        self.stamps: dict[str, Stamp] = {}
+        """Those of the files, once the blocks are listed."""
 
     def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
         """Another process lists the blocks itself: its files may be others."""
@@ -189,7 +186,7 @@ class Listing:
         if self._slices is None:
             recipe = self._recipe
             stamps = {path: stamp_of(path) for path in recipe.source.files}
-            self._stamps = Stamps({path: stamp for path, stamp in stamps.items() if stamp is not None})
+            self.stamps.update({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()
             if recipe.shuffle is not None:
                 _check_fit(slices, recipe.window)
@@ -205,16 +202,12 @@ class Listing:
     def file_sizes(self) -> dict[str, int]:
         """The bytes of each file when it was listed."""
         self.slices()
-        return {path: size for path, (size, _) in self._stamps.found.items()}
-
-    def check_unchanged(self, path: str) -> None:
-        """ProviderError where a file is another one than when its blocks were listed."""
-        self._stamps.check_unchanged(path)
+        return {path: size for path, (size, _) in self.stamps.items()}
 
     def stamps_of(self, paths: Iterable[str]) -> Stamps:
         """Those of some files, for another process."""
         self.slices()
-        return Stamps({path: self._stamps.found[path] for path in paths if path in self._stamps.found})
+        return {path: self.stamps[path] for path in paths if path in self.stamps}
 
 
 def stamp_of(path: str) -> Stamp | None:

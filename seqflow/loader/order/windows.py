@@ -1,4 +1,4 @@
-"""Windows: the blocks of a source, divided before anything is read."""
+"""Windows: the blocks of a source, divided before anything is read, and the parts that a job writes together."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import overload
 
 import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
-from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
+from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns, LazySequence
 from seqflow.providers.filtered_blocks import FilteredBlock
 
 
@@ -115,15 +114,15 @@ def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slices(Sequence[BlockSlice]):
+class Slices(LazySequence[BlockSlice]):
     """All blocks of a source in columns, in its order, the large ones in slices."""
 
     blocks: BlockColumns
-    numbers: Array | None = None
-    """int64: the block of each slice; None where all blocks are whole."""
-    starts: Array | None = None
-    """int64: the first row of each slice."""
-    stops: Array | None = None
+    numbers: Array
+    """int64: the block of each slice."""
+    starts: Array
+    """int64: the first row of each slice in its block."""
+    stops: Array
     """int64: the row behind the last; -1 for a whole block."""
     drawn: Array | None = None
     """int64: `BlockSlice.drawn` of each; None where that is the number of the block."""
@@ -133,7 +132,10 @@ class Slices(Sequence[BlockSlice]):
         """The blocks, sliced as `slices_of` does."""
         is_large = (blocks.nbytes > window_bytes) & (blocks.rows >= 2)
         if not sliced or not is_large.any():
-            return Slices(blocks)
+            start, stop = (
+                np.broadcast_to(np.int64(one), len(blocks)) for one in (0, -1)
+            )  # which take no memory
+            return Slices(blocks, np.arange(len(blocks)), start, stop)
         numbers, starts, stops = [], [], []
         large = np.flatnonzero(is_large).tolist()
         done = 0
@@ -153,43 +155,25 @@ class Slices(Sequence[BlockSlice]):
         )
 
     def __len__(self) -> int:
-        return len(self.blocks) if self.numbers is None else len(self.numbers)
+        return len(self.numbers)
 
-    @overload
-    def __getitem__(self, at: int) -> BlockSlice: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[BlockSlice]: ...
-
-    def __getitem__(self, at: int | slice) -> BlockSlice | Sequence[BlockSlice]:
-        if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
-        if self.numbers is None or self.starts is None or self.stops is None:
-            return BlockSlice(self.blocks[at], int(at))
+    def item(self, at: int) -> BlockSlice:
         number, stop = int(self.numbers[at]), int(self.stops[at])
         drawn = None if self.drawn is None else int(self.drawn[at])
         return BlockSlice(
             self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop, drawn
         )
 
-    def __iter__(self) -> Iterator[BlockSlice]:
-        return (self[at] for at in range(len(self)))
-
     @property
     def rows(self) -> Array:
         """int64: the rows of each, or `UNKNOWN_SIZE`."""
-        if self.numbers is None or self.starts is None or self.stops is None:
-            return self.blocks.rows
         of_blocks: Array = self.blocks.rows[self.numbers]
         return np.where(self.stops < 0, of_blocks, self.stops - self.starts)
 
     @property
     def nbytes(self) -> Array:
         """int64: the planned bytes of each."""
-        sizes: Array = np.maximum(self.blocks.nbytes, 0)
-        if self.numbers is None:
-            return sizes
-        sizes = sizes[self.numbers]
+        sizes: Array = np.maximum(self.blocks.nbytes, 0)[self.numbers]
         for at in np.flatnonzero(self.is_slice).tolist():
             sizes[at] = self[at].nbytes
         return sizes
@@ -197,44 +181,28 @@ class Slices(Sequence[BlockSlice]):
     @property
     def is_slice(self) -> Array:
         """bool: whether each is a part of a block."""
-        return np.zeros(len(self), bool) if self.stops is None else self.stops >= 0
-
-    @property
-    def block_numbers(self) -> Array:
-        """int64: the block of each."""
-        return np.arange(len(self.blocks)) if self.numbers is None else self.numbers
-
-    @property
-    def first_rows(self) -> Array:
-        """int64: the first row of each in its block."""
-        return np.zeros(len(self), np.int64) if self.starts is None else self.starts
+        return np.asarray(self.stops >= 0)
 
     def taken(self, places: Array) -> Slices:
         """Some of them, in any order."""
-        stops = np.full(len(self), -1) if self.stops is None else self.stops
         drawn = None if self.drawn is None else self.drawn[places]
-        return Slices(
-            self.blocks, self.block_numbers[places], self.first_rows[places], stops[places], drawn
-        )  # fmt: skip
+        return Slices(self.blocks, self.numbers[places], self.starts[places], self.stops[places], drawn)
 
     def joined(self, other: Slices) -> Slices:
-        """These and others of the same blocks; all have `numbers` and `drawn`."""
+        """These and others of the same blocks."""
         pairs = zip(self._columns(), other._columns(), strict=True)
         return Slices(self.blocks, *(np.concatenate(pair).astype(np.int64) for pair in pairs))
 
     def _columns(self) -> tuple[Array, ...]:
-        assert self.numbers is not None
-        assert self.starts is not None
-        assert self.stops is not None
         return self.numbers, self.starts, self.stops, self.numbers if self.drawn is None else self.drawn
 
 
-NO_SLICES = Slices(BlockColumns.of(()))
+NO_SLICES = Slices.of(BlockColumns.of(()), 0, sliced=False)
 """Those of a stream, before its blocks come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows(Sequence[Window]):
+class Windows(LazySequence[Window]):
     """The windows of an epoch in columns; each is made when it is asked for."""
 
     slices: Slices
@@ -242,8 +210,8 @@ class Windows(Sequence[Window]):
     """int64: the order of the slices; None for that of the source."""
     starts: Array
     """int64[windows + 1]: the first slice of each window, in that order, and the end of the last."""
-    numbers: Array | None = None
-    """int64: which of these windows they are; None for all."""
+    numbers: Array
+    """int64: which of these windows they are."""
 
     @staticmethod
     def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
@@ -259,8 +227,8 @@ class Windows(Sequence[Window]):
         begins = ends - nbytes
         following = np.searchsorted(ends, begins + window_bytes, side="right")
         following = np.maximum(following, np.arange(1, len(ends) + 1))
-        if slices.numbers is not None:  # only where rows are in the order of the source
-            is_slice = slices.is_slice
+        is_slice = slices.is_slice
+        if is_slice.any():  # only where rows are in the order of the source
             apart = (slices.numbers[1:] != slices.numbers[:-1]) & (is_slice[1:] | is_slice[:-1])
             stops = np.append(np.flatnonzero(apart) + 1, len(ends))
             following = np.minimum(
@@ -270,36 +238,26 @@ class Windows(Sequence[Window]):
         while at < len(behind):
             at = behind[at]
             starts.append(at)
-        return Windows(slices, order, np.array(starts if len(ends) else [0], np.int64))
+        starts = starts if len(ends) else [0]
+        return Windows(slices, order, np.array(starts, np.int64), np.arange(len(starts) - 1))
 
     def __len__(self) -> int:
-        return len(self.starts) - 1 if self.numbers is None else len(self.numbers)
+        return len(self.numbers)
 
-    @overload
-    def __getitem__(self, at: int) -> Window: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Window]: ...
-
-    def __getitem__(self, at: int | slice) -> Window | Sequence[Window]:
-        if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
-        number = int(range(len(self))[at] if self.numbers is None else self.numbers[at])
+    def item(self, at: int) -> Window:
+        number = int(self.numbers[at])
         start, stop = int(self.starts[number]), int(self.starts[number + 1])
         places: Iterable[int] = range(start, stop)
         if self.order is not None:  # read in the order of the source: rows are permuted inside the window
             places = np.sort(self.order[start:stop]).tolist()
         return Window(number, tuple(self.slices[place] for place in places))
 
-    def __iter__(self) -> Iterator[Window]:
-        return (self[at] for at in range(len(self)))
-
     def _sums(self, values: Array) -> Array:
         if not len(self.starts) - 1:
             return np.zeros(0, np.int64)
         values = values if self.order is None else values[self.order]
         sums: Array = np.add.reduceat(values, self.starts[:-1], dtype=np.int64)
-        return sums if self.numbers is None else sums[self.numbers]
+        return np.asarray(sums[self.numbers])
 
     @property
     def nbytes(self) -> Array:
@@ -388,8 +346,6 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
 def _sliced_blocks(windows: Windows) -> dict[int, int]:
     """The block of each window that has slices of one."""
     slices = windows.slices
-    if slices.numbers is None:
-        return {}
     firsts = windows.starts[:-1]
     is_sliced = slices.is_slice[firsts]
     return dict(
@@ -412,24 +368,19 @@ class Layout:
     def __init__(
         self,
         listed: Sequence[Sequence[Window]] = (),
-        found: Callable[[], Generator[Window, None, None]] | None = None,
+        found: Generator[Window, None, None] | None = None,
     ) -> None:
-        self.listed, self._find = listed, found
-        self._rest = None if found is None else found()
+        self.listed, self._rest = listed, found
         self.num_found = 0
         """How many windows were found, where they are not listed."""
         self.on_found: Callable[[Window], None] | None = None
         """Called with each window that is found."""
         self._made: OrderedDict[WindowAddress, Window] = OrderedDict()
 
-    def again(self) -> Layout:
-        """The same windows, from the first one on."""
-        return Layout(self.listed, self._find)
-
     @property
     def counts(self) -> list[int | None]:
         """The number of windows of each stream; None where they are found while they are asked for."""
-        return [None] if self._find is not None else [len(windows) for windows in self.listed]
+        return [None] if self._rest is not None else [len(windows) for windows in self.listed]
 
     @property
     def num_streams(self) -> int:
@@ -444,7 +395,7 @@ class Layout:
         """The window at a position of a stream; None after the last one."""
         made = self._made.get(address)
         if made is None:
-            made = self._listed(*address) if self._find is None else self._found(address[1])
+            made = self._listed(*address) if self._rest is None else self._found(address[1])
         return made
 
     def has(self, address: WindowAddress) -> bool:
@@ -457,7 +408,7 @@ class Layout:
 
     def release(self, position: int) -> None:
         """Let go of found windows before a position, which have their rows with them."""
-        if self._find is not None:
+        if self._rest is not None:
             for address in [one for one in self._made if one[1] < position]:
                 del self._made[address]
 
@@ -502,3 +453,81 @@ class Layout:
         number = f"window {position * len(counts) + stream + 1:,}"
         known = [one for one in counts if one is not None]
         return f"{number} of {sum(known):,}" if len(known) == len(counts) else number
+
+
+class Parts:
+    """Where parts end: each behind the window with which its planned bytes, or rows of the source, are reached.
+
+    So they depend on the plan alone, never on what the batches turn out to be. They are found with the windows.
+    Without a number of bytes there is one part, which does not end.
+    """
+
+    def __init__(self, nbytes: int | None, rows: int | None = None) -> None:
+        self._most_bytes, self._most_rows = nbytes, rows
+        self._ends: list[int] = []
+        """For each part that is known to end the position behind its last window."""
+        self._windows = self._bytes = self._rows = 0
+        """Windows so far; bytes and rows of those behind the last end."""
+
+    @classmethod
+    def of_one(cls, windows: int) -> Parts:
+        """A single part, of so many windows."""
+        parts = cls(None)
+        parts._ends = [windows]
+        return parts
+
+    def of(self, layout: Layout) -> None:
+        """Cut the windows of the only stream: all of them where they are in columns, else each when it is found.
+
+        OpError where rows are to be counted, and a window does not know its own.
+        """
+        if self._most_bytes is None:
+            return
+        windows = layout.columns
+        if windows is None:
+            layout.on_found = self.add
+            return
+        rows = self._rows_of(windows)
+        for nbytes, count in zip(windows.nbytes.tolist(), rows, strict=True):
+            self._add(nbytes, count)
+
+    def add(self, window: Window) -> None:
+        """Take the next window; OpError where rows are to be counted, and it does not know its own."""
+        self._add(window.nbytes, 0 if self._most_rows is None else _source_rows(window))
+
+    def _add(self, nbytes: int, rows: int) -> None:
+        self._windows += 1
+        self._bytes += nbytes
+        self._rows += rows
+        assert self._most_bytes is not None
+        if self._bytes >= self._most_bytes or (self._most_rows is not None and self._rows >= self._most_rows):
+            self._ends.append(self._windows)
+            self._bytes = self._rows = 0
+
+    def _rows_of(self, windows: Windows) -> list[int]:
+        """The rows of each window, with those that a filter leaves out; 0 where they are not counted."""
+        if self._most_rows is None:
+            return [0] * len(windows)
+        rows = windows.source_rows
+        # the first window that does not know its rows is named
+        return [_source_rows(window) for window in windows] if rows is None else rows.tolist()
+
+    def start(self, part: int) -> int:
+        """The position of the first window of a part; all windows before it have to be known."""
+        return self._ends[part - 1] if part else 0
+
+    def stop(self, part: int) -> int | None:
+        """The position behind the last window of a part; None where it is not known yet, or the last part goes on."""
+        return self._ends[part] if part < len(self._ends) else None
+
+
+def _source_rows(window: Window) -> int:
+    """The rows of a window, those that a filter leaves out with them."""
+    rows = window.source_rows
+    if rows is None:
+        block = window.slices[0].block
+        raise OpError(
+            f"output: rows_per_file cuts by rows of the source, but those of {block.origin} are not known before "
+            "it is read\n  use part_bytes; or sort the output, whose files are then cut at exactly so many rows"
+        )
+    return rows

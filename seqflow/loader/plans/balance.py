@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from seqflow.arguments import at_least_one
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.selection import Pieces, at_least_one
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.record import Record
 
 LENGTH, LONGEST = "length", "longest"

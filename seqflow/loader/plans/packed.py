@@ -9,13 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import at_least_one
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance
-from seqflow.loader.plans.cut_columns import checked_columns
-from seqflow.loader.plans.permutation import permutation
 from seqflow.loader.plans.plan import (
     LATER,
     BatchLimits,
@@ -23,18 +22,18 @@ from seqflow.loader.plans.plan import (
     CutColumn,
     Layout,
     WindowBatches,
+    permutation,
     shown_plan,
 )
 from seqflow.loader.plans.row_plans import batches_of_n
 from seqflow.loader.plans.selection import (
     Oversize,
-    Pieces,
     RowSelection,
-    at_least_one,
     check_lengths_between,
     check_oversize,
+    checked_columns,
 )
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -85,6 +84,7 @@ class Packed(BatchPlan):
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 
     __repr__ = shown_plan
+    cuts_rows = splits_rows = True
 
     def __post_init__(self) -> None:
         at_least_one("Packed", capacity=self.capacity, rows=self.rows, multiple_of=self.multiple_of)
@@ -113,14 +113,6 @@ class Packed(BatchPlan):
     @property
     def deals_rows(self) -> bool:
         return self.rows > 1
-
-    @property
-    def cuts_rows(self) -> bool:
-        return True
-
-    @property
-    def splits_rows(self) -> bool:
-        return True
 
     @property
     def packed_capacity(self) -> int | None:

@@ -11,19 +11,18 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.arguments import at_least_one
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance, check_balance, check_linear
-from seqflow.loader.plans.cut_columns import checked_columns
-from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, shown_plan
+from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, permutation, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
-    at_least_one,
     check_lengths_between,
     check_oversize,
+    checked_columns,
 )
 
 
@@ -44,6 +43,7 @@ class Rows(BatchPlan):
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 
     __repr__ = shown_plan
+    deals_rows = True
 
     def __post_init__(self) -> None:
         at_least_one("Rows", n=self.n)
@@ -62,10 +62,6 @@ class Rows(BatchPlan):
     @property
     def rows_across(self) -> int | None:
         return None if self.filters else self.n
-
-    @property
-    def deals_rows(self) -> bool:
-        return True
 
     def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
         return BatchLimits(self.n)

@@ -1,19 +1,24 @@
-"""The batches of one rank in one epoch, made ahead of whoever takes them."""
+"""The batches of one rank in one epoch: which one comes next, made ahead of whoever takes them."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
-from seqflow.loader.epoch.deal import Skips
-from seqflow.loader.epoch.ranks import Deal
-from seqflow.loader.epoch.state import Progress, check_start
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.turns import TurnsOfRank
-from seqflow.loader.run.workers import Task, Workers
+from seqflow.errors import OpError
+from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Deal, Dealt, Skips, Steps, dealt
+from seqflow.loader.epoch.state import Place, Position, Progress, check_start
+from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Table
+from seqflow.loader.order.windows import Layout, Parts
+from seqflow.loader.plans.dealing import Totals
+from seqflow.loader.plans.plan import NO_ROWS
+from seqflow.loader.run.ledger import BadRowHandler, Stats
+from seqflow.loader.run.workers import Workers
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 
@@ -23,21 +28,66 @@ _MOST_CELLS = 1 << 19
 much as gathering a small batch."""
 
 
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Who takes the batches of a run: which of an epoch, and how they are counted."""
+
+    workers: Workers
+    handlers: Sequence[BadRowHandler]
+    """Take the bad rows: one for each source."""
+    stats: Stats
+    at_once: bool = False
+    """Whether windows count when they are opened; else with the first batch that is handed out of them."""
+    counts_on: bool = False
+    """Whether windows of batches before the place of the run were counted by the run before."""
+    traced: bool = False
+    """Whether windows number their rows."""
+    deal: Deal = ALL_BATCHES
+    skips: Skips = NO_SKIPS
+    parts: Parts | None = None
+    """Cut the windows of the only stream, of which one part after another is asked for."""
+    numbering: Numbering = OWN_NUMBERS
+    """The steps that batches belong to, where they are those of a mix."""
+
+    @classmethod
+    def of_some(cls, members: int = 1, **options: Any) -> Consumer:
+        """Who takes some batches by their numbers, in this thread: their bad rows are not written again."""
+        handlers = [BadRowHandler() for _ in range(members)]
+        return cls(Workers(0), handlers, Stats(), at_once=True, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """Everything that decides the batches of one pass over a source, and their order."""
+
+    start: Position
+    table: Table
+    layout: Layout
+    again: Callable[[], Run] | None = None
+    """Begins another run at the first batch of the epoch, where this one begins later."""
+    steps: Steps | None = None
+    totals: Totals | None = None
+    closed_before: int = 0
+    """Windows before this position of the only stream were counted by the run that this one goes on with."""
+
+
 class Run(Protocol):
-    """One pass over a source or a mix: it makes turns into batches, hands these out, and counts."""
+    """One pass over a source or a mix: it makes turns of rows, and batches of turns; hands these out, and counts."""
 
     progress: Progress
 
     @property
-    def start(self) -> Any: ...
-    @property
-    def table(self) -> Any: ...
-    @property
-    def turns(self) -> Any: ...
-    @property
-    def deal(self) -> Deal: ...
-    @property
-    def skips(self) -> Skips: ...
+    def table(self) -> Any:
+        """The table of the rows: one of a source, or of a mix."""
+
+    def plan(self, window: Missing, *, wait: bool) -> bool:
+        """Plan a window that the table misses; False where that takes waiting."""
+
+    def of(self, row: Any, following: int, *, wait: bool) -> Any | None:
+        """The turn of a row, after which a run goes on at row `following`; None where that takes waiting."""
+
+    def first(self) -> Run:
+        """Gives turns of the first rows of the epoch, which a run that goes on may not have."""
 
     def fill(self) -> None:
         """Begin to read the next windows."""
@@ -45,13 +95,16 @@ class Run(Protocol):
     def make(self, turns: list[Any]) -> list[Any]:
         """Make the batches of some turns, in any thread, up to the first error, which has the field `error`."""
 
+    def finished(self, made: Any) -> Record:
+        """Return a batch as the user gets it."""
+
     def hand_out(self, made: Any) -> tuple[Record, BatchMemory | None]:
         """Return the batch as the user gets it, and its memory until the next one; the progress is after it then."""
 
     def free(self, memory: BatchMemory) -> None:
         """Take back the memory of the last batch."""
 
-    def end(self, turns: TurnsOfRank) -> None:
+    def end(self, iteration: Iteration) -> None:
         """Count what is in no batch."""
 
     def sum_counts(self) -> None:
@@ -61,13 +114,41 @@ class Run(Protocol):
         """Let go of what is in memory."""
 
 
-class Iteration:
-    """The batches of a rank: the thread that iterates hands out; the workers read windows and make batches ahead."""
+def turn_at(run: Run, k: int, *, wait: bool) -> Any | None:
+    """The turn of row k; None after the last row, and where that takes waiting."""
+    while isinstance(found := run.table.find(k), Missing):
+        if not run.plan(found, wait=wait):
+            return None
+    return None if found is None else run.of(found, k + 1, wait=wait)
 
-    def __init__(self, run: Run, workers: Workers, stats: Stats) -> None:
-        self.run, self._workers, self._stats = run, workers, stats
-        self._turns = TurnsOfRank(run.turns, run.start.batch, run.deal, run.skips)
-        self._ahead: deque[Task[list[Any]]] = deque()
+
+def turn_by_number(run: Run, what: str, number: int, epoch: int) -> Any:
+    """The turn of a row by its number; OpError, its message beginning with `what`, where the epoch has none."""
+    found = turn_at(run, number, wait=True)
+    if found is None:
+        raise OpError(
+            f"{what}: number is {number}, expected less than {run.table.num_known}, the batches of epoch {epoch}"
+        )
+    return found
+
+
+class Iteration:
+    """The batches that a rank, or its worker, is dealt, round after round, from a place on.
+
+    The thread that iterates hands out; the workers read windows and make batches ahead.
+    """
+
+    def __init__(self, run: Run, start: Place, consumer: Consumer) -> None:
+        self.run, self._start = run, start
+        self._workers, self._stats = consumer.workers, consumer.stats
+        self._deal, self._skips = consumer.deal, consumer.skips
+        self._index = self._deal.first(self._skips.kept_before(start.batch))
+        """The first row of the round that comes next, counted over those that are kept."""
+        self._passed_until = start.batch
+        """The row before which the data rows of all that are skipped are counted."""
+        self.rows_passed = 0
+        """Data rows of the skipped ones since the last turn."""
+        self._ahead: deque[Future[list[Any]]] = deque()
         self._is_first = True
 
     @property
@@ -81,12 +162,11 @@ class Iteration:
             run.fill()
             self._make_ahead(wait=True)
             if not self._ahead:
-                run.end(self._turns)
+                run.end(self)
                 return
             started = perf_counter()
             task = self._ahead.popleft()
-            self._workers.help_until(task.done)
-            chunk = task.result()
+            chunk = self._workers.result(task)
             self._stats.seconds_waiting += perf_counter() - started
             chunk.reverse()
             while chunk:
@@ -102,15 +182,10 @@ class Iteration:
                 self._workers.check_process()
                 self._make_ahead(wait=False)
 
-    def close(self) -> None:
-        """Let go of what is in memory."""
-        self.run.close()
-
     def check_start(self) -> None:
         """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
-        run = self.run
-        if self.progress.position is run.start:
-            check_start(run.start, run.table.num_known, run.deal, run.skips)
+        if self.progress.position is self._start:
+            check_start(self._start, self.run.table.num_known, self._deal, self._skips)
 
     def _make_ahead(self, *, wait: bool) -> None:
         """Let the workers make the next batches; with `wait` there is at least one, unless this is the end."""
@@ -127,9 +202,67 @@ class Iteration:
         cells = 0
         most = 1 if self._is_first else _MOST_BATCHES  # the first batch should not wait for seven others
         while len(turns) < most and cells < _MOST_CELLS:
-            turn = self._turns.next(wait=wait and not turns)
+            turn = self._next(wait=wait and not turns)
             if turn is None:
                 break
             turns.append(turn)
             cells += turn.size.cells
         return turns
+
+    def _next(self, *, wait: bool) -> Any | None:
+        """The next turn; None where that takes waiting, and after the last."""
+        deal, skips, run = self._deal, self._skips, self.run
+        if skips and not self._pass_over(wait=wait):
+            return None
+        while isinstance(found := dealt(run.table, self._index, deal, skips), Missing):
+            if not run.plan(found, wait=wait):
+                return None
+        if found is None:
+            return None
+        if found.row is None or found.fill:
+            turn = self._filler(found, wait=wait)
+        else:
+            turn = run.of(found.row, found.next, wait=wait)
+        if turn is not None:
+            self._index += deal.stride
+            if self.rows_passed:
+                turn = turn._replace(passed=self.rows_passed)
+                self.rows_passed = 0
+        return turn
+
+    def dropped(self) -> Any | None:
+        """The turn that the rank would have in the last round, which is incomplete and dropped; else None."""
+        deal = self._deal
+        own = self._skips.number(self._index + deal.rank)
+        if deal.world_size == 1 or deal.tail != "drop" or self.run.table.has(own) is not True:
+            return None
+        return turn_at(self.run, own, wait=True)
+
+    def _filler(self, found: Dealt, *, wait: bool) -> Any | None:
+        if found.row is None:
+            repeated = turn_at(self.run.first(), found.number, wait=True)
+            assert repeated is not None
+            return repeated._replace(next=found.next, fill=found.fill)
+        turn = self.run.of(found.row, found.next, wait=wait)
+        return None if turn is None else turn._replace(size=NO_ROWS, fill="pad")
+
+    def _pass_over(self, *, wait: bool) -> bool:
+        """Count the data rows of what is skipped before the next round, or in it: one of all ranks counts each.
+
+        False where that takes waiting.
+        """
+        deal, run = self._deal, self.run
+        stop = self._skips.number(self._index + deal.world_size - 1)
+        for number in self._skips.between(self._passed_until, stop):
+            while isinstance(found := run.table.has(number), Missing):
+                if not run.plan(found, wait=wait):
+                    return False
+            if not found:  # a span may be longer than any epoch
+                break
+            if number % deal.stride == deal.first(0) + deal.rank:
+                turn = turn_at(run, number, wait=wait)
+                if turn is None:
+                    return False
+                self.rows_passed += turn.size.begun
+            self._passed_until = number + 1
+        return True

@@ -1,13 +1,157 @@
-"""The ledger of a window: what has become of each of its rows."""
+"""What becomes of rows: where they come from, why some cannot be used, and the counts of a window and of a run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal
 
-from seqflow.loader.run.prepare import RowRange
-from seqflow.loader.run.rejects import Rejected
+import numpy as np
+import pyarrow as pa
+
+from seqflow.drawing.tables import html_table
+from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import StepCosts
+from seqflow.output.file_writer import KIND_OF_SUFFIX
+from seqflow.output.output_file import OutputFile
+from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
+from seqflow.providers import Block
 from seqflow.record import BadRow
+from seqflow.record.run_ends import take_table
+
+RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
+
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Consecutive rows from one block."""
+
+    block: Block
+    rows: int
+    numbers: RowNumbers | None
+    """Their row numbers in the block; None where `prepare` made new rows."""
+
+    def part(self, start: int, stop: int) -> str:
+        """The place of rows start … stop - 1 of the range, as text."""
+        place = f"{self.block.origin}, block {self.block.index}"
+        if self.numbers is None:
+            return place
+        first, last = self.numbers[start], self.numbers[stop - 1]
+        return f"{place}, row {first}" if stop - start == 1 else f"{place}, rows {first} to {last}"
+
+
+def places_in(sizes: Sequence[int], rows: Sequence[int] | Array) -> tuple[Array, Array]:
+    """int64 twice: which of consecutive ranges of these sizes each row lies in, and its place there."""
+    ends = np.cumsum(sizes)
+    found = np.searchsorted(ends, rows, side="right")
+    return found, rows - (ends - sizes)[found]
+
+
+def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
+    """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
+    found: list[str] = []
+    of, places = places_in([one.rows for one in ranges], np.unique(rows))
+    for at in np.unique(of).tolist():
+        inside = places[of == at]
+        together = len(inside) == inside[-1] - inside[0] + 1
+        pieces = [(inside[0], inside[-1] + 1)] if together else [(row, row + 1) for row in inside]
+        found += [ranges[at].part(int(low), int(high)) for low, high in pieces]
+    found = list(dict.fromkeys(found))
+    more = len(found) - _SHOWN
+    return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class BadRows:
+    """The policy for rows that cannot be used.
+
+    "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
+    counts it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`,
+    in Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
+    `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; so does each source of a Mix
+    (`bad.source0.parquet`).
+    """
+
+    policy: Literal["raise", "skip", "quarantine"] = "raise"
+    path: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("raise", "skip", "quarantine"):
+            raise OpError(f"BadRows: policy is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'")
+        if (self.policy == "quarantine") != (self.path is not None):
+            what = "needs a path" if self.path is None else "takes no path: only 'quarantine' writes a file"
+            raise OpError(f"BadRows: policy {self.policy!r} {what}")
+        if self.path is not None and Path(self.path).suffix.lower() not in KIND_OF_SUFFIX:
+            raise OpError(
+                f"BadRows: path is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
+            )
+
+    def marked(self, *marks: str) -> BadRows:
+        """The same policy, with these in the name of the file."""
+        if self.path is None or not marks:
+            return self
+        path = Path(self.path)
+        return replace(self, path=path.with_name(".".join([path.stem, *marks]) + path.suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Rows of a block that cannot be used, and why."""
+
+    bad: tuple[BadRow, ...]
+    numbers: tuple[int | None, ...]
+    """The number in the block of the row of each entry of `bad`; None where `prepare` made new rows."""
+    block: Block
+    read: Callable[[], pa.Table]
+    """Gives the row of each entry of `bad`, as the source has it. Only a quarantine file asks for them."""
+
+    @classmethod
+    def of(
+        cls, batch: pa.RecordBatch | pa.Table, bad: Sequence[BadRow], numbers: RowNumbers, block: Block
+    ) -> Rejected:
+        """The bad rows of a batch, whose numbers in the block are `numbers`."""
+        rows = [one.row for one in bad]
+        table = take_table(batch, np.array(rows, np.int64))
+        return cls(tuple(bad), tuple(int(numbers[row]) for row in rows), block, lambda: table)
+
+    @property
+    def count(self) -> int:
+        """How many rows they are: one may be bad in several columns."""
+        return len({one.row for one in self.bad})
+
+    def table(self) -> pa.Table:
+        """The rows as a quarantine file has them, with a column that says why."""
+        return with_reasons(self.read(), self.bad, self.block.origin, self.block.index, self.numbers)
+
+    def error(self) -> ProviderError:
+        """The error for the first of them, where bad rows are errors."""
+        bad, number = self.bad[0], self.numbers[0]
+        row = "a row that prepare made" if number is None else f"row {number}"
+        return ProviderError(
+            f"{self.block.origin}, block {self.block.index}, {row}, column {bad.column!r}: {bad.reason}\n"
+            "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
+        )
+
+
+def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
+    """The bad row for the error of a net on this row alone. The statement that failed stands for its column."""
+    statement = error.statement if isinstance(error, SeqflowError) else ""
+    return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
+
+
+def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
+    """int64: the rows, of so many, that are not bad."""
+    is_good = np.ones(num_rows, bool)
+    is_good[[one.row for one in bad]] = False
+    return np.flatnonzero(is_good)
+
 
 Column = Literal["rows", "rows_left", "bad_rows", "dropped", "skipped"]
 SUMMED = (
@@ -77,3 +221,144 @@ def move(of: Any, rows: int, source: Column, target: Column) -> None:
     """Move rows from one column to another, of a ledger or of Stats."""
     setattr(of, source, getattr(of, source) - rows)
     setattr(of, target, getattr(of, target) + rows)
+
+
+@dataclass(slots=True, repr=False)
+class Stats:
+    """Counts of one iteration so far, and where its time went.
+
+    Where `prepare` keeps the number of rows, `rows + rows_left + dropped + skipped + bad_rows` are all rows of the
+    windows so far: after an epoch of one rank all rows of the source, with nothing left.
+    """
+
+    rows: int = 0
+    """Rows handed out; one that is cut into pieces counts with its first."""
+    rows_read: int = 0
+    """Rows of the source in the windows so far, without those that `where` left out or could not be prepared."""
+    rows_left: int = 0
+    """Rows of these windows, as `prepare` made them, that are for later batches, or for those of other ranks."""
+    tokens: int = 0
+    """Elements of the planned column in the batches so far."""
+    cells: int = 0
+    """Elements of these batches when dense: of packed rows, or of rows padded to the longest."""
+    batches: int = 0
+    bad_rows: int = 0
+    dropped: int = 0
+    """Rows of short batches that `drop_last` left out, and of the last round that `tail="drop"` left out."""
+    skipped: int = 0
+    """Rows that `where` left out, and those that the batch plan left out by their lengths."""
+    filtered: int = 0
+    """Those of them that `where` left out; of files that names of folders exclude nothing is counted."""
+    repeated: int = 0
+    """Rows of the epoch's first batches that were handed out again, to fill the last round."""
+    seconds_reading: float = 0.0
+    """In all threads together, as are the next three."""
+    seconds_preparing: float = 0.0
+    seconds_planning: float = 0.0
+    seconds_making: float = 0.0
+    seconds_waiting: float = 0.0
+    """Time for which the consumer waited for data."""
+    bytes_in_flight: int = 0
+    """Bytes of windows read ahead or in use, of at most `memory`."""
+    costs: StepCosts = field(default_factory=StepCosts)
+    """What the ranks of each step cost, where the plan has a `Balance`."""
+    without: Counter[str] = field(default_factory=Counter)
+    """For each of `totals` the rows, or pieces of rows, of which it is 0, as those whose labels are all masked. The
+    first piece of a row may rightly be one: `require` judges whole rows."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def prepared(self) -> int:
+        """Rows that `prepare` has made, or left as they are, and that are not bad."""
+        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
+
+    @property
+    def rows_done(self) -> int:
+        """Rows of the source that need no more work: the progress of an epoch, also inside a large window."""
+        left = min(1.0, max(0, self.rows_left) / self.prepared) if self.prepared else 0.0
+        return self.rows_read - round(self.rows_read * left)
+
+    @property
+    def fill(self) -> float | None:
+        """The part of all cells that holds tokens; None before there are any."""
+        return self.tokens / self.cells if self.cells else None
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What it shows, name and value: rows, tokens and batches always, of the others those that are not 0."""
+        always = {"rows", "tokens", "batches"}
+        found = [
+            (one.name.replace("_", " "), _shown(one.name, value))
+            for one in fields(self)
+            if one.repr and isinstance(value := getattr(self, one.name), int | float)
+            if value or one.name in always
+        ]
+        at = next(i for i, (name, _) in enumerate(found) if name == "batches")
+        if self.fill is not None:
+            found.insert(at, ("fill", f"{self.fill:.2%}"))
+        if self.costs.steps:
+            found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
+        found += [
+            (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
+        ]
+        return found
+
+    def __repr__(self) -> str:
+        """A table, a line for each count or time."""
+        lines = self.lines()
+        names, values = (max(len(line[i]) for line in lines) for i in (0, 1))
+        return "\n".join(["Stats", *(f"  {name:{names}}  {value:>{values}}" for name, value in lines)])
+
+    def _repr_html_(self) -> str:
+        return html_table("Stats", (), self.lines())
+
+    def add_making(self, seconds: float) -> None:
+        with self._lock:
+            self.seconds_making += seconds
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value:.3f}" if name.startswith("seconds") else f"{value:,}"
+
+
+class BadRowHandler:
+    """Takes the bad rows of one run, and writes them to a file where the policy says so.
+
+    A run that goes on after an earlier one gives the `pieces` of the file that are committed.
+    """
+
+    def __init__(
+        self,
+        policy: BadRows = BadRows("skip"),
+        files: Sequence[str] = (),
+        *,
+        pieces: Sequence[Mapping[str, Any]] = (),
+        write: Callable[[Rejected], None] | None = None,
+    ) -> None:
+        self.first = ""
+        """What is wrong with the first bad row."""
+        self.file: Quarantine | NoQuarantine = NoQuarantine()
+        self.write = write
+        """Takes the bad rows: the file, or another that was given; None where they are only counted."""
+        if policy.path is not None:
+            self.file = file = Quarantine(Path(policy.path).expanduser(), files, pieces)
+            self.write = lambda rejected: file.write(rejected.table())
+
+    def again(self, piece: OutputFile | None) -> BadRowHandler:
+        """A handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
+        if piece is None or isinstance(self.file, NoQuarantine):
+            return BadRowHandler()
+        self.file.write_again(piece)
+        return BadRowHandler(write=self.write)
+
+    def add(self, rejected: Rejected) -> None:
+        self.first = self.first or str(rejected.error()).partition("\n")[0]
+        if self.write is not None:
+            self.write(rejected)
+
+    def check(self, stats: Stats) -> None:
+        """ProviderError where all rows of a source, two or more, were left out, and only a count would tell."""
+        if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
+            raise ProviderError(
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
+                "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
+            )

@@ -1,80 +1,39 @@
-"""Making batches: gathered several at a time, run through `net`, and made again without rows that it refuses."""
+"""Making batches, run through `net`, and again without rows that it refuses; and where their rows come from."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-from seqflow.errors import SeqflowError
+from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.table import Row
 from seqflow.loader.plans.plan import BatchSize, WindowBatches
-from seqflow.loader.run.prepare import blames_rows, by_halves, describe_rows, first_failing
-from seqflow.loader.run.rejects import refused_row
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.windows import OpenWindow, WindowMaker
+from seqflow.loader.plans.window_rows import Pieces
+from seqflow.loader.run.ledger import Stats, describe_rows, refused_row
+from seqflow.loader.run.windows import (
+    OpenWindow,
+    WindowMaker,
+    blames_rows,
+    by_halves,
+    fails_empty,
+    first_failing,
+)
 from seqflow.net import Net
 from seqflow.printable import printable
+from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.record import Tensor
 
 set_field = object.__setattr__
 """Sets a field of a batch that was just made, which nobody else has."""
-
-
-class Accepted(NamedTuple):
-    """What a net makes of a batch without the rows that it refuses."""
-
-    size: BatchSize
-    batch: Record
-    refused: tuple[BadRow, ...]
-    """Numbered over the records of the window."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedBatch:
-    """A batch on which a net has failed."""
-
-    net: Callable[[Record], Record]
-    batches: WindowBatches
-    number: int
-    """Its number among the planned batches."""
-    count: int
-    """How many rows, or pieces of packed rows, it is made of."""
-
-    def accepted(self, error: Exception) -> Accepted | None:
-        """The batch without all rows or pieces that fail alone; None where that is no cure."""
-        found = by_halves(self.run, 0, self.count, failed=error)
-        failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
-        if not failing or (len(failing) == self.count and self._fails_empty()):
-            return None
-        chosen = np.setdiff1d(np.arange(self.count), list(failing))
-        part = self.batches.part(self.number, chosen)
-        try:
-            batch = self.net(part)
-        except Exception as left:
-            if blames_rows(left):
-                return None
-            raise
-        numbers = self.batches.numbers(self.number)
-        refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
-        return Accepted(self.batches.size_of_part(self.number, chosen), batch, tuple(refused))
-
-    def run(self, start: int, stop: int) -> Record:
-        """Run the net on some of its rows or pieces alone."""
-        return self.net(self.batches.part(self.number, np.arange(start, stop)))
-
-    def _fails_empty(self) -> bool:
-        try:
-            self.run(0, 0)
-        except Exception:
-            return True
-        return False
 
 
 class PoolSpan(NamedTuple):
@@ -86,7 +45,7 @@ class PoolSpan(NamedTuple):
     windows: frozenset[int]
     """The numbers of all windows that their rows come from."""
     ends: bool
-    """Whether a batch is the last of the pool in its stream."""
+    """Whether a batch is the last of the pool in its stream: its windows, but the last, are not needed behind it."""
 
 
 class Turn(NamedTuple):
@@ -117,11 +76,6 @@ class Turn(NamedTuple):
     def batch(self) -> int | None:
         """Its number in the epoch; that of the batch that it repeats; None of an empty one."""
         return None if self.fill == "pad" else self.row.number
-
-    @property
-    def at_end(self) -> bool:
-        """Whether its windows, but the last, are not needed behind it."""
-        return self.pool is None or self.pool.ends
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -234,19 +188,45 @@ class BatchMaker:
             return made._replace(batch=batch)
         except Exception as error:
             count = 0 if turn.fill == "pad" else len(turn.batches.numbers(turn.number))
-            failed = FailedBatch(net, turn.batches, turn.number, count)
             searched, row = False, None
             if blames_rows(error) and self._windows.recipe.keeps_going:
-                accepted = failed.accepted(error) if count else None
+                accepted = _accepted(made, net, count, error) if count else None
                 if accepted is not None:
-                    size, batch, refused = accepted
-                    set_field(batch, "number", made.batch.number)
-                    return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
+                    return accepted
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):
-                searched, row = True, first_failing(failed.run, count, error)
+                searched, row = True, first_failing(partial(_run_part, net, turn), count, error)
             error.add_note(printable(_place_of(turn, row, searched=searched)))
             raise
+
+
+def _run_part(net: Callable[[Record], Record], turn: Turn, start: int, stop: int) -> Record:
+    """The result of a net on some of the rows of a batch, or pieces of packed rows, alone."""
+    return net(turn.batches.part(turn.number, np.arange(start, stop)))
+
+
+def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Exception) -> Made | None:
+    """The batch without all of its `count` rows or pieces that fail alone; None where that is no cure."""
+    turn = made.turn
+    run = partial(_run_part, net, turn)
+    found = by_halves(run, 0, count, failed=error)
+    failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
+    if not failing or (len(failing) == count and fails_empty(run)):
+        return None
+    chosen = np.setdiff1d(np.arange(count), list(failing))
+    part = turn.batches.part(turn.number, chosen)
+    try:
+        batch = net(part)
+    except Exception as left:
+        if blames_rows(left):
+            return None
+        raise
+    numbers = turn.batches.numbers(turn.number)
+    refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
+    assert made.batch is not None
+    set_field(batch, "number", made.batch.number)
+    turn = turn._replace(size=turn.batches.size_of_part(turn.number, chosen))
+    return made._replace(turn=turn, batch=batch, refused=tuple(refused))
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
@@ -289,3 +269,141 @@ class LoadedBatch(Record):
                     stacklevel=4,
                 )
         return replace(self, step=step, totals=totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where a row, a piece of one, or an element of a batch comes from.
+
+    >>> print(Trace("docs.parquet", 3, 17, "tokens", 402))
+    docs.parquet, block 3, row 17, column tokens, element 402
+    """
+
+    file: str
+    """The file; of data in memory what they are called in errors."""
+    block: int
+    """The number of the row group, record batch or group of lines in it."""
+    row: int | None
+    """The number of the row in the block; None where `prepare` made new rows, so that nobody knows."""
+    column: str | None = None
+    """The list column whose elements are counted, as `prepare` made it."""
+    element: int | None = None
+    """The element of the row's list, or the first one of a piece."""
+    elements: int | None = None
+    """How many elements a piece of a row has."""
+    hidden_by: str | None = None
+    """What made new rows, so that their numbers are not known."""
+    source: str | None = None
+    """The name of the source, in a Mix."""
+    part: int | None = None
+    """Which of the rows that `prepare` made of this row, from 0; None where it made one."""
+
+    def __str__(self) -> str:
+        of_row = f"row {self.row}" if self.hidden_by is None else f"a row that {self.hidden_by} made"
+        parts = [self.file, f"block {self.block}", of_row]
+        if self.part is not None:
+            parts.append(f"part {self.part}")
+        if self.column is not None:
+            parts.append(f"column {self.column}")
+        if self.elements is not None and self.element is not None:
+            parts.append(f"elements {self.element} to {self.element + self.elements - 1}")
+        elif self.element is not None:
+            parts.append(f"element {self.element}")
+        return ", ".join(parts)
+
+
+def trace_turn(
+    turn: Turn, prepare: str | None, row: int | None, element: int | None, column: str | None
+) -> list[Trace]:
+    """Where the rows of a batch come from, the pieces of one of its rows, which it has, or one element."""
+    if element is not None and row is None:
+        raise OpError(f"trace: element is {element}, expected a row with it")
+    batches = turn.batches
+    numbers, pieces = batches.numbers(turn.number), batches.pieces_of(turn.number)
+    if row is not None:
+        chosen = np.flatnonzero(batches.row_of_pieces(turn.number) == row)
+        numbers, pieces = numbers[chosen], pieces.take(chosen)
+        if element is not None:
+            name, lengths = _column_to_trace(turn, column)
+            at, place = _element_of(turn, lengths, numbers, pieces, element, f"{name} in row {row}")
+            return [replace(_of_row(turn, int(numbers[at]), prepare), column=name, element=place)]
+    found = [_of_row(turn, number, prepare) for number in numbers.tolist()]
+    if not batches.cut:
+        return found
+    planned = _planned_column(turn)
+    parts = zip(found, pieces.starts.tolist(), pieces.sizes.tolist(), strict=True)
+    return [replace(one, column=planned, element=start, elements=size) for one, start, size in parts]
+
+
+def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
+    """The traces, with the file of each row where the rows of a block are of several files."""
+    paths_of = getattr(provider.source, "paths_of", None)
+    if paths_of is None:
+        return list(traces)
+    ranges = [one for of in turn.windows for one in of.ledger.ranges]
+    blocks = {one.block.index: provider.unfiltered(one.block)[1] for one in ranges}
+    return [
+        one if one.row is None else replace(one, file=paths_of(blocks[one.block])[one.row]) for one in traces
+    ]
+
+
+def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
+    for window in turn.windows:
+        for one in window.ledger.ranges:
+            if number < one.rows:
+                if one.numbers is None:
+                    return Trace(one.block.origin, one.block.index, None, hidden_by=prepare)
+                row = int(one.numbers[number])
+                alike = np.flatnonzero(np.asarray(one.numbers) == row)
+                part = None if len(alike) == 1 else int(np.searchsorted(alike, number))
+                return Trace(one.block.origin, one.block.index, row, part=part)
+            number -= one.rows
+    raise AssertionError("a batch has rows of its windows alone")
+
+
+def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
+    """The list column whose elements are counted, and its lengths; OpError where there is none."""
+    name = _planned_column(turn) if column is None else column
+    source = turn.batches.rows.source
+    lengths = f"{name}.lengths"
+    if name is not None and lengths not in source.offsets:
+        lengths = source.parents.get(name) or ""
+    if name is not None and lengths in source.offsets:
+        return name, lengths
+    columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
+    what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
+    raise OpError(f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}")
+
+
+def _element_of(
+    turn: Turn, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
+) -> tuple[int, int]:
+    """Which of the pieces of a row of the batch an element is in, and its place in the row of the source."""
+    plan, source = turn.batches.plan, turn.batches.rows.source
+    capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
+    if lengths not in turn.batches.cut:
+        starts, sizes = np.zeros(1, np.int64), np.diff(source.offsets[lengths])[numbers[:1]]
+    ends = np.cumsum(sizes if capacity is None else -(-sizes // plan.multiple_of) * plan.multiple_of)
+    at = int(np.searchsorted(ends, element, side="right"))
+    if element >= 0 and at < len(sizes):
+        inside = element - (int(ends[at - 1]) if at else 0)
+        if inside < sizes[at]:
+            return at, int(starts[at]) + inside
+    if capacity is None:
+        raise OpIndexError(
+            f"trace: element is {element}, expected less than {sizes[0]}, the elements of {where}"
+        )
+    if 0 <= element < capacity:
+        raise OpIndexError(f"trace: element {element} of {where.partition(' in ')[2]} is padding")
+    raise OpIndexError(f"trace: element is {element}, expected less than the capacity, {capacity}")
+
+
+def _planned_column(turn: Turn) -> str | None:
+    lengths = turn.windows[0].lengths
+    return None if lengths is None else _column_of(turn, lengths)
+
+
+def _column_of(turn: Turn, lengths: str) -> str:
+    """`c` of `c.lengths`; of lengths with another name the first values under them."""
+    under = (name for name, above in turn.batches.rows.source.parents.items() if above == lengths)
+    return lengths.removesuffix(".lengths") if lengths.endswith(".lengths") else next(under, lengths)

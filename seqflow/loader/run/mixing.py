@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import BatchPlanError, OpError, OpIndexError
+from seqflow.errors import BatchPlanError, OpError
 from seqflow.json_form import is_count, numbered
-from seqflow.loader.epoch.deal import Skips, SkipSpan
-from seqflow.loader.epoch.mix import MixRow, MixTable, Passes
-from seqflow.loader.epoch.picks import Picks
+from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Skips, SkipSpan
+from seqflow.loader.epoch.mix import MixRow, MixTable, Picks
 from seqflow.loader.epoch.state import (
     MixPosition,
     Progress,
@@ -25,24 +22,18 @@ from seqflow.loader.epoch.state import (
     check_step,
     check_streams,
 )
-from seqflow.loader.epoch.table import Missing, Table
+from seqflow.loader.epoch.table import Missing
 from seqflow.loader.epoch.weights import Schedule, Weight
 from seqflow.loader.order.identity import FORMAT
 from seqflow.loader.plans.balance import StepCosts
-from seqflow.loader.plans.dealing import Span
-from seqflow.loader.plans.permutation import key_of
-from seqflow.loader.plans.plan import BatchSize
-from seqflow.loader.plans.totals import Totals
-from seqflow.loader.run.iterator import Iteration
+from seqflow.loader.plans.dealing import Span, Totals
+from seqflow.loader.plans.plan import BatchSize, key_of
+from seqflow.loader.run.iterator import Consumer, Iteration, turn_at
+from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.making import LoadedBatch, Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
-from seqflow.loader.run.rejects import BadRowHandler
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.steps import HandedOut
-from seqflow.loader.run.tracing import Trace, num_rows, trace_turn, with_files
-from seqflow.loader.run.turns import Chosen, Consumer, TurnsOfRank, turn_at, turn_by_number
-from seqflow.loader.run.workers import Workers
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
@@ -120,51 +111,24 @@ class MixPipeline:
 
     def handlers(self) -> list[BadRowHandler]:
         """What takes the bad rows of each source."""
-        return [
-            BadRowHandler(
-                member.bad_rows.marked(f"source{number}", *self.deal.marks), member.recipe.source.files
-            )
-            for number, member in enumerate(self.members)
-        ]
+        of_each = (member.handlers(f"source{number}") for number, member in enumerate(self.members))
+        return [one for handlers in of_each for one in handlers]
 
-    def iterate(self, start: MixPosition, consumer: Consumer) -> Iteration:
-        """The batches of this rank from a place on."""
+    def run(self, start: MixPosition, consumer: Consumer) -> MixRun:
+        """One epoch from a place on."""
         size = self.step_size()
         if size is not None:
             check_step(start, self.deal.world_size, size)
         # windows that this rank opens for the batches of others count, too
-        run = MixRun(self, start, replace(consumer, at_once=not consumer.counts_on))
-        if not start.ended:
+        skips = Skips(self.skip, start.epoch)
+        run = MixRun(self, start, replace(consumer, at_once=not consumer.counts_on, skips=skips))
+        if not (start.ended or consumer.at_once):
             run.table.check_end()
-        return Iteration(run, consumer.workers, consumer.stats)
+        return run
 
-    def trace(
-        self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
-    ) -> list[Trace]:
-        """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        traces: list[Trace] = []
-        before = 0
-        with closing(Workers(0)) as workers:
-            run = self._only(workers, epoch, traced=True)
-            turn = turn_by_number(run, "trace", number, epoch)
-            for member, _, part in turn.parts:
-                rows = num_rows(part)
-                if row is None or before <= row < before + rows:
-                    own = None if row is None else row - before
-                    of = self.members[member]
-                    found = trace_turn(part, of.prepare_name, own, element, column)
-                    found = with_files(found, part, of.recipe.source)
-                    traces += [replace(one, source=self.names[member]) for one in found]
-                before += rows
-        if row is not None and not 0 <= row < before:
-            raise OpIndexError(f"trace: row is {row}, expected 0 to {before - 1}, the rows of batch {number}")
-        return traces
-
-    def _only(self, workers: Workers, epoch: int, *, traced: bool = False) -> MixRun:
-        """What makes some batches by their numbers. Their bad rows are not written again."""
-        handlers = [BadRowHandler() for _ in self.members]
-        consumer = Consumer(workers, handlers, Stats(), at_once=True, traced=traced)
-        return MixRun(self, self.beginning(epoch), consumer)
+    def parts_of(self, turn: MixTurn) -> list[tuple[str | None, Pipeline, Turn]]:
+        """The batches of sources that a batch is made of, each with the name of its source."""
+        return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
@@ -185,15 +149,6 @@ class MixPipeline:
             done = [[end, picks.end(number)] for number, end in enumerate(ends)]
             total = min([max(min(one for one in of if one is not None) for of in done), *first])
         return Skips(self.skip, epoch).kept_before(total)
-
-    def batch_at(self, number: int, epoch: int) -> Record:
-        """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
-        with closing(Workers(0)) as workers:
-            run = self._only(workers, epoch)
-            (made,) = run.make([turn_by_number(run, "batch_at", number, epoch)])
-            if made.error is not None:
-                raise made.error
-            return run.batch_of(made)
 
     def picks(self, epoch: int) -> Picks:
         """Which batches of the sources each batch of an epoch is made of."""
@@ -229,9 +184,12 @@ class MixPipeline:
             for number, (member, source) in enumerate(zip(self.members, state["sources"], strict=True)):
                 saved = start.members[number]
                 check_streams(saved["windows"], member.recipe.streams)
-                place = start.of_member(number, len(saved["passes"]), sum(saved["passes"]), picks)
+                done = sum(saved["passes"])
+                place = start.of_member(
+                    number, len(saved["passes"]), picks.before(number, start.batch) - done
+                )
                 of_member = {"format": FORMAT, "by_rows": False, **source, **place.to_json()}
-                numbering = picks.numbering(number, sum(saved["passes"]))
+                numbering = picks.numbering(number, done)
                 member.start_of(of_member, changes, f"load_state_dict: source {number}: ", numbering)
         except BaseException:
             for member, earlier in zip(self.members, before, strict=True):
@@ -278,12 +236,15 @@ class MixPipeline:
             member.check_totals(totals)
 
 
+Part = tuple[int, int, SourceRun, Turn]
+"""A member, its pass, the run of it, and the batch that it makes."""
+
+
 class MixTurn(NamedTuple):
     """A batch of a mix that is to be made."""
 
     row: MixRow
-    parts: tuple[tuple[int, int, Turn], ...]
-    """Member, pass, and the batch of that member."""
+    parts: tuple[Part, ...]
     size: BatchSize
     next: int
     """The row of the table at which a run goes on after it."""
@@ -310,61 +271,41 @@ class MadeMix(NamedTuple):
     error: BaseException | None = None
 
 
-class StepOfMix(NamedTuple):
-    """A step of a mix, and what all its batches hold."""
-
-    number: int
-    totals: Mapping[str, int | float]
-
-
 class MixRun:
     """One epoch of a mix: the runs of its members, pass after pass, and what makes batches of theirs."""
 
     def __init__(self, mix: MixPipeline, start: MixPosition, consumer: Consumer) -> None:
         self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
-        self._consumer, self._stats = consumer, consumer.stats
+        self._consumer, self._stats, self.skips = consumer, consumer.stats, consumer.skips
         self._of_members = [Stats() for _ in mix.members]
         """For each member the counts of all passes."""
         self.without: Counter[str] = Counter()
         """For each of the totals the rows of which it is 0."""
-        self.picks, self.skips = mix.picks(start.epoch), Skips(mix.skip, start.epoch)
-        passes = [
-            Passes(partial(self._table_of, member), saved["passes"])
-            for member, saved in enumerate(start.members)
-        ]
-        self.table = MixTable(self.picks, passes, mix.stop, start.batch)
+        self.picks = mix.picks(start.epoch)
+        ended = [list(saved["passes"]) for saved in start.members]
+        self.table = MixTable(self.picks, lambda *of: self.run(*of).table, ended, mix.stop, start.batch)
         if start.ended:
             self.table.total = start.batch
         self._runs: dict[tuple[int, int], SourceRun] = {}
         """By member and pass."""
         self._first: MixRun | None = None
-        self._step = StepOfMix(-1, {})
-        """The step that was asked for last."""
-
-    @property
-    def turns(self) -> MixRun:
-        return self
+        self._step: tuple[int, Mapping[str, int | float]] = -1, {}
+        """The step that was asked for last, and what all its batches hold."""
 
     def run(self, member: int, number: int) -> SourceRun:
         """The run of a pass of a member."""
         if (member, number) not in self._runs:
-            self.table.members[member].table(number)
+            done = sum(self.table.counts[member][:number])
+            place = self.start.of_member(member, number, self.picks.before(member, self.start.batch) - done)
+            consumer = replace(
+                self._consumer, handlers=[self._consumer.handlers[member]], stats=self._of_members[member],
+                deal=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
+            )  # fmt: skip
+            self._runs[member, number] = self.mix.members[member].run(place, consumer)
         return self._runs[member, number]
 
-    def _table_of(self, member: int, number: int) -> Table:
-        """Begin a pass of a member; its table."""
-        done = sum(self.table.members[member].counts[:number])
-        place = self.start.of_member(member, number, done, self.picks)
-        consumer = replace(
-            self._consumer, handlers=[self._consumer.handlers[member]], stats=self._of_members[member]
-        )
-        chosen = Chosen(numbering=self.picks.numbering(member, done))
-        run = self.mix.members[member].run(place, consumer, chosen)
-        self._runs[member, number] = run
-        return run.table
-
     def plan(self, window: Missing, *, wait: bool) -> bool:
-        return self.run(window.member, window.number).turns.plan(window, wait=wait)
+        return self.run(window.member, window.number).plan(window, wait=wait)
 
     def of(self, row: MixRow, following: int, *, wait: bool) -> MixTurn | None:
         parts = self._parts_of(row, wait=wait)
@@ -377,21 +318,22 @@ class MixRun:
         if of_step is None:
             return turn
         step = row.number // of_step
-        if step != self._step.number:
+        if step != self._step[0]:
             totals = self._totals_of(step, of_step, wait=wait)
             if totals is None:
                 return None
-            self._step = StepOfMix(step, totals)
-        return turn._replace(step=step, totals=self._step.totals)
+            self._step = step, totals
+        return turn._replace(step=step, totals=self._step[1])
 
-    def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[tuple[int, int, Turn], ...] | None:
-        """Member, pass and batch of all that a row is made of; None where that takes waiting."""
+    def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[Part, ...] | None:
+        """What a row is made of; None where that takes waiting."""
         parts = []
         for member, number, inside in row.parts:
-            turn = turn_at(self.run(member, number).turns, inside, wait=wait)
+            run = self.run(member, number)
+            turn = turn_at(run, inside, wait=wait)
             if turn is None:
                 return None
-            parts.append((member, number, turn))
+            parts.append((member, number, run, turn))
         return tuple(parts)
 
     def _totals_of(self, step: int, size: int, *, wait: bool) -> dict[str, int | float] | None:
@@ -425,7 +367,8 @@ class MixRun:
     def first(self) -> MixRun:
         """What makes the first rows of the epoch again. Neither places nor counts know of it."""
         if self._first is None:
-            self._first = self.mix._only(self._consumer.workers, self.start.epoch)
+            others = Consumer.of_some(len(self.mix.members))
+            self._first = self.mix.run(self.mix.beginning(self.start.epoch), others)
         return self._first
 
     def make(self, turns: list[MixTurn]) -> list[MadeMix]:
@@ -433,17 +376,15 @@ class MixRun:
         found = []
         for turn in turns:
             parts: list[Made] = []
-            if turn.fill != "pad":
-                for member, number, part in turn.parts:
-                    maker = self if turn.fill != "repeat" else self.first()
-                    parts += maker.run(member, number).maker.make([part])
+            for _, _, run, part in () if turn.fill == "pad" else turn.parts:
+                parts += run.make([part])
             error = next((one.error for one in parts if one.error is not None), None)
             found.append(MadeMix(turn, tuple(parts), error))
             if error is not None:
                 break
         return found
 
-    def batch_of(self, made: MadeMix) -> LoadedBatch:
+    def finished(self, made: MadeMix) -> LoadedBatch:
         """The batch, with the source of each of its rows."""
         turn, mix = made.turn, self.mix
         members = [member for member, *_ in turn.parts]
@@ -454,14 +395,10 @@ class MixRun:
                     "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
                 )
             return empty
-        of = self if turn.fill != "repeat" else self.first()
-        finished = [
-            of.run(member, number).maker.finish(one)
-            for (member, number, _), one in zip(turn.parts, made.parts, strict=True)
-        ]
-        if not turn.fill:
-            for (member, number, _), one in zip(turn.parts, finished, strict=True):
-                self.run(member, number).count(one)
+        runs = [run for _, _, run, _ in turn.parts]
+        finished = [run.maker.finish(one) for run, one in zip(runs, made.parts, strict=True)]
+        for run, one in () if turn.fill else zip(runs, finished, strict=True):
+            run.count(one)
         batches = [one.batch for one in finished if one.batch is not None]
         counts = [batch.num_rows for batch in batches]
         batch = mix.labelled(concat_records(batches), members, counts, turn.batch)
@@ -492,7 +429,7 @@ class MixRun:
 
     def _release(self, turn: MixTurn) -> None:
         """Let go of the passes before those of a batch that was handed out."""
-        for member, number, _ in turn.parts:
+        for member, number, *_ in turn.parts:
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
                 self._runs.pop(key).count_rest(None)
 
@@ -506,10 +443,12 @@ class MixRun:
     def close(self) -> None:
         for run in self._runs.values():
             run.close()
+        if self._first is not None:
+            self._first.close()
 
     def hand_out(self, made: MadeMix) -> tuple[Record, None]:
         turn, stats = made.turn, self._stats
-        batch = self.batch_of(made)
+        batch = self.finished(made)
         if turn.fill == "repeat":
             stats.repeated += turn.size.begun
         self._release(turn)
@@ -523,9 +462,9 @@ class MixRun:
         )
         return batch, None
 
-    def end(self, turns: TurnsOfRank) -> None:
-        for member, passes in enumerate(self.table.members):
-            self._count_rest(member, len(passes.counts) + 1)
+    def end(self, iteration: Iteration) -> None:
+        for member, counts in enumerate(self.table.counts):
+            self._count_rest(member, len(counts) + 1)
         for (member, _), run in self._runs.items():
             if run.table.total == 0:  # a source without batches ends the mix
                 self._consumer.handlers[member].check(self._of_members[member])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import Skips, SkipSpan
-from seqflow.loader.epoch.parts import Parts
-from seqflow.loader.epoch.ranks import ALL_BATCHES, Deal
+from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan, Steps
 from seqflow.loader.epoch.state import (
     AT_BEGINNING,
     Position,
@@ -28,40 +25,32 @@ from seqflow.loader.epoch.state import (
     check_step,
     check_streams,
 )
-from seqflow.loader.epoch.steps import OWN_NUMBERS, Numbering, Steps
-from seqflow.loader.epoch.table import Missing, RowStream, Stream, Table
-from seqflow.loader.order.changes import Change, added_files, changed_windows, changes_of, renamed
-from seqflow.loader.order.identity import LoaderIdentity
-from seqflow.loader.order.index import FileBlocks, LengthsIndex, Measured, files_with_blocks
+from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, Stream, Table
+from seqflow.loader.order.identity import (
+    Change,
+    LoaderIdentity,
+    added_files,
+    changed_windows,
+    changes_of,
+    renamed,
+)
+from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
 from seqflow.loader.order.windows import Layout, Window, Windows, cut_windows, deal_windows
-from seqflow.loader.plans.pad import Pad
-from seqflow.loader.plans.totals import Totals
-from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.indexing import Indexing
-from seqflow.loader.run.iterator import Iteration
-from seqflow.loader.run.making import Turn, finished_batch
-from seqflow.loader.run.opened import PlannedRows, WindowsAgain
-from seqflow.loader.run.prepare import NET_ERRORS, ROW_ERRORS, apply
-from seqflow.loader.run.rejects import BadRowHandler, BadRows, Required
+from seqflow.loader.plans.dealing import Totals
+from seqflow.loader.plans.window_rows import Pad, WindowRows
+from seqflow.loader.run.iterator import Consumer, EpochPlan
+from seqflow.loader.run.ledger import BadRowHandler, BadRows
+from seqflow.loader.run.making import Turn
+from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.stats import Stats
-from seqflow.loader.run.tracing import Trace, trace_turn, with_files
-from seqflow.loader.run.turns import EVERY_BATCH, Chosen, Consumer, EpochPlan, turn_by_number
-from seqflow.loader.run.windows import KeptWindow, WindowMaker
-from seqflow.loader.run.workers import Prefetch, Workers
+from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply, unfulfilled
+from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
-
-
-class Single(NamedTuple):
-    """One batch that is to be made, and the run that makes it."""
-
-    run: SourceRun
-    turn: Turn
 
 
 @dataclass(eq=False, repr=False)
@@ -89,9 +78,7 @@ class Pipeline:
         self.identity = LoaderIdentity(self.recipe, self.listing, self.version)
         self._kept, self._index = KeptWindow(), None
         if self.index is not None:
-            self._index = Indexing(
-                self.index, self.recipe, self.listing, self.threads, self._index_key, self._files_with_blocks
-            )
+            self._index = Indexing(self.index, self.identity, self._planned_lengths, self._measure)
 
     @property
     def threads(self) -> int:
@@ -120,50 +107,44 @@ class Pipeline:
         """The place before the first batch of an epoch."""
         return Position(epoch, 0, None, self.deal.world_size)
 
-    def handlers(self) -> list[BadRowHandler]:
+    @property
+    def members(self) -> list[Pipeline]:
+        """The pipelines of all sources."""
+        return [self]
+
+    def handlers(self, *marks: str) -> list[BadRowHandler]:
         """What takes the bad rows of an iteration."""
-        return [BadRowHandler(self.bad_rows.marked(*self.deal.marks), self.recipe.source.files)]
+        bad_rows = self.bad_rows.marked(*marks, *self.deal.marks)
+        return [BadRowHandler(bad_rows, self.recipe.source.files)]
 
-    def iterate(self, start: Position, consumer: Consumer, parts: Parts | None = None) -> Iteration:
-        """The batches of this rank from a place on, or of one part after another."""
-        chosen = Chosen(self.deal, Skips(self.skip, start.epoch), parts)
-        return Iteration(self.run(start, consumer, chosen), consumer.workers, consumer.stats)
-
-    def run(self, start: Position, consumer: Consumer, chosen: Chosen = EVERY_BATCH) -> SourceRun:
+    def run(self, start: Position, consumer: Consumer) -> SourceRun:
         """One pass over the source from a place on."""
-        self.identity.look_at_functions()
+        if self.recipe.functions:
+            self.identity.look_at_functions()
         self._check_rows()
-        steps = self.steps(chosen.numbering)
+        steps = self.steps(consumer.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.deal.world_size, steps.size)
         layout, table = self.table(start.epoch)
         self._check_counts(table)
-        if chosen.parts is not None:
-            chosen.parts.of(layout)
+        if consumer.parts is not None:
+            consumer.parts.of(layout)
         table, closed_before = _resumed(table, layout, start), 0
         if consumer.counts_on and start.batch:
             stream = table.streams[0]
             closed_before = stream.next_window(stream.window_of(start.batch - 1))
-        epoch = EpochPlan(
-            start,
-            table,
-            layout,
-            lambda: self.table(start.epoch)[1],
-            chosen,
-            steps,
-            self.totals,
-            closed_before,
-        )
         index, traced = self._index, consumer.traced
         maker = WindowMaker(
             self.recipe,
-            self.listing,
+            self.listing.stamps,
             self._kept if self._keeps_window(layout) and not traced else None,  # it has no row numbers
             None if index is None or table.counted or consumer.at_once else index.measured(),
             traced,
             None if index is None else index.lengths,
         )
-        return SourceRun(epoch, maker, consumer, reuse=self.prefetch.reuse)
+        again = partial(self.run, self.beginning(start.epoch), Consumer.of_some(numbering=consumer.numbering))
+        plan = EpochPlan(start, table, layout, again, steps, self.totals, closed_before)
+        return SourceRun(plan, maker, consumer, reuse=self.prefetch.reuse)
 
     @property
     def _has_function(self) -> bool:
@@ -180,8 +161,7 @@ class Pipeline:
             balance.check(rows)
         if self.totals is not None:
             self.totals.check(rows, recipe.pad)
-        if recipe.require:
-            Required(recipe.require).bad_rows(rows)
+        unfulfilled(recipe.require, rows)
 
     def check_totals(self, totals: Totals) -> None:
         """BatchPlanError for totals of what prepared rows have not, where that is known before reading."""
@@ -197,32 +177,9 @@ class Pipeline:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
-    @contextmanager
-    def single(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[Single]:
-        """One batch of an epoch by its number, before it is made; OpError where the epoch has none.
-
-        Bad rows are not written again.
-        """
-        with closing(Workers(0)) as workers:
-            consumer = Consumer(workers, [BadRowHandler()], Stats(), at_once=True, traced=traced)
-            with closing(self.run(self.beginning(epoch), consumer)) as run:
-                yield Single(run, turn_by_number(run.turns, what, number, epoch))
-
-    def trace(
-        self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
-    ) -> list[Trace]:
-        """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
-        with self.single("trace", number, epoch, traced=True) as (_, turn):
-            found = trace_turn(turn, self.prepare_name, row, element, column)
-            return with_files(found, turn, self.recipe.source)
-
-    def batch_at(self, number: int, epoch: int) -> Record:
-        """A batch of an epoch by its number."""
-        with self.single("batch_at", number, epoch) as (run, turn):
-            (made,) = run.maker.make([turn])
-            if made.error is not None:
-                raise made.error
-            return finished_batch(run.maker.finish(made))
+    def parts_of(self, turn: Turn) -> list[tuple[str | None, Pipeline, Turn]]:
+        """The batches of sources that a batch is made of, each with the name of its source in a mix."""
+        return [(None, self, turn)]
 
     @property
     def prepare_name(self) -> str | None:
@@ -234,7 +191,7 @@ class Pipeline:
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""
-        return WindowMaker(self.recipe, self.listing)
+        return WindowMaker(self.recipe, self.listing.stamps)
 
     def unmeasured(self) -> Measured | None:
         """What takes the lengths of all rows, where the index is to be made of them in an epoch."""
@@ -263,9 +220,8 @@ class Pipeline:
 
         An index is made where that tells it.
         """
-        if self.recipe.steps_per_epoch is not None:
-            total: int | None = self.recipe.steps_per_epoch * self.deal.world_size
-        else:
+        total = self._given_total()
+        if total is None:
             total = self.table(epoch, counted=True)[1].total
         return None if total is None else Skips(self.skip, epoch).kept_before(total)
 
@@ -300,9 +256,7 @@ class Pipeline:
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            return Layout(found=partial(_windows_of_stream, recipe)), Table(
-                [Stream(None)], self._given_total()
-            )
+            return Layout(found=_windows_of_stream(recipe)), Table([Stream(None)], self._given_total())
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
             return Layout(dealt), self._table_of(dealt, epoch, counted)
@@ -329,19 +283,11 @@ class Pipeline:
         rows = self._rows_of(dealt)
         if rows is not None:
             assert plan.rows_across is not None
-            restarts = (
-                [((0, 0),)] * len(rows)
-                if kept is None
-                else [_restarts(*kept, one) for one in range(len(rows))]
-            )
-            return Table(
-                [
-                    RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=restart)
-                    for of, restart in zip(rows, restarts, strict=True)
-                ],
-                self._given_total(),
-                before,
-            )
+            streams: Sequence[Stream] = [
+                RowStream(of, plan.rows_across, drop_last=plan.drop_last, restarts=_restarts(kept, at))
+                for at, of in enumerate(rows)
+            ]
+            return Table(streams, self._given_total(), before)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
@@ -379,13 +325,6 @@ class Pipeline:
         """What decides which batches there are and in which order, by name."""
         settings = self.identity.settings(self.deal.world_size)
         return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
-
-    def _files_with_blocks(self) -> list[FileBlocks] | None:
-        """The files of the index; None where blocks are not those of one file after another."""
-        source = self.recipe.source
-        if not source.source_reads_columns:  # a block is of several files
-            return None
-        return files_with_blocks(self.identity.files, source.files, self.listing.slices())
 
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
@@ -470,11 +409,12 @@ class Pipeline:
 
     def _windows_begun(self, table: Table, layout: Layout, place: Position) -> tuple[int, ...]:
         """For each stream how many windows the batches before a place are of; those that are not counted are read."""
-        rows, begun = PlannedRows(table, WindowsAgain(self.window_maker(), layout, place.epoch)), []
+        run = SourceRun(EpochPlan(place, table, layout), self.window_maker(), Consumer.of_some())
+        begun = []
         for number, stream in enumerate(table.streams):
             places = table.turns.before(number, place.batch)
             while isinstance(found := not places or stream.has(places - 1), Missing):
-                rows.plan(found, wait=True)
+                run.plan(found, wait=True)
             if not found:
                 table.total = stream.planned  # fillers of the last round are no batches
             last = stream.row(-1, number, places - 1).pieces[-1][0] if found and places else -1
@@ -505,18 +445,22 @@ class Pipeline:
             )
         return None
 
-    def _index_key(self) -> dict[str, Any]:
-        recipe, lengths = self.recipe, self.recipe.batch.lengths
-        if recipe.prepare is None or isinstance(recipe.prepare, Net):
-            lengths = recipe.planned_lengths(empty_rows(recipe))
-        return self.identity.index_key(lengths)
+    def _planned_lengths(self) -> str | None:
+        """The lengths that batches are planned on, as far as they are known before reading."""
+        recipe = self.recipe
+        return recipe.batch.lengths if self._has_function else recipe.planned_lengths(empty_rows(recipe))
+
+    def _measure(self, measured: Measured) -> None:
+        """Measure what was not yet, by one pass over the source."""
+        slices = [one for one in self.listing.slices() if measured.lacks(one)]
+        read_slices(WindowMaker(self.recipe, self.listing.stamps, measured=measured), slices, self.threads)
 
     # Batches before anything is read
 
     def empty_batch(self) -> Record | None:
         """A batch without rows; None where Python functions make them, or a net needs rows."""
         recipe = self.recipe
-        if not all(net is None or isinstance(net, Net) for net in (recipe.prepare, recipe.net)):
+        if recipe.functions:
             return None
         try:
             batch = self._empty_before_net()
@@ -529,11 +473,8 @@ class Pipeline:
     def spec(self) -> dict[str, TensorSpec]:
         """Dtype and shape of each tensor of the batches; OpError where a Python function makes them."""
         recipe = self.recipe
-        for transform in (recipe.prepare, recipe.net):
-            if transform is not None and not isinstance(transform, Net):
-                raise OpError(
-                    f"Loader.spec: nobody knows what {name_of(transform)} returns\n  write it as a net"
-                )
+        for function in recipe.functions:
+            raise OpError(f"Loader.spec: nobody knows what {name_of(function)} returns\n  write it as a net")
         specs = _specs_of(self._empty_before_net(), recipe.pad)
         if not isinstance(recipe.net, Net):
             return specs
@@ -564,8 +505,11 @@ def _resumed(table: Table, layout: Layout, start: Position) -> Table:
     return Table([resumed], table.total)
 
 
-def _restarts(table: Table, batch: int, stream: int) -> tuple[tuple[int, int], ...]:
+def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, int], ...]:
     """From which batches, and which rows, on those of a stream have n rows: again from one after a change on."""
+    if kept is None:
+        return ((0, 0),)
+    table, batch = kept
     of = table.streams[stream]
     assert isinstance(of, RowStream)
     places = table.turns.before(stream, batch)

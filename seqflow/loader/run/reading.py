@@ -1,14 +1,24 @@
-"""Reading windows ahead, bounded in bytes."""
+"""The windows of a run: read ahead in bounded memory, opened for a batch, counted with it, then let go of."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
+from time import perf_counter
 
-from seqflow.loader.order.windows import BlockSlice, Layout, Window, WindowAddress
+from seqflow.errors import OpError
+from seqflow.loader.epoch.table import Missing, Row, RowStream, Table
+from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress
+from seqflow.loader.plans.dealing import Span
+from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.plans.row_plans import Rows
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.run.iterator import Consumer, EpochPlan
+from seqflow.loader.run.ledger import Ledger, add_columns, move
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
@@ -29,7 +39,7 @@ class WindowOpening:
         self.stage = Stage("blocks", len(window.slices), after="planning")
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
-        self._tasks = [workers.submit(partial(self._read_all, slices)) for slices in _read_together(window)]
+        self._tasks = [workers.submit(partial(self._read, slices)) for slices in _read_together(window)]
         self._num_done = 0
         """How many tasks, from the first on, are known to be done: a window may have thousands."""
         self.estimate = 0
@@ -49,21 +59,18 @@ class WindowOpening:
         self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
-    def _read_all(self, slices: list[NumberedSlice]) -> None:
+    def _read(self, slices: list[NumberedSlice]) -> None:
         """Read small blocks, or slices of a large one, which go on where the last one ended."""
         for at, one in slices:
-            self._read(at, one)
-
-    def _read(self, at: int, one: BlockSlice) -> None:
-        try:
-            self._found[at] = self._maker.read(one, self._epoch)
-        except BaseException as error:
-            self._found[at] = error
-        with self._lock:
-            self.stage.done += 1
-            last = self.stage.done == len(self._found)
-        if last:
-            self._open()
+            try:
+                self._found[at] = self._maker.read(one, self._epoch)
+            except BaseException as error:
+                self._found[at] = error
+            with self._lock:
+                self.stage.done += 1
+                last = self.stage.done == len(self._found)
+            if last:
+                self._open()
 
     def _open(self) -> None:
         try:
@@ -107,91 +114,120 @@ class WindowReader:
 
     A window counts from when it is asked for until it is released: first by the source's estimate, times what
     earlier windows took of theirs, then by its tensors. The window that is needed next is always let through.
+
+    The ledger of a window is closed with the first batch that is handed out of it. So at the end of a window all that
+    is counted belongs to the batches handed out, whatever was read ahead. A run that may end anywhere closes ledgers
+    at once.
     """
 
     def __init__(
-        self,
-        maker: WindowMaker,
-        epoch: int,
-        workers: Workers,
-        layout: Layout,
-        upcoming: Iterator[WindowAddress],
+        self, plan: EpochPlan, maker: WindowMaker, consumer: Consumer, upcoming: Iterator[WindowAddress]
     ) -> None:
-        self.maker, self._epoch, self._workers = maker, epoch, workers
-        self.layout, self._upcoming, self._limit = layout, upcoming, maker.recipe.memory
+        self._plan, self.maker, self._consumer, self._upcoming = plan, maker, consumer, upcoming
+        self.first_needed: Callable[[int, int], int] = lambda stream, position: position
+        """The first window of a stream that is still needed when one is opened."""
         self._next: WindowAddress | None = None
         self._growth = 1.0 if maker.recipe.prepare is None else None
         """Bytes of a prepared window for each that the source estimates; not known before the first."""
         self._openings: dict[WindowAddress, WindowOpening] = {}
+        self._open: dict[WindowAddress, OpenWindow] = {}
+        """Those that were asked for, and are not released yet."""
         self._passed: dict[int, int] = {}
         """The first position of each stream that may still be read ahead."""
         self._oldest: dict[int, int] = {}
         """The first position of each stream that is in memory: most batches release nothing, and look no further."""
-        self._opened: set[WindowAddress] = set()
-        self.bytes_in_flight = 0
+        self._bytes = 0
+        """Of windows in memory, and on their way there."""
+        self.unclosed: dict[WindowAddress, Ledger] = {}
+        """The ledgers of windows of which no batch was handed out yet."""
+        self._seen: set[WindowAddress] = set()
 
     def fill(self) -> None:
         """Begin to read the next windows, as many as memory allows. Without threads nothing is read ahead."""
-        if not self._workers.count:
+        if not self._consumer.workers.count:
             return
         while (address := self._peek()) is not None:
-            window = self.layout.window(address)
+            window = self._plan.layout.window(address)
             if window is None:  # the end of windows that are found one by one
                 self._upcoming = iter(())
                 self._next = None
                 return
-            if self._openings and (
-                self._growth is None or self.bytes_in_flight + self._estimate(window) > self._limit
-            ):
-                return
-            if self._waits(window):
+            is_full = self._growth is None or self._bytes + self._estimate(window) > self.maker.recipe.memory
+            if (self._openings and is_full) or self._waits(window):
                 return
             self._next = None
             if address not in self._openings and address[1] >= self._passed.get(address[0], 0):
                 self._begin(address, window)
 
-    def has(self, address: WindowAddress) -> bool:
-        """Whether the window is in memory, or on its way there."""
-        return address in self._openings
+    def exists(self, address: WindowAddress) -> bool:
+        """Whether there is such a window."""
+        return self._plan.layout.has(address)
 
-    def ready(self, address: WindowAddress) -> bool:
-        """Whether asking for the window will not wait for threads."""
-        return address in self._openings and self._openings[address].done()
-
-    def get(self, address: WindowAddress) -> OpenWindow:
-        """The window of an address; waits for it."""
-        if address not in self._openings:
-            window = self.layout.window(address)
-            assert window is not None
-            self._begin(address, window)
-        opening = self._openings[address]
-        opening.stage.name = self.layout.name_of(address)
+    def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
+        """The window, read and planned; None where that takes waiting."""
+        opened = self._open.get(address)
+        if opened is not None:
+            return opened
+        opening = self._openings.get(address)
+        if not wait and (opening is None or not opening.done()):
+            return None
+        started = perf_counter()
+        stats = self._consumer.stats
+        if opening is None:  # all batches before it were handed out, or nobody would wait
+            opening = self._begin_now(*address)
+        opening.stage.name = self._plan.layout.name_of(address)
         with stage(opening.stage):
-            opened = opening.result()
-        if address not in self._opened:
-            self._opened.add(address)
-            size = opened.rows.nbytes
-            self.bytes_in_flight += size - opening.estimate
-            if opening.window.nbytes:
-                self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
-            opening.estimate = size
+            opened = self._open[address] = opening.result()
+        size = opened.rows.nbytes
+        self._bytes += size - opening.estimate
+        if opening.window.nbytes:
+            self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
+        opening.estimate = size
+        stats.seconds_waiting += perf_counter() - started
+        if address not in self._seen:
+            self._check(address, len(opened.batches))
+            self._note(address, opened.ledger)
+            stats.bytes_in_flight = self._bytes
         return opened
 
-    def release(self, stream: int, position: int) -> bool:
-        """Let go of the windows of a stream before a position; whether there were any."""
+    def pass_over(self, stream: int, positions: Iterable[int]) -> None:
+        """Note windows that no batch opens, from what is known of them without reading; else they are read."""
+        for position in () if self._consumer.at_once else positions:
+            if (address := (stream, position)) in self._seen:
+                continue
+            window = self._plan.layout.window(address)
+            assert window is not None
+            if self._plan.table.streams[stream].crosses:
+                assert window.num_rows is not None  # the stream was counted by them
+                ledger: Ledger | None = Ledger.of_source(window.num_rows, window.filtered)
+            else:
+                ledger = self.maker.known(window)
+            if ledger is None:
+                self.get(address, wait=True)
+            else:
+                self._note(address, ledger)
+
+    def release(self, stream: int, position: int) -> None:
+        """Let go of the windows of a stream before a position."""
         self._passed[stream] = max(position, self._passed.get(stream, 0))
-        if self._oldest.get(stream, position) >= position:
-            return False
-        for address in [one for one in self._openings if one[0] == stream and one[1] < position]:
-            self.bytes_in_flight -= self._openings.pop(address).estimate
-            self._opened.discard(address)
-        self._oldest[stream] = min((at for of, at in self._openings if of == stream), default=position)
-        return True
+        if self._oldest.get(stream, position) < position:
+            for address in [one for one in self._openings if one[0] == stream and one[1] < position]:
+                self._bytes -= self._openings.pop(address).estimate
+                self._open.pop(address, None)
+            self._oldest[stream] = min((at for of, at in self._openings if of == stream), default=position)
+        self._consumer.stats.bytes_in_flight = self._bytes
+
+    def close_until(self, stream: int, stop: int) -> None:
+        """Close the ledgers of the windows of a stream before a position."""
+        for one in sorted(one for one in self.unclosed if one[0] == stream and one[1] < stop):
+            self._add(self.unclosed.pop(one))
 
     def close(self) -> None:
         """Let go of all windows, and of their source."""
+        self._open.clear()
+        self.unclosed.clear()
         self._openings.clear()
-        self.layout.close()
+        self._plan.layout.close()
 
     def _waits(self, window: Window) -> bool:
         """Whether slices just before those of the window are still being read: no other thread could go on there."""
@@ -209,10 +245,148 @@ class WindowReader:
     def _estimate(self, window: Window) -> int:
         return int(window.nbytes * (self._growth or 1.0))
 
-    def _begin(self, address: WindowAddress, window: Window) -> None:
-        opening = WindowOpening(window, self.maker, self._epoch, self._workers)
+    def _begin_now(self, stream: int, position: int) -> WindowOpening:
+        """Begin to read a window that was not read ahead, in place of those that are not needed any more."""
+        first = self.first_needed(stream, position)
+        self.release(stream, min([first, *(at for of, at in self.unclosed if of == stream)]))
+        window = self._plan.layout.window((stream, position))
+        assert window is not None
+        return self._begin((stream, position), window)
+
+    def _begin(self, address: WindowAddress, window: Window) -> WindowOpening:
+        opening = WindowOpening(window, self.maker, self._plan.start.epoch, self._consumer.workers)
         opening.estimate = self._estimate(window)
-        self.bytes_in_flight += opening.estimate
+        self._bytes += opening.estimate
         self._openings[address] = opening
         stream, position = address
         self._oldest[stream] = min(position, self._oldest.get(stream, position))
+        return opening
+
+    def _check(self, address: WindowAddress, batches: int) -> None:
+        """OpError where a window has other batches than an index, or a state, has counted."""
+        stream = self._plan.table.streams[address[0]]
+        counted = stream.count_of(address[1])
+        if not stream.crosses and counted not in (None, batches):
+            raise OpError(
+                f"Loader: window {address[1]} of stream {address[0]} has {batches} batches, and {counted} by the "
+                "lengths index or the state: these are of other data, or damaged"
+            )
+
+    def _note(self, address: WindowAddress, ledger: Ledger) -> None:
+        """Note the ledger of a window, the first time that it is seen."""
+        self._seen.add(address)
+        stream = self._plan.table.streams[address[0]]
+        if isinstance(stream, RowStream):
+            # rows that its own plan would drop may be in a batch of two windows
+            move(ledger, stream.dropped_of(address[1]) - ledger.dropped, "rows_left", "dropped")
+        if self._consumer.at_once:
+            self._add(ledger)
+        elif address[1] >= self._plan.closed_before:
+            self.unclosed[address] = ledger
+
+    def _add(self, ledger: Ledger) -> None:
+        """Add the ledger of a window to the counts, and keep its bad rows."""
+        add_columns(self._consumer.stats, ledger)
+        self._consumer.stats.bad_rows += ledger.bad_rows
+        for rejected in ledger.rejected:
+            self._consumer.handlers[0].add(rejected)
+
+
+Planned = tuple[tuple[OpenWindow, ...], WindowBatches, int]
+"""The windows that data rows of a row of the table come from, planned batches, and which of them it is."""
+
+
+class PlannedRows:
+    """The rows of a table as their windows plan them; windows are opened when they are needed."""
+
+    def __init__(self, table: Table, windows: WindowReader) -> None:
+        self.table, self._windows = table, windows
+        self._inside: dict[int, tuple[OpenWindow, WindowBatches]] = {}
+        """For each stream the batches inside a window, where its first rows belong to a batch of an earlier one."""
+
+    def plan(self, window: Missing, *, wait: bool) -> bool:
+        """Plan a window that the table misses; False where that takes waiting."""
+        address = window.stream, window.position
+        if not self._windows.exists(address):
+            self.table.end(window)
+            return True
+        opened = self._windows.get(address, wait=wait)
+        if opened is None:
+            return False
+        self.table.add(window, len(opened.batches))
+        return True
+
+    def batches_of(self, row: Row, *, wait: bool) -> Planned | None:
+        """The windows of a row, planned batches, and which of them it is; None where that takes waiting."""
+        opened: tuple[OpenWindow, ...] = ()
+        for piece in row.pieces:
+            window = self._windows.get((row.stream, piece[0]), wait=wait)
+            if window is None:
+                return None
+            opened += (window,)
+        stream = self.table.streams[row.stream]
+        if not stream.crosses:
+            return opened, opened[0].batches, row.inside
+        assert isinstance(stream, RowStream)
+        return self._batches_across(stream.n, row, opened)
+
+    def planned(self, row: Row, stop: int, *, wait: bool) -> tuple[tuple[OpenWindow, ...], Span] | None:
+        """Windows and batches of a row, and of those before place `stop` of its stream that the same window plans.
+
+        None where that takes waiting.
+        """
+        found = self.batches_of(row, wait=wait)
+        if found is None:
+            return None
+        opened, batches, at = found
+        last = at + 1
+        if not self.table.streams[row.stream].crosses:
+            last = min(len(batches), at + stop - row.place)
+        return opened, Span(batches, at, last)
+
+    def _batches_across(self, n: int, row: Row, opened: tuple[OpenWindow, ...]) -> Planned:
+        """Planned batches of n rows that run across windows."""
+        own = opened[0]
+        _, start, stop = row.pieces[0]
+
+        def batches_of(rows: WindowRows) -> WindowBatches:
+            return Rows(n).of_window(rows, own.lengths, 0, own.window.number)
+
+        if stop - start == n:
+            lead = start % n
+            if not lead:
+                return opened, own.batches, start // n
+            found = self._inside.get(row.stream)
+            if found is None or found[0] is not own:
+                full = (own.rows.num_rows - lead) // n
+                found = self._inside[row.stream] = own, batches_of(own.rows.part(lead, lead + full * n))
+            return opened, found[1], start // n
+        rows = own.rows.part(start, stop)
+        for window, (_, first, end) in zip(opened[1:], row.pieces[1:], strict=True):
+            rows = rows.joined(window.rows.part(first, end))
+        return opened, batches_of(rows), 0
+
+
+def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) -> None:
+    """Read and prepare slices, which `maker` measures, block after block, as many at once as memory allows."""
+    workers = Workers(threads)
+    try:
+        largest = max((one.nbytes for one in slices), default=1)
+        ahead = max(1, maker.recipe.memory // max(1, largest))
+        tasks: deque[Future[None]] = deque()
+        with stage(Stage("blocks", len({one.number for one in slices}))) as here:
+            for _, of_block in groupby(slices, key=lambda one: one.number):
+                tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
+                while len(tasks) >= ahead:
+                    workers.result(tasks.popleft())
+                    here.done += 1
+            while tasks:
+                workers.result(tasks.popleft())
+                here.done += 1
+    finally:
+        workers.close()
+
+
+def _read_block(maker: WindowMaker, slices: Sequence[BlockSlice]) -> None:
+    for one in slices:
+        maker.read(one, 0)

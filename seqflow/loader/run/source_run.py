@@ -6,13 +6,12 @@ from collections.abc import Collection, Sequence
 
 from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
-from seqflow.loader.epoch.table import Stream, Table
-from seqflow.loader.run.ledger import Ledger, add_columns, move
+from seqflow.loader.epoch.table import Missing, Row, Stream, Table
+from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration, Run
+from seqflow.loader.run.ledger import Ledger, move, places_in
 from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
-from seqflow.loader.run.opened import WindowsInUse
-from seqflow.loader.run.prepare import places_in
-from seqflow.loader.run.reading import WindowReader
-from seqflow.loader.run.turns import Consumer, EpochPlan, RowTurns, TurnsOfRank
+from seqflow.loader.run.reading import PlannedRows, WindowReader
+from seqflow.loader.run.steps import HandedOut, StepPlanner
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -25,47 +24,79 @@ class SourceRun:
         self, epoch: EpochPlan, maker: WindowMaker, consumer: Consumer, *, reuse: bool = False
     ) -> None:
         self.epoch, self.consumer = epoch, consumer
-        self.start, self.deal, self.skips = epoch.start, epoch.chosen.deal, epoch.chosen.skips
-        self._stats = consumer.stats
         self.checkpoint = None if epoch.table.counted else epoch.start.window
         """Where batches are counted while they are read, the window of the last batch handed out."""
-        chosen, stats = epoch.chosen, self._stats
-        first = chosen.deal.first(epoch.first_index)
+        deal, skips, first = consumer.deal, consumer.skips, consumer.skips.kept_before(epoch.start.batch)
         # parts cut pools: those of a later part are not known yet
-        reach = None if epoch.steps is None or chosen.parts is not None else self._reach
-        ahead = upcoming(epoch.table, first, chosen.deal, chosen.skips, reach)
-        self.reader = WindowReader(maker, epoch.start.epoch, consumer.workers, epoch.layout, ahead)
-        self._windows = WindowsInUse(
-            self.reader, epoch.table.streams, stats, self._add, at_once=consumer.at_once
-        )
-        self.turns = RowTurns(epoch, maker, self._windows, epoch.table, stats)
-        self._windows.first_needed = self.turns.first_needed
-        self._windows.closed_before = epoch.closed_before
-        self.maker = BatchMaker(maker, epoch.start.epoch, stats, reuse=reuse, numbered=chosen.parts is None)
+        reach = None if epoch.steps is None or consumer.parts is not None else self._reach
+        ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach)
+        self._windows = WindowReader(epoch, maker, consumer, ahead)
+        self.rows, self.steps = PlannedRows(epoch.table, self._windows), None
+        number, stats = epoch.start.epoch, consumer.stats
+        if epoch.steps is not None:
+            handed = None if epoch.totals is None else HandedOut(epoch.totals, skips, first)
+            self.steps = StepPlanner(epoch.steps, maker.recipe, number, stats, self.rows, handed)
+            self._windows.first_needed = self.steps.first_needed
+        self.maker = BatchMaker(maker, number, stats, reuse=reuse, numbered=consumer.parts is None)
         self.progress, self._part = Progress(epoch.start), 0
         self._refused: dict[int, Ledger] = {}
         """The ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
         self._needed = (0, 0)
         """The stream of the last batch, and the first of its windows that was still needed."""
+        self._rounds = number, deal.world_size
+        """The epoch, and how many ranks its rounds are of."""
+        self._first: Run | None = None
 
     @property
     def table(self) -> Table:
-        return self.turns.table
+        return self.rows.table
 
     def close(self) -> None:
         """Let go of what is in memory."""
         self._windows.close()
+        if self._first is not None:
+            self._first.close()
 
     def begin_part(self, number: int) -> None:
         """Give the batches of one part of the only stream from now on."""
-        parts, (stream,) = self.epoch.chosen.parts, self.table.streams
+        parts, (stream,) = self.consumer.parts, self.table.streams
         assert parts is not None
         self._part = number
         stream.cut(parts.start(number), parts.stop(number))
-        self.turns.look_up(Table([stream]))
+        self.rows.table = Table([stream])
+
+    # Turns
+
+    def plan(self, window: Missing, *, wait: bool) -> bool:
+        return self.rows.plan(window, wait=wait)
+
+    def of(self, row: Row, following: int, *, wait: bool) -> Turn | None:
+        """The turn of a row: as its window plans it, or dealt again in steps that cost alike."""
+        if self.steps is not None:
+            return self.steps.turn(row, following, wait=wait)
+        found = self.rows.batches_of(row, wait=wait)
+        if found is None:
+            return None
+        windows, batches, number = found
+        return Turn(row, windows, batches, number, batches.size(number), following)
+
+    def first(self) -> Run:
+        """What gives the first rows; their windows are planned again where this run has them no more."""
+        if self.table.is_from_start and None not in self.epoch.layout.counts:
+            return self
+        if self._first is None:
+            assert self.epoch.again is not None
+            self._first = self.epoch.again()
+        return self._first
+
+    def _reach(self, k: int) -> tuple[int, int, int]:
+        assert self.steps is not None
+        return self.steps.reach(k)
+
+    # Making and handing out
 
     def fill(self) -> None:
-        self.reader.fill()
+        self._windows.fill()
 
     def sum_counts(self) -> None:
         """Its counts are always up to date."""
@@ -76,7 +107,8 @@ class SourceRun:
     def free(self, memory: BatchMemory) -> None:
         self.maker.free.append(memory)
 
-    # Handing out
+    def finished(self, made: Made) -> Record:
+        return finished_batch(self.maker.finish(made))
 
     def hand_out(self, made: Made) -> tuple[Record, BatchMemory | None]:
         made = self.maker.finish(made)
@@ -84,8 +116,8 @@ class SourceRun:
         self._note_place(made.turn.next, at_window_end=is_last)
         return finished_batch(made), made.memory
 
-    def end(self, turns: TurnsOfRank) -> None:
-        self.count_rest(turns)
+    def end(self, iteration: Iteration) -> None:
+        self.count_rest(iteration)
         if self._note_end_of_part():
             # not the row after the last that is kept: those that are skipped before the end are counted
             self._note_place(self.table.streams[0].planned, at_window_end=True)
@@ -93,11 +125,12 @@ class SourceRun:
     def _note_place(self, following: int, *, at_window_end: bool) -> None:
         """Note the place after a batch: a run goes on at row `following`."""
         self.progress.at_window_end = at_window_end
-        self.progress.position = Position(self.start.epoch, following, self.checkpoint, self.deal.world_size)
+        epoch, ranks = self._rounds
+        self.progress.position = Position(epoch, following, self.checkpoint, ranks)
 
     def count(self, made: Made) -> bool:
         """Count a batch, and let go of what it was the last to need; whether it is the last one of its window."""
-        turn, stats, row = made.turn, self._stats, made.turn.row
+        turn, stats, row = made.turn, self.consumer.stats, made.turn.row
         size = turn.size
         stats.batches += 1
         stats.tokens += size.tokens
@@ -107,34 +140,28 @@ class SourceRun:
         if turn.fill == "repeat":  # an earlier batch: it neither counts nor moves the place in its stream
             stats.repeated += size.begun
             return False
-        stream = self.turns.table.streams[row.stream]
+        stream, pool = self.rows.table.streams[row.stream], turn.pool
         if not turn.fill:
             stats.rows += size.begun
             stats.rows_left -= size.begun
             if passed_over := stream.without_batches(row):
                 self._windows.pass_over(row.stream, passed_over)
-        first, last = (row.window, row.window) if turn.pool is None else (turn.pool.first, turn.pool.last)
+        first, last = (row.window, row.window) if pool is None else (pool.first, pool.last)
+        at_end = pool is None or pool.ends
         if self._windows.unclosed:
             self._windows.close_until(row.stream, stream.next_window(last))
         if self._needed != (row.stream, first):
             self._needed = row.stream, first
             self._windows.release(row.stream, first)
             self.epoch.layout.release(first)
-        is_last = turn.at_end and stream.is_last(row)
+        is_last = at_end and stream.is_last(row)
         if made.refused:
             self._refuse(turn.windows, made.refused)
         if self._refused:
             self._close_refused(() if is_last or self.consumer.at_once else turn.numbers)
         if not stream.counted:
-            self._note_window(stream, row.window if turn.at_end else first)
+            self._note_window(stream, row.window if at_end else first)
         return is_last
-
-    def _add(self, ledger: Ledger) -> None:
-        """Add the ledger of a window to the counts, and keep its bad rows."""
-        add_columns(self._stats, ledger)
-        self._stats.bad_rows += ledger.bad_rows
-        for rejected in ledger.rejected:
-            self.consumer.handlers[0].add(rejected)
 
     def _refuse(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
         """Note rows that `net` refuses, counted over windows in turn. One that is cut into pieces counts once."""
@@ -152,8 +179,8 @@ class SourceRun:
         for number in [number for number in self._refused if number not in but]:
             ledger = self._refused.pop(number)
             bad = [ledger.refused.pop(row) for row in sorted(ledger.refused)]
-            for rejected in self.reader.maker.rejected(bad, ledger.ranges):
-                move(self._stats, rejected.count, "rows", "bad_rows")
+            for rejected in self._windows.maker.rejected(bad, ledger.ranges):
+                move(self.consumer.stats, rejected.count, "rows", "bad_rows")
                 self.consumer.handlers[0].add(rejected)
 
     def _note_window(self, stream: Stream, position: int) -> None:
@@ -162,21 +189,17 @@ class SourceRun:
             first, end = stream.span(position)
             self.checkpoint = Checkpoint(position, first, end - first)
 
-    def _reach(self, k: int) -> tuple[int, int, int]:
-        assert self.turns.steps is not None
-        return self.turns.steps.reach(k)
-
     # The end: what no batch was made of
 
-    def count_rest(self, of_rank: TurnsOfRank | None) -> None:
+    def count_rest(self, iteration: Iteration | None) -> None:
         """Count what no batch was made of, of all windows, or of those of the part that ends."""
-        streams, deal = self.table.streams, self.epoch.chosen.deal
-        if of_rank is not None:
-            dropped = of_rank.dropped()
-            move(self._stats, of_rank.rows_passed, "rows_left", "skipped")
-            of_rank.rows_passed = 0
+        streams, deal, stats = self.table.streams, self.consumer.deal, self.consumer.stats
+        if iteration is not None:
+            dropped = iteration.dropped()
+            move(stats, iteration.rows_passed, "rows_left", "skipped")
+            iteration.rows_passed = 0
             if dropped is not None:
-                move(self._stats, dropped.size.begun, "rows_left", "dropped")
+                move(stats, dropped.size.begun, "rows_left", "dropped")
                 row = dropped.row
                 self._windows.pass_over(row.stream, streams[row.stream].without_batches(row))
             for number in range(deal.first(0) + deal.rank, len(streams), deal.stride):
@@ -187,7 +210,7 @@ class SourceRun:
 
     def _note_end_of_part(self) -> bool:
         """Note the last window of a part, which may have no batch; whether the part has reached its size."""
-        parts = self.epoch.chosen.parts
+        parts = self.consumer.parts
         stop = None if parts is None else parts.stop(self._part)
         if stop is None:
             return False

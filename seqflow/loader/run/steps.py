@@ -12,18 +12,18 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import AnyTable, Skips
-from seqflow.loader.epoch.ranks import Ranks
-from seqflow.loader.epoch.steps import PoolRows, Steps
+from seqflow.loader.epoch.deal import AnyTable, PoolRows, Ranks, Skips, Steps
 from seqflow.loader.epoch.table import Missing, Row, Stream
 from seqflow.loader.order.recipe import STEPS, Recipe
-from seqflow.loader.plans.dealing import Span, deal, deals_rows
+from seqflow.loader.plans.dealing import Span, Totals, deal, deals_rows, wide
 from seqflow.loader.plans.plan import WindowBatches
-from seqflow.loader.plans.totals import Totals, wide
+from seqflow.loader.run.ledger import Stats
 from seqflow.loader.run.making import PoolSpan, Turn
-from seqflow.loader.run.opened import PlannedBatches, PlannedRows
-from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.reading import PlannedRows
 from seqflow.loader.run.windows import OpenWindow
+
+PlannedBatches = tuple[Row, tuple[OpenWindow, ...], Span]
+"""Consecutive rows of a stream: the first, the windows that their data rows are of, and the batches they are."""
 
 
 class Pool:
@@ -32,10 +32,10 @@ class Pool:
     def __init__(self, at: PoolRows, found: Sequence[PlannedBatches]) -> None:
         self.first, self.stop = at.first, at.stop
         self.found = found
-        self.starts = np.cumsum([0, *(one.num_batches for one in found)])
-        self.windows = _windows_of(found)
+        self.starts = np.cumsum([0, *(span.stop - span.start for _, _, span in found)])
+        self.windows, self.spans = _joined(found)
         numbers = frozenset(one.window.number for one in self.windows)
-        self.span = PoolSpan(found[0].row.window, found[-1].row.window, numbers, ends=False)
+        self.span = PoolSpan(found[0][0].window, found[-1][0].window, numbers, ends=False)
         self.dealt: WindowBatches | None = None
         """All its batches, where rows were dealt; else whole batches were."""
         self.items: Array = np.arange(self.stop - self.first)
@@ -50,11 +50,12 @@ class Pool:
         place = row.place - self.first
         if self.dealt is not None:
             windows, batches, made = self.windows, self.dealt, place
-            seed = self._planned(place)[0].windows[0].window.number, row.inside
+            (_, planned, _), _ = self._planned(place)
+            seed = planned[0].window.number, row.inside
         else:
-            planned, at = self._planned(int(self.items[place]))
-            windows, batches, made = planned.windows, planned.span.batches, planned.span.start + at
-            seed = planned.windows[0].window.number, planned.row.inside + at
+            (first, windows, own), at = self._planned(int(self.items[place]))
+            batches, made = own.batches, own.start + at
+            seed = windows[0].window.number, first.inside + at
         step, span = int(self.steps[place]), self.span._replace(ends=row.place == self.stop - 1)
         return Turn(
             row, windows, batches, made, batches.size(made), following,
@@ -134,8 +135,9 @@ class StepPlanner:
             planned = self.rows.planned(first, at.stop, wait=wait)
             if planned is None:
                 return None
-            found.append(planned)
-            place += planned.num_batches
+            windows, span = planned
+            found.append((first, windows, span))
+            place += span.stop - span.start
         kept = None if self._handed is None else self._handed.are(at.numbers, self._steps.ranks, table)
         if isinstance(kept, Missing):
             return self._dealt(row, wait=wait) if self.rows.plan(kept, wait=wait) else None
@@ -146,7 +148,7 @@ class StepPlanner:
     def _deal(self, pool: Pool, at: PoolRows, stream: int, kept: Array | None) -> None:
         """Deal a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
-        spans = _joined_spans([one.span for one in pool.found])
+        spans = pool.spans
         pool.steps = steps.of(at.numbers)
         key = self._recipe.key(self._epoch, STEPS, at.number)
         dealt = deal(spans, self._balance, pool.steps - at.number, steps.columns(at.numbers), key)
@@ -247,23 +249,14 @@ def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
     return float(sums.max(axis=1).sum()) / mean if mean else None
 
 
-def _windows_of(found: Sequence[PlannedBatches]) -> tuple[OpenWindow, ...]:
-    """The windows of all batches in turn, as the rows of joined spans are counted."""
+def _joined(found: Sequence[PlannedBatches]) -> tuple[tuple[OpenWindow, ...], list[Span]]:
+    """The windows of planned batches, and their spans, those that follow each other in one window as one."""
     windows: list[OpenWindow] = []
-    before = None
-    for one in found:
-        if before is None or before.batches is not one.span.batches or before.stop != one.span.start:
-            windows += one.windows
-        before = one.span
-    return tuple(windows)
-
-
-def _joined_spans(spans: Sequence[Span]) -> list[Span]:
-    """The spans, those that follow each other in the same batches as one."""
-    found: list[Span] = []
-    for span in spans:
-        if found and found[-1].batches is span.batches and found[-1].stop == span.start:
-            found[-1] = found[-1]._replace(stop=span.stop)
+    spans: list[Span] = []
+    for _, own, span in found:
+        if spans and spans[-1].batches is span.batches and spans[-1].stop == span.start:
+            spans[-1] = spans[-1]._replace(stop=span.stop)
         else:
-            found.append(span)
-    return found
+            spans.append(span)
+            windows += own
+    return tuple(windows), spans

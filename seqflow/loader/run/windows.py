@@ -1,52 +1,260 @@
-"""Windows in memory: their slices are read and prepared, then their rows are ordered and batches planned on them."""
+"""Windows in memory: slices are read and prepared, without rows that fail, then ordered, and batches planned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from graphlib import CycleError, TopologicalSorter
 from time import perf_counter
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from seqflow import executor
+from seqflow import executor, kernels
+from seqflow.errors import (
+    LodError,
+    NetError,
+    OpError,
+    OpMemoryError,
+    OpResultError,
+    OpTypeError,
+    SeqflowError,
+    ShapeError,
+)
+from seqflow.kernels import KernelError
+from seqflow.kernels.arrays import Array
 from seqflow.loader.order.index import LengthsIndex, Measured
-from seqflow.loader.order.recipe import NET, PREPARE, Listing, Recipe, Stamps
+from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.ledger import Ledger, move
-from seqflow.loader.run.prepare import (
-    ROW_ERRORS,
+from seqflow.loader.run.ledger import (
+    Ledger,
+    Rejected,
     RowNumbers,
     RowRange,
-    apply,
-    blames_rows,
-    by_halves,
-    first_failing,
-    one_row_space,
+    good_rows,
+    move,
     places_in,
+    refused_row,
 )
-from seqflow.loader.run.rejects import Rejected, Required, good_rows, refused_row
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.progress import Stage, stage
 from seqflow.providers import Block
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_arrow
+from seqflow.record.record import parents_by_name
 from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
 from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class PreparedSlice:
-    """Rows of a block, read and prepared."""
 
-    records: tuple[Record, ...]
-    ledger: Ledger
-    """It has a range for each record."""
+ROW_ERRORS = (LodError, OpError, ShapeError)
+"""Errors that the data of a row can cause."""
+
+
+NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError, OpResultError)
+"""Errors of the net itself, or of the machine, whatever the rows."""
+
+
+def blames_rows(error: Exception) -> bool:
+    """Whether the data of a row may have caused the error."""
+    return isinstance(error, ROW_ERRORS) and not isinstance(error, NET_ERRORS)
+
+
+def by_halves(
+    run: Callable[[int, int], T],
+    start: int,
+    stop: int,
+    is_caught: Callable[[Exception], bool] = lambda error: True,
+    failed: Exception | None = None,
+) -> Iterator[tuple[slice, T | Exception]]:
+    """The results of `run(start, stop)` on rows; where they fail together, on each half of them, and so on.
+
+    A row that fails alone has its error for a result. Errors that are not caught are raised. `failed` is the error of
+    all rows together, where it is known.
+    """
+    found: T | Exception
+    try:
+        found = failed or run(start, stop)
+    except Exception as error:
+        if start == stop or not is_caught(error):
+            raise
+        found = error
+    if not isinstance(found, Exception) or stop - start == 1:
+        yield slice(start, stop), found
+        return
+    middle = (start + stop) // 2
+    yield from by_halves(run, start, middle, is_caught)
+    yield from by_halves(run, middle, stop, is_caught)
+
+
+def fails_empty(run: Callable[[int, int], object]) -> bool:
+    """Whether a net fails without rows, too: whatever they are."""
+    try:
+        run(0, 0)
+    except Exception:
+        return True
+    return False
+
+
+def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
+    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
+    if not count or fails_empty(run):
+        return None
+    found = by_halves(run, 0, count, failed=error)
+    return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
+
+
+def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
+    """The result of a net or a function on a record; LodError or OpTypeError where a function returns no record.
+
+    What a function returns may not be written to: the function may keep it, and return it again.
+    `reseed` gives the random ops of a net another seed, made from their own.
+    """
+    if isinstance(transform, Net):
+        return executor.run(transform, record, reseed=reseed)
+    result = transform(record)
+    name = getattr(transform, "__name__", repr(transform))
+    if not isinstance(result, Mapping) or not all(isinstance(key, str) for key, _ in _items(result)):
+        raise OpTypeError(f"{name} returned {type(result).__name__}, expected a mapping of names to arrays")
+    for key, value in _items(result):
+        if not isinstance(value, np.ndarray):
+            kind, of_torch = type(value), hasattr(value, "numpy")
+            advice = ".numpy() makes one of a torch tensor" if of_torch else "numpy.asarray makes one"
+            raise OpTypeError(
+                f"{name} returned {key!r} as {kind.__module__}.{kind.__qualname__}, expected a NumPy array"
+                f"\n  {advice}"
+            )
+    made = result if isinstance(result, Record) else record_of(result)
+    _check(made, name)
+    return read_only_record(made)
+
+
+def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
+    """A record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
+    parents = parents_by_name(tensors)
+    rows = (len(array) for name, array in tensors.items() if parents[name] is None and array.ndim)
+    return Record(dict(tensors), parents, next(rows, 0))
+
+
+def one_row_space(record: Record) -> Record:
+    """The record; LodError unless all tensors without a parent have the same number of rows."""
+    rows = {name: record[name].shape[:1] for name, parent in record.parents.items() if parent is None}
+    if set(rows.values()) - {(record.num_rows,)}:
+        found = ", ".join(f"{name} has {count[0] if count else 'no'}" for name, count in rows.items())
+        missing = [f"{name[:-7]}.lengths" for name in rows if name.endswith(".values")]
+        raise LodError(
+            f"prepare: {found} rows, expected the same number everywhere\n"
+            f"  return the lengths that describe each tensor{' (' * bool(missing)}{', '.join(missing)}"
+            f"{')' * bool(missing)}, or leave it out of return"
+        )
+    return record
+
+
+def _items(result: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    return list((result.tensors if isinstance(result, Record) else result).items())
+
+
+def _check(record: Record, name: str) -> None:
+    """Raise LodError unless all lengths of a record are counts that describe the rows of their tensors."""
+    for tensor, parent in record.parents.items():
+        if tensor not in record.tensors or (parent is not None and parent not in record.tensors):
+            raise LodError(f"{name} returned a record with a parent for {tensor}, but without one of the two")
+    if missing := record.tensors.keys() - record.parents.keys():
+        raise LodError(f"{name} returned a record without a parent, or None, for {min(missing)}")
+    totals = {
+        parent: _total(record, parent, name) for parent in record.parents.values() if parent is not None
+    }
+    for tensor, parent in record.parents.items():
+        if parent is not None and record[tensor].shape[:1] != (totals[parent],):
+            raise LodError(
+                f"{name} returned {tensor}{list(record[tensor].shape)}, but the sum of {parent} is {totals[parent]}"
+            )
+    try:
+        TopologicalSorter({of: [parent] for of, parent in record.parents.items()}).prepare()
+    except CycleError as error:
+        raise LodError(f"{name} returned a record in which {error.args[1][0]} are above themselves") from None
+
+
+def _total(record: Record, lengths: str, name: str) -> int:
+    found = record[lengths]
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise LodError(
+            f"{name} returned {lengths} as {found.dtype}{list(found.shape)}, expected lengths: 1-D integers"
+        )
+    try:
+        return int(kernels.check_lengths(found))
+    except KernelError as error:
+        raise LodError(f"{name} returned {lengths} that are no lengths: {error}") from None
+
+
+_NAME = re.compile(r"[^\W\d][\w.]*")
+
+
+@lru_cache(maxsize=64)
+def _condition(text: str) -> Net:
+    """The net that computes a condition, as its only output."""
+    return Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
+
+
+def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
+    """The rows for which one of some conditions is false: the first that is.
+
+    OpError for a condition that is not one truth value a row.
+    """
+    left = np.ones(record.num_rows, np.bool_)
+    found = []
+    for text in require:
+        fulfilled = _fulfilled(text, record)
+        column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in _condition(text).inputs))
+        found += [
+            BadRow(row, column, f"require: {text} is false")
+            for row in np.flatnonzero(left & ~fulfilled).tolist()
+        ]
+        left &= fulfilled
+    return sorted(found)
+
+
+def _fulfilled(text: str, record: Record) -> Array:
+    """bool[num_rows]: for which rows a condition is true."""
+    net = _condition(text)
+    try:
+        found = executor.run(net, record)[net.outputs()[0]]
+    except SeqflowError as error:
+        error.add_note(f"in require = {text!r}")
+        raise
+    if found.dtype != np.bool_ or found.shape != (record.num_rows,):
+        raise OpError(
+            f"require: {text} is {found.dtype}{list(found.shape)}, expected one truth value for each of "
+            f"{record.num_rows} rows\n  lengths_any and lengths_all make one of those of elements"
+        )
+    return found
+
+
+def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The texts of conditions, each of which is one; OpTypeError for what is no text, NetError for what is no net."""
+    if require is None:
+        return ()
+    texts = [require] if isinstance(require, str) else require
+    if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
+        raise OpTypeError(
+            f"Loader: require is {require!r}, expected a condition, such as "
+            "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions"
+        )
+    for text in texts:
+        _condition(text)
+    return tuple(texts)
+
+
+PreparedSlice = tuple[tuple[Record, ...], Ledger]
+"""Rows of a block, read and prepared: the ledger has a range for each record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +290,8 @@ class WindowMaker:
     """Reads, prepares and plans windows, whoever needs them and in whatever order."""
 
     recipe: Recipe
-    listed: Listing | Stamps
-    """Knows which files have changed since they were listed."""
+    stamps: Stamps
+    """Say which files have changed since they were listed."""
     kept: KeptWindow | None = None
     """Keeps what is read, where one window holds everything."""
     measured: Measured | None = None
@@ -92,11 +300,6 @@ class WindowMaker:
     """Whether parts of windows keep the numbers of rows also where they could be views: for tracing."""
     index: LengthsIndex | None = None
     """The lengths of all rows, where they are known."""
-    required: Required = field(init=False)
-    """The conditions of the recipe on prepared rows."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "required", Required(self.recipe.require))
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -113,22 +316,23 @@ class WindowMaker:
         if one.key not in kept:
             kept[one.key] = self._read(one, epoch)
         if self.measured is not None:
-            self.measured.add(self.recipe, one.key, kept[one.key].records)
+            self.measured.add(self.recipe, one.key, kept[one.key][0])
         return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Its tensors are read-only, since batches may share their memory."""
         if one.num_rows == 0 and one.filtered:
-            return PreparedSlice((), Ledger.of_source(0, one.filtered))
+            return (), Ledger.of_source(0, one.filtered)
         started = perf_counter()
-        self.listed.check_unchanged(one.block.origin)
+        check_unchanged(self.stamps, one.block.origin)
         record, numbers, ledger = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, ledger))
-        found = [self._fulfilling(*pair, one, ledger) for pair in found]
+        if self.recipe.require:
+            found = [self._fulfilling(*pair, one, ledger) for pair in found]
         ledger.ranges = tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found)
         ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
-        return PreparedSlice(tuple(read_only_record(prepared) for prepared, _ in found), ledger)
+        return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
         """The good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
@@ -205,7 +409,7 @@ class WindowMaker:
         self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
     ) -> tuple[Record, RowNumbers | None]:
         """The prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
-        bad = self.required.bad_rows(record)
+        bad = unfulfilled(self.recipe.require, record)
         if not bad:
             return record, numbers
         for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]):
@@ -217,9 +421,9 @@ class WindowMaker:
         """Put the rows of a window in order, and plan its batches."""
         started = perf_counter()
         recipe, ledger = self.recipe, Ledger()
-        for one in slices:
-            ledger.add(one.ledger)
-        pairs = [pair for one in slices for pair in zip(one.records, one.ledger.ranges, strict=True)]
+        for _, of_slice in slices:
+            ledger.add(of_slice)
+        pairs = [pair for records, of in slices for pair in zip(records, of.ranges, strict=True)]
         filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
         records, ledger.ranges = tuple(one for one, _ in filled), tuple(one for _, one in filled)
         source = None if self.kept is None or not records else self.kept.rows(records)

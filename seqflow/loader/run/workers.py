@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from seqflow import kernels
 from seqflow.byte_sizes import format_bytes, parse_bytes
@@ -75,7 +75,7 @@ SECONDS_TO_END = 5
 class Workers:
     """Threads that run tasks: urgent ones first, else in the order they were given.
 
-    Without threads a task runs when its result is asked for, in the thread that asks. Inside a task kernels run
+    Without threads tasks run when a result is asked for, in the thread that asks. Inside a task kernels run
     on one thread. Where the system refuses threads there are fewer, or none. Closing lets tasks that have begun
     finish, and drops the others; so does the end of Python.
     """
@@ -102,15 +102,14 @@ class Workers:
             threads.append(thread)
         return threads
 
-    def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Task[T]:
-        """Run a task on one of the threads."""
+    def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Future[T]:
+        """Run a task on one of the threads; without threads it waits for `help_until`."""
         future: Future[T] = Future()
-        if not self._threads:
-            return Task(future, task)
-        with self._changed:
-            (self._urgent if urgent else self._tasks).append((future, task))
-            self._changed.notify()
-        return Task(future, None)
+        (self._urgent if urgent else self._tasks).append((future, task))
+        if self._threads:
+            with self._changed:
+                self._changed.notify()
+        return future
 
     def help_until(self, done: Callable[[], bool]) -> None:
         """Run tasks that no thread has begun, in the thread that asks, until there are none or it need not wait."""
@@ -121,6 +120,11 @@ class Workers:
                 return
             with kernels.single_thread():
                 _run(future, task)
+
+    def result(self, future: Future[T]) -> T:
+        """The result of a task, or its exception."""
+        self.help_until(future.done)
+        return future.result()
 
     def check_process(self) -> None:
         """OpError in a forked child, which has none of the threads."""
@@ -157,30 +161,14 @@ class Workers:
 
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._urgent or self._tasks)
-            if self._closed:
-                return None
-            return (self._urgent or self._tasks).popleft()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Task(Generic[T]):
-    """The result of a task, sooner or later."""
-
-    future: Future[T]
-    task: Callable[[], T] | None
-    """What is still to be run, by whoever asks for the result; None where threads run it."""
-
-    def done(self) -> bool:
-        """Whether asking for the result will not wait for threads."""
-        return self.task is not None or self.future.done()
-
-    def result(self) -> T:
-        """The result, or the exception of the task."""
-        if self.task is not None and not self.future.done():
-            with kernels.single_thread():
-                _run(self.future, self.task)
-        return self.future.result()
+            while True:
+                self._changed.wait_for(lambda: self._closed or self._urgent or self._tasks)
+                if self._closed:
+                    return None
+                try:
+                    return (self._urgent or self._tasks).popleft()
+                except IndexError:  # the thread that asks for a result was faster
+                    continue
 
 
 def _run(future: Future[T], task: Callable[[], T]) -> None:

@@ -1,6 +1,6 @@
 """What has changed since a state was taken is told from the files of both."""
 
-from seqflow.loader.order.changes import added_files
+from seqflow.loader.order.identity import added_files
 
 
 def found(before, now):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import seqflow as sf
 from seqflow.errors import BatchPlanError
 from seqflow.loader.order.identity import FORMAT
-from seqflow.loader.plans.permutation import key_of, permutation
+from seqflow.loader.plans.plan import key_of, permutation
 
 ROWS = 240
 PLANS = {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, LodError, OpError, SeqflowError, UnknownColumnError
-from seqflow.loader.plans.pad import Pad, pads_of
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.arguments import pads_of
+from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.record import Record, from_arrow
 from seqflow.record.batch_memory import BatchMemory
 

@@ -3,9 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqflow.loader.run.ledger import Ledger, add_columns, move
-from seqflow.loader.run.rejects import Rejected
-from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.ledger import Ledger, Rejected, Stats, add_columns, move
 from seqflow.providers import Block
 from seqflow.record import BadRow
 

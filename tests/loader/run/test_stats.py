@@ -10,7 +10,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.job import Job, run
-from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.ledger import Stats
 
 ROWS = 41
 LENGTHS = [(i * 7) % 6 for i in range(ROWS)]
