@@ -137,12 +137,12 @@ def test_a_slice_shares_the_memory_of_the_array():
 def test_a_slice_of_a_shape():
     assert str(TensorSlice.parse("-:0,10").apply_to_shape("{B,20}")) == "{B,10}"
     assert str(TensorSlice.parse("-:0,10").apply_to_shape("?")) == "{?,10}"
-    with pytest.raises(ShapeError, match="15,10 ends behind axis 1, which has 20 elements"):
+    with pytest.raises(ShapeError, match="15,10 ends after axis 1, which has 20 elements"):
         TensorSlice.parse("-:15,10").apply_to_shape("{B,20}")
 
 
 def test_a_slice_that_does_not_fit_is_refused():
-    with pytest.raises(ShapeError, match="15,10 ends behind axis 0, which has 20 elements"):
+    with pytest.raises(ShapeError, match="15,10 ends after axis 0, which has 20 elements"):
         TensorSlice.parse("15,10").apply(np.zeros(20))
     with pytest.raises(ShapeError, match="rank 1 but the tensor has shape"):
         TensorSlice.parse("-").apply(np.zeros((2, 2)))
@@ -300,7 +300,7 @@ def test_an_empty_slice_overlaps_nothing():
 @pytest.mark.parametrize("damage", [b"", b"not a message", lambda data: data[:100], lambda data: data[:-64]])
 def test_a_damaged_message_is_refused(damage):
     whole = to_message(np.arange(100)).to_pybytes()
-    with pytest.raises(OpError, match="are no Arrow tensor message"):
+    with pytest.raises(OpError, match="are not an Arrow tensor message"):
         from_message(damage(whole) if callable(damage) else damage)
 
 
@@ -308,7 +308,7 @@ def test_a_message_of_more_elements_than_there_can_be_is_refused():
     """The sizes and strides are in front of the numbers; those of an empty axis may be anything."""
     data = to_message(np.zeros((0, 5))).to_pybytes()
     assert data.count((5).to_bytes(8, "little")) == 1
-    with pytest.raises(OpError, match="are no Arrow tensor message"):
+    with pytest.raises(OpError, match="are not an Arrow tensor message"):
         from_message(data.replace((5).to_bytes(8, "little"), (2**62).to_bytes(8, "little")))
 
 
@@ -322,7 +322,7 @@ def test_another_kind_of_arrow_message_is_refused():
     batch = pa.record_batch({"x": [1]})
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    with pytest.raises(OpError, match="are no Arrow tensor message"):
+    with pytest.raises(OpError, match="are not an Arrow tensor message"):
         from_message(sink.getvalue())
 
 

@@ -33,7 +33,7 @@ def inspect(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show the content of files: tensors, lengths, waste of padding.
+    """Show what files hold: tensors, lengths, waste of padding.
 
     It reads all rows.
     """

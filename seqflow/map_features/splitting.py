@@ -87,7 +87,7 @@ def _keys_and_places(record: Record, column: str, asked: list[Any]) -> tuple[Arr
     texts = f"{column}.keys.lengths" in record
     if not texts and f"{column}.keys" not in record:
         is_list = f"{column}.values" in record and f"{column}.lengths" in record
-        advice = f"\n  it is a list column, which is already a feature: {column}.values, {column}.lengths"
+        advice = f"\n  it is a list column, already a feature: {column}.values, {column}.lengths"
         raise UnknownColumnError(
             f"the record has no map {column!r}{nearest(column, _maps(record))}{advice if is_list else ''}"
         )

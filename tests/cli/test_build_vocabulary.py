@@ -88,7 +88,7 @@ def test_a_job_is_run_up_to_its_prepare(tags: Path) -> None:
         ),
         ("tags.parq", "tags", "x.arrow", MissingSourceError, "tags.parq does not exist"),
         ("tags.parquet", "tags", "x.npy", JobError, "x.npy' does not end in .arrow"),
-        ("tags.parquet", "tags", "data.arrow", JobError, "data.arrow' exists and is no vocabulary"),
+        ("tags.parquet", "tags", "data.arrow", JobError, "data.arrow' exists and is not a vocabulary"),
         ("float.parquet", "x", "x.arrow", OpTypeError, "keys are double, expected integers or strings"),
         ("job.toml", "tag", "x.arrow", JobError, r"prepares no tensor 'tag' \(did you mean 'tags'\?\)"),
     ],
@@ -108,4 +108,4 @@ def test_what_cannot_be_built_is_an_error(
 def test_settings_of_a_job_are_an_error_for_a_file(tags: Path) -> None:
     done = seqflow("build-vocabulary", "tags.parquet", "tags", "x.arrow", "--set", "a=1", folder=tags)
     assert done.returncode == 2
-    assert "tags.parquet is no job (a TOML file), so --input and --set have nothing to change" in done.stderr
+    assert "tags.parquet is not a job (a TOML file), so --input and --set cannot be used" in done.stderr

@@ -73,10 +73,10 @@ def test_a_symbolic_link_on_the_way_to_the_output_is_followed(folder: Path) -> N
 
 def test_a_second_run_says_that_the_output_is_complete(folder: Path) -> None:
     first = seqflow("run", "job.toml", "--resume", folder=folder)
-    assert first.stderr == "seqflow: there was no run to go on with; this one began anew\n"
+    assert first.stderr == "seqflow: there was no run to continue; this one started again\n"
     again = seqflow("run", "job.toml", folder=folder)
     assert again.returncode == 0
-    assert again.stderr == "seqflow: the output is complete, nothing was done; --overwrite makes it anew\n"
+    assert again.stderr == "seqflow: the output is complete, nothing was done; --overwrite makes it again\n"
     assert "seconds" not in again.stdout
     (folder / "out" / "part-00000.parquet").unlink()
     mended = seqflow("run", "job.toml", "--resume", folder=folder).stdout

@@ -331,7 +331,7 @@ def test_no_change_of_data_order_or_batches_is_accepted(folder, sections, differ
 def test_changes_of_the_data_are_not_accepted(folder):
     stopped(job(folder, **times(1)))
     pq.write_table(pa.table({"x": np.arange(300)[::-1]}), folder / "in.parquet", row_group_size=10)
-    with pytest.raises(JobError, match=r"the data are others: in\.parquet (has other content|had)"):
+    with pytest.raises(JobError, match=r"the data have changed: in\.parquet (has other content|had)"):
         run(job(folder, **times(7)), resume=True, accept_changes=True)
 
 

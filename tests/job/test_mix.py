@@ -283,5 +283,5 @@ def test_another_weight_or_source_is_another_job(folder: Path) -> None:
     with pytest.raises(JobError, match="of another job or of other data"):
         run(job(folder, {"sources": sources(1, 1, 1)}))
     pq.write_table(pq.read_table(folder / "1.parquet").slice(0, 100), folder / "1.parquet", row_group_size=20)
-    with pytest.raises(JobError, match=r"the data are others: 1.parquet had"):
+    with pytest.raises(JobError, match=r"the data have changed: 1.parquet had"):
         run(job(folder, {"sources": sources(1, 1)}))

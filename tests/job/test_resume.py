@@ -117,8 +117,8 @@ def test_a_run_killed_before_a_renaming_or_removal_leaves_nothing_wrong(
             break
         assert killed.returncode == -signal.SIGKILL
         done = run_command(folder, "--resume")
-        assert done.stderr.replace("seqflow: there was no run to go on with; this one began anew\n", "") in (
-            "", "seqflow: the output is complete, nothing was done; --overwrite makes it anew\n",
+        assert done.stderr.replace("seqflow: there was no run to continue; this one started again\n", "") in (
+            "", "seqflow: the output is complete, nothing was done; --overwrite makes it again\n",
         ), moment  # fmt: skip
         assert done.returncode == 0
         assert files(folder) == expected, moment

@@ -151,7 +151,7 @@ def test_skips_and_mixes_are_followed(folder: Path) -> None:
     [
         ("a row that is not there", r"row is 999, expected 0 to \d+, the rows of"),
         ("a file of no output", "is no file of an output: no manifest next to it names it"),
-        ("other data", "was made of another job or of other data: the data are others: docs0.parquet"),
+        ("other data", "was made of another job or of other data: the data have changed: docs0.parquet"),
         ("another job", "was made of another job or of other data: batch was"),
         ("no job file", "the job file .* is not there any more"),
         ("a changed file", "is not as its job has written it"),
@@ -216,9 +216,9 @@ def test_a_job_that_is_not_in_a_file_has_to_be_given(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("out.parquet",), "of a file of an output expected --row"),
-        (("out.parquet", "--row", "1", "--batch", "2"), "of a file of an output expected --row"),
-        (("job.toml",), "of a job expected --batch"),
+        (("out.parquet",), "a file of an output needs --row"),
+        (("out.parquet", "--row", "1", "--batch", "2"), "a file of an output needs --row"),
+        (("job.toml",), "a job needs --batch"),
     ],
 )
 def test_the_command_says_which_options_it_needs(folder: Path, arguments: tuple[str, ...], text: str) -> None:

@@ -129,7 +129,7 @@ def test_a_state_of_another_mix_names_the_difference(paths):
     state = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10).state_dict()
     with pytest.raises(sf.OpError, match="seed was 0 and is 4 now"):
         sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, seed=4).load_state_dict(state)
-    with pytest.raises(sf.OpError, match="source 1: the data are others: "):
+    with pytest.raises(sf.OpError, match="source 1: the data have changed: "):
         sf.Mix({paths[0]: 1, paths[2]: 1}, batch=10).load_state_dict(state)
 
 

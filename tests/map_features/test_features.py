@@ -94,7 +94,7 @@ def test_it_is_a_prepare_function_of_a_loader(tmp_path):
     [
         (lambda: sf.features(PROPOSAL, "g", [1]), UnknownColumnError, "no map 'g'"),
         (lambda: sf.features(sf.from_arrow(pa.table({"ids": [[1]]})), "ids", ["a"]), UnknownColumnError,
-         "a feature already: ids.values, ids.lengths"),
+         "already a feature: ids.values, ids.lengths"),
         (lambda: sf.features(PROPOSAL, "f", ["a"]), OpTypeError, "the keys of f are integers"),
         (lambda: sf.features(PROPOSAL, "f", [1, "a"]), OpTypeError, "keys that are all integers or all texts"),
         (lambda: sf.features(PROPOSAL, "f", [True]), OpTypeError, "keys that are all integers or all texts"),

@@ -178,7 +178,7 @@ REFUSED = {
     "the loader has 2 streams": lambda f: loader_of(f, "rows", streams=2),
     "steps_per_epoch counts batches": lambda f: loader_of(f, "rows", steps_per_epoch=2),
     r"bad rows would go to 'bad\.parquet'": lambda f: loader_of(f, "rows", bad_rows=sf.BadRows("quarantine", "bad.parquet")),
-    "nobody knows what own returns": lambda f: loader_of(f, "rows", net=own),
+    "the result of own is unknown": lambda f: loader_of(f, "rows", net=own),
     r"axis 1 of a is a\.shape\[1\], which depends on the data": lambda f: loader_of(f, "rows", pad=0),
     r"axis 1 of t is max\(a\.lengths\), which depends": lambda f: loader_of(f, "rows", net="t, m = pad(a.values, a.lengths)"),
 }  # fmt: skip

@@ -126,5 +126,5 @@ def test_the_command_shows_the_best_and_what_they_are_known_as():
 def test_a_search_without_hits_is_an_error():
     done = seqflow("ops", "--search", "xyzzy")
     assert done.returncode == 1
-    assert "no op is found for 'xyzzy'" in done.stderr
+    assert "found no op for 'xyzzy'" in done.stderr
     assert "nearest: sigmoid" in seqflow("ops", "--search", "sigmiod").stderr

@@ -330,7 +330,7 @@ def test_what_is_read_is_not_written_over(path):
     before = path.read_bytes()
     done = seqflow("report", path, "-o", path)
     assert done.returncode == 2
-    assert "which is what is read" in done.stderr
+    assert "which is the input" in done.stderr
     assert path.read_bytes() == before
 
 

@@ -123,7 +123,7 @@ def test_files_and_pickles_keep_it(keys, tmp_path):
     ("run", "error", "message"),
     [
         (lambda: sf.Vocabulary([1]).freeze().add([2]), sf.OpError, "the vocabulary is frozen, no key can be added"),
-        (lambda: sf.Vocabulary([4, 5, 6], max_size=3), sf.OpError, r"1 of 3 ids .* none left for 6: 3 keys are new"),
+        (lambda: sf.Vocabulary([4, 5, 6], max_size=3), sf.OpError, r"1 of 3 ids .* none is left for 6: 3 keys are new"),
         (lambda: sf.Vocabulary(max_size=0), sf.OpError, "max_size is 0, expected 1 or more"),
         (lambda: sf.Vocabulary.build([1], min_count=0), sf.OpError, "min_count is 0, expected 1 or more"),
         (lambda: sf.Vocabulary([1]).table, sf.OpError, "the vocabulary is open"),
@@ -162,7 +162,7 @@ def test_other_files_are_refused(tmp_path):
     assert table.column_names == ["id", "key"]
     assert table["key"].to_pylist() == ["a", "b"]
     for damaged, message in [
-        (table.replace_schema_metadata({}), "is no vocabulary"),
+        (table.replace_schema_metadata({}), "is not a vocabulary"),
         (table.set_column(0, "id", [[1, 3]]), "the column id is not 1, 2, 3"),
         (table.set_column(1, "key", [["a", "a"]]), "1 keys occur more than once"),
         (table.set_column(1, "key", [["a", None]]), r"keys\[1\] is null"),

@@ -76,7 +76,7 @@ OTHERS = {
     "order of the columns": (
         {"rename": {"x": "y"}},
         {"rename": {"x": "z"}},
-        "the data are others: columns was",
+        "the data have changed: columns was",
     ),
 }
 
@@ -92,7 +92,7 @@ def test_a_state_of_another_loader_is_refused_with_the_difference(path, first, s
 def test_columns_that_change_their_names_are_other_data():
     table = pa.table({"a": [1, 2], "b": [3, 4]})
     state = sf.Loader(table, rename={"a": "b", "b": "a"}).state_dict()
-    with pytest.raises(sf.OpError, match="the data are others"):
+    with pytest.raises(sf.OpError, match="the data have changed"):
         sf.Loader(table).load_state_dict(state)
 
 
@@ -109,7 +109,7 @@ def test_options_of_the_source_are_part_of_a_state(tmp_path, options, opened):
 
     state = loader(options[0]).state_dict()
     loader(options[0]).load_state_dict(state)
-    with pytest.raises(sf.OpError, match="the data are others"):
+    with pytest.raises(sf.OpError, match="the data have changed"):
         loader(options[1]).load_state_dict(state)
 
 
@@ -119,7 +119,7 @@ def test_rows_in_memory_are_looked_at(row):
     sf.Loader(pa.table(TABLE.to_pydict())).load_state_dict(state)
     x = np.arange(60)
     x[row] = -1
-    with pytest.raises(sf.OpError, match="the data are others: content was"):
+    with pytest.raises(sf.OpError, match="the data have changed: content was"):
         sf.Loader(TABLE.set_column(0, "x", pa.array(x))).load_state_dict(state)
 
 
@@ -220,7 +220,7 @@ def test_settings_and_data_are_never_accepted(path, tmp_path):
     for options, message in [({"batch": 5}, "batch was"), ({"batch": 4, "shuffle": True}, "shuffle was")]:
         with pytest.raises(sf.OpError, match=f"load_state_dict: {message}"):
             sf.Loader(path, net="y = x * 7", **options).load_state_dict(state, changes="accept")
-    with pytest.raises(sf.OpError, match="the data are others"):
+    with pytest.raises(sf.OpError, match="the data have changed"):
         sf.Loader(TABLE, batch=4, net="y = x * 7").load_state_dict(state, changes="accept")
 
 

@@ -229,7 +229,7 @@ def test_a_state_of_other_data_names_the_file(folder, tmp_path):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     state = sf.Loader(tmp_path).state_dict()
     (tmp_path / "1.parquet").unlink()
-    with pytest.raises(sf.OpError, match=r"the data are others: .*1\.parquet"):
+    with pytest.raises(sf.OpError, match=r"the data have changed: .*1\.parquet"):
         sf.Loader(tmp_path / "*.parquet").load_state_dict(state)
     pq.write_table(
         pa.table({"id": [1], "tokens": pa.array([[1]], pa.list_(pa.int32()))}), tmp_path / "1.parquet"
@@ -273,8 +273,8 @@ def test_what_is_no_state_is_refused(folder, state):
             "a window of stream 1, of 1 streams",
         ),
         ({"settings": 3}, "not the state of a loader"),
-        ({"data": {"x": None}}, "the data are others: files was None and is "),
-        ({"data": {"files": [1, 2]}}, r"the data are others: files was \[1, 2\]"),
+        ({"data": {"x": None}}, "the data have changed: files was None and is "),
+        ({"data": {"files": [1, 2]}}, r"the data have changed: files was \[1, 2\]"),
     ],
 )
 def test_a_damaged_state_is_refused(folder, change, message):
