@@ -12,21 +12,13 @@ from caffe2_ids import EXAMPLES as EXAMPLES_OF_IDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from typed_arrays import f32, i32
 
 import seqflow as sf
 from seqflow import caffe2, registry
 from seqflow.caffe2 import TABLE, names, run
 from seqflow.caffe2.adapter import ADAPTERS
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError, UnknownOpError
-
-
-def f32(*values):
-    return np.array(values, np.float32)
-
-
-def i32(*values):
-    return np.array(values, np.int32)
-
 
 ROWS, IDS = f32([1, 2], [3, -4], [5, 6]), [0, 0, 1]
 E, PI = np.e, np.pi

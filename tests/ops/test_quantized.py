@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from typed_arrays import f32
 
 from seqflow import ops
 from seqflow.errors import OpError, OpIndexError, ShapeError
@@ -19,10 +20,6 @@ FORMATS = [(8, "float32"), (8, "float16"), (4, "float16"), (4, "float32"), (2, "
 
 def row(integers, scale, bias, dtype):
     return [*integers, *np.array([scale, bias], dtype).tobytes()]
-
-
-def f32(*values):
-    return np.array(values, np.float32)
 
 
 def test_8_bits_with_scale_and_bias_in_float32():

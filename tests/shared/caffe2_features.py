@@ -1,25 +1,9 @@
 """Known answers of Caffe2's operators on features and on indexes of keys, and their errors."""
 
 import numpy as np
+from typed_arrays import f32, i32, i64, texts
 
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-
-
-def f32(*values):
-    return np.array(values, np.float32)
-
-
-def i32(*values):
-    return np.array(values, np.int32)
-
-
-def i64(*values):
-    return np.array(values, np.int64)
-
-
-def texts(*values):
-    return np.array(values, object)
-
 
 YES, NO, FIRST = np.array([True, True]), np.array([False, False]), np.array([True, False])
 IDS = {"feature_ids": [11, 12]}

@@ -1,24 +1,9 @@
 """Known answers of Caffe2's operators on ranges, sparse and dense, keys, ids, buckets and single steps."""
 
 import numpy as np
+from typed_arrays import f32, i32, i64, texts
 
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError
-
-
-def f32(*values):
-    return np.array(values, np.float32)
-
-
-def i32(*values):
-    return np.array(values, np.int32)
-
-
-def i64(*values):
-    return np.array(values, np.int64)
-
-
-def texts(*values):
-    return np.array(values, object)
 
 
 def sigmoid(x):
