@@ -23,6 +23,8 @@ class SeqflowError(Exception):
     """Whether an argument was not of its annotated type: the outermost function that was given it names it."""
     statement: str = ""
     """The statement of a net that failed."""
+    fault: tuple[int, str, str] | None = None
+    """Of a malformed text: the position, what is wrong there, and advice, which may be empty."""
 
     def in_op(self, name: str, inputs: str = "") -> Self:
         """Add the op that the error comes from, and the inputs that it takes, to the message."""
@@ -71,9 +73,6 @@ class UnknownOpError(OpError, KeyError):
 
 class ExpressionError(SeqflowError, ValueError):
     """A malformed expression, or operands that it does not take."""
-
-    fault: tuple[int, str, str] | None = None
-    """Of a malformed text: the position, what is wrong there, and advice, which may be empty."""
 
 
 class NetError(SeqflowError, ValueError):

@@ -9,11 +9,11 @@ import numpy as np
 from seqflow.arguments import checked
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import DType
-from seqflow.expression.lexer import Token
 from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, with_inputs, word
 from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
 from seqflow.kernels.arrays import Array
+from seqflow.text.lexer import Token
 
 _LONGEST_CACHED = 4_096
 """Longer texts are not cached: 256 of them could hold much memory, and are hardly written twice."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, NoReturn
 from seqflow import registry
 from seqflow.carrying.rule import gives_sequence
 from seqflow.errors import LodError, UnknownOpError, nearest
-from seqflow.net.lexer import fail
 from seqflow.net.ordering import Draft, ordered, producers
 from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
@@ -23,6 +22,7 @@ from seqflow.net.syntax import (
     Program,
     Reference,
     Statement,
+    fail,
 )
 from seqflow.registry import OpDef
 from seqflow.renamed import old_names, renamed_arguments

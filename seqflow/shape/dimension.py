@@ -122,9 +122,9 @@ class Dimension:
         >>> Dimension.parse("2..5").max_length
         5
         """
-        from seqflow.shape.text import Reader
+        from seqflow.shape.text import ShapeText
 
-        reader = Reader(text)
+        reader = ShapeText(text)
         dimension = reader.dimension()
         reader.end()
         return dimension

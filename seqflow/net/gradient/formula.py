@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.errors import GradientError, NetError
-from seqflow.expression.lexer import Token
-from seqflow.net.lexer import tokenize
+from seqflow.net.parser import NetParser
+from seqflow.text.lexer import Token
 
 Names = Mapping[str, str | Sequence[str] | None]
 """The tensor that an input, `out.y` or `d.y` is, or the tensors of a list; None for an input that is left out."""
@@ -33,7 +33,7 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
     GradientError for a name that is none of these, and for text that no net could have.
     """
     try:
-        tokens = tokenize(text)
+        tokens = NetParser(text).tokens
     except NetError as error:
         raise GradientError(f"the formula cannot be read: {error}") from None
     lines = _lines(tokens)
