@@ -134,9 +134,9 @@ class Parser(Generic[Node]):
             closing = repr(self.brackets[bracket.text])
             message = f"this bracket is never closed, expected {closing} before the end"
             self.fail(self.tokens[opening - is_call], message)
-        self.fail(
-            token, f"found {self.end_names.get(token.kind) or repr(token.text)}, expected {what}", advice
-        )
+        text = token.text if len(token.text) < 100 else f"{token.text[:20]}…{token.text[-20:]}"
+        found = self.end_names.get(token.kind) or repr(text)
+        self.fail(token, f"found {found}, expected {what}", advice)
 
     def _never_closed(self, token: Token) -> int | None:
         """The number of the first bracket up to this token that no other closes."""

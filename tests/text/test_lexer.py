@@ -6,7 +6,6 @@ from seqflow.errors import ExpressionError
 from seqflow.expression.parser import MARKS, lexicon, refuse
 from seqflow.printable import printable
 
-
 EXPRESSIONS = lexicon(MARKS)
 
 
