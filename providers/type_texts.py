@@ -80,7 +80,7 @@ class _TypeText(Parser[pa.DataType]):
             key = self.type()
             self.take(",")
             return pa.map_(key, self.type())
-        if self.at(":", 1):  # list<item: int64>, as Arrow shows it
+        if self.after.text == ":":  # list<item: int64>, as Arrow shows it
             self.next += 2
         return pa.list_(self.type()) if name == "list" else pa.large_list(self.type())
 

@@ -254,7 +254,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("expression, column …: found … after another comparison, expected an operator that is none", "`a < b < c`", "`(a < b) & (b < c)`", lambda: sf.Expression("a < b < c")),
     ],
     NetError: [
-        Kind("net, line …, column …: found …, expected …", "malformed text; the caret says where", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a, b")),
+        Kind("net, line …, column …: found …, expected …", "malformed text; the caret says where", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a b)")),
         Kind("net, line …, column …: no op is named … (did you mean …?)", "there is no such op", "`seqflow ops --search WORDS`; ops of your own are imported first", lambda: sf.Net("x = padd(a, b)")),
         Kind("net, line …, column …: … takes no … (did you mean …?)", "an attribute that the op has not", "the message ends with the signature", lambda: sf.Net("x = pad(a, b, max_len=3)")),
         Kind("net, line …, column …: … needs …", "an input or attribute is missing", "see above", lambda: sf.Net("x = pad(a)")),

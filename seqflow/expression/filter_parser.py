@@ -123,8 +123,8 @@ class _Filter(Parser[Filter]):
     def suffixed(self, token: Token, node: Filter) -> Filter | None:
         """A comparison with None, or the question whether a value is in a list, or null."""
         if token.text in _COMPARISONS:
-            none = self.tokens[self.next + 1]
-            if not self.at("None", 1):
+            none = self.after
+            if none.text != "None":
                 return None
             if token.text not in ("==", "!="):
                 self.fail(none, "None has no order, expected == None or != None")

@@ -225,12 +225,12 @@ class Arithmetic(Parser[Node]):
     def atom(self, token: Token) -> Node:
         self.next += 1
         match token.kind:
+            case "name":
+                return self.named(token)
             case "number":
                 return Literal(token, self.number(token))
             case "operand":
                 return Operand(token, self.by_number(token))
-            case "name":
-                return self.named(token)
         return self.expected(self.begins, self.advice_for(token), token)
 
     def infixed(self, token: Token, operands: list[Node], start: Token) -> Node:

@@ -164,8 +164,8 @@ class NetParser(Arithmetic):
             if token.kind == "name" and token.text not in _WORDS:
                 return Reference(token.text, self.location(token.start))
             return Constant(self.literal(token), self.location(token.start))
-        if self.at("-") and self.tokens[self.next + 1].kind == "number" and self.ends(2):
-            value = self.literal(self.tokens[self.next + 1])
+        if self.at("-") and self.after.kind == "number" and self.ends(2):
+            value = self.literal(self.after)
             if abs(value) < 2**63:
                 self.next += 2
                 return Constant(-value, self.location(token.start))
@@ -204,7 +204,7 @@ class NetParser(Arithmetic):
 
         def argument() -> None:
             token = self.token
-            if token.kind == "name" and self.at("=", 1):
+            if token.kind == "name" and self.after.text == "=":
                 keyword = self.reference("a keyword")
                 self.take("=")
                 if keyword.name in keywords:
@@ -258,7 +258,7 @@ class NetParser(Arithmetic):
     def atom(self, token: Token) -> Node:
         if token.kind == "string":
             self.fail(token, f"found {token.text}, expected a number, a name or an operator")
-        if token.kind != "name" or not self.at("(", 1):
+        if token.kind != "name" or self.after.text != "(":
             return super().atom(token)
         call = self.call()
         if self.at("("):
@@ -272,7 +272,8 @@ class NetParser(Arithmetic):
 
     def number(self, token: Token) -> int | float:
         self.literal(token)
-        return super().number(token._replace(text=token.text.replace("_", "")))
+        plain = token._replace(text=token.text.replace("_", "")) if "_" in token.text else token
+        return super().number(plain)
 
     def named(self, token: Token) -> Node:
         self.firsts.setdefault(token.text, token.start)

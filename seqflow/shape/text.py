@@ -34,7 +34,7 @@ class ShapeText(Parser[Dimension]):
         """`?`, a range, or a form with or without a range after a colon."""
         if self.accept("?"):
             return Dimension.dynamic()
-        if self.token.kind == "number" and self.at("..", 1):
+        if self.token.kind == "number" and self.after.text == "..":
             return self.range()
         form = self.value().without_bounds()
         if form.is_static or not self.accept(":"):
@@ -67,7 +67,7 @@ class ShapeText(Parser[Dimension]):
             return self.named(token)
         if name not in ("sum", "max", "len", "min"):
             self.expected("'sum' or 'max' or 'len' or 'min'", token=token)
-        if name in ABOUT_LENGTHS and self.at(")", 1):
+        if name in ABOUT_LENGTHS and self.after.text == ")":
             about = ABOUT_LENGTHS[name](unquoted(self.name()))
             self.take(")")
             return about

@@ -182,7 +182,7 @@ class _Signature(Parser[Value]):
         keywords: list[tuple[str, Value]] = []
 
         def argument() -> None:
-            if self.at("=", 1):
+            if self.after.text == "=":
                 keyword = self.name()
                 self.take("=")
                 keywords.append((keyword, self.value()))
@@ -232,8 +232,8 @@ class _Signature(Parser[Value]):
         while self.token.kind != "end":
             if outputs or limits:
                 self.take(",")
-            is_sum = self.token.text in ("sum", "max") and self.at("(", 1)
-            if limits or is_sum or self.at("<=", 1):
+            is_sum = self.token.text in ("sum", "max") and self.after.text == "("
+            if limits or is_sum or self.after.text == "<=":
                 limits.append(self.limit())
             else:
                 outputs.append(self.item(self.output))
@@ -299,12 +299,12 @@ class _Signature(Parser[Value]):
             return Rest(self.name())
         if self.accept("_"):
             return Anything()
-        for mark, kind in _NAMED_SIZES.items():
-            if self.at(mark, 1):
-                name = self.name()
-                self.take(mark)
-                return kind(name, self.size())
-        return self.size()
+        kind = _NAMED_SIZES.get(self.after.text)
+        if kind is None:
+            return self.size()
+        name = self.name()
+        self.next += 1
+        return kind(name, self.size())
 
     def size(self) -> Size:
         start = self.token

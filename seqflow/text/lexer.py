@@ -47,12 +47,12 @@ class Lexicon:
         """Return all tokens of the text and one of kind `end`; refuse a character that begins none."""
         found = []
         for match in self._find(text):
-            kind = match.lastgroup
+            kind: str = match.lastgroup  # type: ignore[assignment]
             if kind == "blank":
                 continue
             if kind == "other":
                 self._refuse(text, match.start(), refuse)
-            found.append(Token(str(kind), match[0], *match.span()))
+            found.append(Token(kind, match[0], *match.span()))
         return [*found, Token("end", "", len(text), len(text))]
 
     def _refuse(self, text: str, position: int, refuse: Refuse) -> NoReturn:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Generic, NamedTuple, NoReturn, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Generic, NoReturn, TypeVar
 
 from seqflow.errors import SeqflowError
 from seqflow.text.errors import fail
@@ -56,6 +57,11 @@ class Parser(Generic[Node]):
     highest: ClassVar[int | None] = None
     """Levels of operators between operands inside each other; None where what takes the tree does not recurse."""
 
+    not_to_the_left: ClassVar[frozenset[int]]
+
+    def __init_subclass__(cls) -> None:
+        cls.not_to_the_left = cls.to_the_right | cls.alone | cls.joined
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.next = self.depth = 0
@@ -68,9 +74,14 @@ class Parser(Generic[Node]):
         """The next token."""
         return self.tokens[self.next]
 
-    def at(self, text: str, ahead: int = 0) -> bool:
-        """Whether the next token, or one further ahead, is this mark or word."""
-        token = self.tokens[min(self.next + ahead, len(self.tokens) - 1)]
+    @property
+    def after(self) -> Token:
+        """The token after the next one; at the end the end."""
+        return self.tokens[self.next + 1] if self.next + 1 < len(self.tokens) else self.tokens[-1]
+
+    def at(self, text: str) -> bool:
+        """Whether the next token is this mark or word."""
+        token = self.tokens[self.next]
         return token.text == text and token.kind not in _NOT_MARKS
 
     def accept(self, *texts: str) -> Token | None:
@@ -100,10 +111,10 @@ class Parser(Generic[Node]):
         """
         closing = self.brackets[opening.text]
         found: list[T] = []
-        while not (self.at(closing) and (trailing or not found)):
+        is_closed = self.at(closing)
+        while not is_closed:
             found.append(read())
-            if not self.accept(","):
-                break
+            is_closed = not self.accept(",") or (trailing and self.at(closing))
         self.take(closing, f"',' or {closing!r}" if found else "")
         return found
 
@@ -189,11 +200,16 @@ class Parser(Generic[Node]):
 
         Operators that bind less than `least` end it, too. Messages say that `ending` was expected after it.
         """
+        token = self.tokens[self.next]
+        if token.kind in ("name", "number") and token.text not in self.prefix:
+            after = self.tokens[self.next + 1].text
+            if after != "(" and after not in self.infix:  # an operand alone needs no stacks
+                return self.atom(token)
         reading = _Reading(self, least)
         while True:
             reading.operand()
             if reading.is_done():
-                return reading.nodes.pop()
+                return reading.nodes[0]
 
     def whole(self, ending: str) -> Node:
         """A value that is all of the text."""
@@ -203,7 +219,8 @@ class Parser(Generic[Node]):
         return found
 
 
-class _Frame(NamedTuple):
+@dataclass(slots=True)
+class _Frame:
     """An operator or an open bracket whose operands are still being read."""
 
     token: Token
@@ -215,42 +232,43 @@ class _Frame(NamedTuple):
     """Where its operands begin among the nodes."""
     least: float
     """Operators that bind less must be in brackets."""
+    start: Token
+    """Where its first operand begins."""
+    height: int = 0
+    """Levels of operators inside the operands before the last one."""
 
 
 class _Reading(Generic[Node]):
     """The stacks of one value. Values inside it that a dialect reads itself have stacks of their own."""
 
-    __slots__ = ("frames", "heights", "nodes", "parser", "starts")
+    __slots__ = ("frames", "height", "nodes", "parser", "start")
 
     def __init__(self, parser: Parser[Node], least: float) -> None:
         self.parser = parser
+        self.start = parser.token
+        """Where the last node begins."""
+        self.height = 0
+        """Levels of operators between operands inside the last node."""
         self.nodes: list[Node] = []
-        self.starts: list[Token] = []
-        """Where each node begins."""
-        self.heights: list[int] = []
-        """Levels of nodes below each node."""
-        self.frames = [_Frame(parser.token, _BASE, "base", 0, least)]
+        self.frames = [_Frame(self.start, _BASE, "base", 0, least, self.start)]
 
     def operand(self) -> None:
         """Read one operand: prefix operators, open brackets, then an atom."""
         parser = self.parser
         while True:
             token = parser.tokens[parser.next]
-            if token.kind in ("mark", "name"):
-                level = parser.prefix.get(token.text)
-                if level is not None and (token.text not in parser.loose or self._may_be_loose(level)):
+            kind, text, _, _ = token
+            if kind == "mark" or kind == "name":
+                level = parser.prefix.get(text)
+                if level is not None and (text not in parser.loose or self._may_be_loose(level)):
                     parser.next += 1
                     self._open(token, level, "prefix", self.frames[-1].least)
                     continue
-                if token.text == "(":
+                if text == "(":
                     parser.next += 1
                     self._open(token, BRACKET, "group", -math.inf)
                     continue
-                if (
-                    token.kind == "name"
-                    and parser.tokens[parser.next + 1].text == "("
-                    and parser.opens_call(token)
-                ):
+                if kind == "name" and parser.tokens[parser.next + 1].text == "(" and parser.opens_call(token):
                     parser.next += 2
                     if not parser.accept(")"):
                         self._open(token, BRACKET, "call", parser.least_in_calls)
@@ -263,20 +281,20 @@ class _Reading(Generic[Node]):
 
     def _open(self, token: Token, level: int, kind: str, least: float) -> None:
         self.parser.deeper(token)
-        self.frames.append(_Frame(token, level, kind, len(self.nodes), least))
+        self.frames.append(_Frame(token, level, kind, len(self.nodes), least, token))
 
     def _push(self, node: Node, start: Token) -> None:
         self.nodes.append(node)
-        self.starts.append(start)
-        self.heights.append(0)
+        self.start, self.height = start, 0
 
     def is_done(self) -> bool:
         """Read what follows an operand: whether the value ends here, or another operand must follow."""
         parser = self.parser
         while True:
             token = parser.tokens[parser.next]
-            level = parser.infix.get(token.text) if token.kind in ("mark", "name") else None
-            if level is not None and self._may_follow(level):
+            level = parser.infix.get(token.text) if token.kind == "mark" or token.kind == "name" else None
+            top = self.frames[-1]
+            if level is not None and level >= top.least and (top.kind != "done" or level <= top.level):
                 if self._infix(token, level):
                     return False
                 continue
@@ -284,6 +302,7 @@ class _Reading(Generic[Node]):
             bracket = self.frames[-1]
             if bracket.kind == "base":
                 return True
+            bracket.height = max(bracket.height, self.height)
             if bracket.kind == "call" and parser.accept(","):
                 return False
             if not parser.accept(")"):
@@ -291,60 +310,48 @@ class _Reading(Generic[Node]):
                 parser.expected(wanted, parser.advice_for(token))
             self._close(bracket)
 
-    def _may_follow(self, level: int) -> bool:
-        top = self.frames[-1]
-        return level >= top.least and (level <= top.level or top.kind != "done")
-
     def _infix(self, token: Token, level: int) -> bool:
         """Read an operator after an operand: whether another operand must follow."""
         parser = self.parser
-        chains_left = (
-            level not in parser.to_the_right and level not in parser.alone and level not in parser.joined
-        )
-        self._reduce(level - 1 if chains_left else level)
+        self._reduce(level if level in parser.not_to_the_left else level - 1)
         before = self.frames[-1]
         if before.level == level and level in parser.alone:
             parser.chained(token)
         node = parser.suffixed(token, self.nodes[-1])
         if node is not None:
             self.nodes[-1] = node
-            self.frames.append(_Frame(token, level, "done", len(self.nodes) - 1, before.least))
+            self.frames.append(_Frame(token, level, "done", len(self.nodes) - 1, before.least, self.start))
             return False
         parser.next += 1
         if before.level == level and level in parser.joined:
-            self.frames[-1] = before._replace(token=token)
-        else:
-            if level in parser.to_the_right:
-                parser.deeper(token)
-            self.frames.append(_Frame(token, level, "infix", len(self.nodes) - 1, before.least))
+            before.token, before.height = token, max(before.height, self.height)
+            return True
+        if level in parser.to_the_right:
+            parser.deeper(token)
+        first = len(self.nodes) - 1
+        self.frames.append(_Frame(token, level, "infix", first, before.least, self.start, self.height))
         return True
 
     def _reduce(self, level: int) -> None:
         """Finish the operators that bind more strongly than this."""
         parser = self.parser
         while self.frames[-1].level > level:
-            token, found, kind, first, _ = self.frames.pop()
-            if kind == "infix":
-                parser.depth -= found in parser.to_the_right
-                height = max(self.heights[first:]) + 1
-                if parser.highest is not None and height > parser.highest:
-                    parser.too_deep(token, parser.highest)
-                start = self.starts[first]
-                self._replace(first, parser.infixed(token, self.nodes[first:], start), start)
-                self.heights[first] = height
-            elif kind == "prefix":
+            frame = self.frames.pop()
+            first = frame.first
+            self.start = frame.start
+            if frame.kind == "infix":
+                parser.depth -= frame.level in parser.to_the_right
+                self.height = max(self.height, frame.height) + 1
+                if parser.highest is not None and self.height > parser.highest:
+                    parser.too_deep(frame.token, parser.highest)
+                self.nodes[first:] = [parser.infixed(frame.token, self.nodes[first:], frame.start)]
+            elif frame.kind == "prefix":
                 parser.depth -= 1
-                self._replace(first, parser.prefixed(token, self.nodes[first]), token)
+                self.nodes[first] = parser.prefixed(frame.token, self.nodes[first])
 
     def _close(self, bracket: _Frame) -> None:
         self.frames.pop()
         self.parser.depth -= 1
-        token, first = bracket.token, bracket.first
         if bracket.kind == "call":
-            self._replace(first, self.parser.called(token, self.nodes[first:]), token)
-        self.starts[first] = token
-
-    def _replace(self, first: int, node: Node, start: Token) -> None:
-        """Put a node in the place of its operands."""
-        height = max(self.heights[first:])
-        self.nodes[first:], self.starts[first:], self.heights[first:] = [node], [start], [height]
+            self.nodes[bracket.first :] = [self.parser.called(bracket.token, self.nodes[bracket.first :])]
+        self.start, self.height = bracket.start, bracket.height
