@@ -15,6 +15,8 @@ from seqflow.printable import printable
 class SeqflowError(Exception):
     """Base class of all errors of seqflow."""
 
+    argument: str = ""
+    """The argument, option or setting that is wrong, where it is one."""
     ops: tuple[str, ...] = ()
     """The ops it comes from, outermost first; the message starts with their names."""
     inputs: str = ""
@@ -26,6 +28,28 @@ class SeqflowError(Exception):
     fault: tuple[int, str, str] | None = None
     """Of a malformed text: the position, what is wrong there, and advice, which may be empty."""
 
+    def __init__(self, *args: object, advice: str = "") -> None:
+        super().__init__(*args)
+        self.advice = advice
+        """What to do, which ends the message."""
+
+    @classmethod
+    def of(cls, owner: str, argument: str, message: str, advice: str = "") -> Self:
+        """An error about an argument of a class or function; `message` goes on after its name."""
+        error = cls(f"{argument} {message}" if argument else message, advice=advice)
+        error.argument = argument
+        return error.in_op(owner)
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the names of ops and without advice."""
+        return "\n".join(map(str, self.args))
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what to do, without the names of ops."""
+        return f"{self.message}\n  {self.advice}" if self.advice else self.message
+
     def in_op(self, name: str, inputs: str = "") -> Self:
         """Add the op that the error comes from, and the inputs that it takes, to the message."""
         if self.ops[:1] != (name,):
@@ -34,7 +58,7 @@ class SeqflowError(Exception):
         return self
 
     def __str__(self) -> str:  # KeyError would show the repr of the message
-        first, newline, rest = "\n".join(map(str, self.args)).partition("\n")
+        first, newline, rest = self.text.partition("\n")
         inputs = f" ({self.inputs})" if self.inputs else ""
         return printable("".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest)
 

@@ -160,7 +160,7 @@ class _Lowering:
         try:
             inputs = self.sequences.fill(op, given, attributes, results)
         except LodError as error:
-            self.fail(value.location, *str(error).split("\n  ", 1))
+            self.fail(value.location, error.message, error.advice)
         if isinstance(value, Call):
             required = (one.name for one in op.signature.input_arguments if not one.optional)
             self.check_complete(value, op, required, inputs)
@@ -196,8 +196,7 @@ class _Lowering:
         try:
             return registry.get(call.op)
         except UnknownOpError as error:
-            message, _, advice = str(error).partition("\n  ")
-            self.fail(call.location, message, advice)
+            self.fail(call.location, error.message, error.advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
         """All attributes of a call, checked, including defaults. A tensor may hold what is in a file."""

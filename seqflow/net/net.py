@@ -156,8 +156,7 @@ class Net:
             try:
                 step.op.files(attributes)
             except OpError as error:
-                message, _, advice = str(error).partition("\n  ")
-                fail(self.text, step.value.location, f"{step.op.name}: {message}", advice)
+                fail(self.text, step.value.location, f"{step.op.name}: {error.message}", error.advice)
 
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
