@@ -5,7 +5,7 @@ from typing import NoReturn
 from seqflow.errors import SeqflowError
 
 _WINDOW = 36
-"""Characters that are shown before and after the place, if the line has more."""
+"""Characters that are shown before and after the place, in a line that is too long to be shown whole."""
 
 
 def fail(
@@ -25,7 +25,9 @@ def fail(
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
     line_end = len(text) if line_end < 0 else line_end
-    start, end = max(line_start, position - _WINDOW), min(line_end, position + _WINDOW)
+    start, end = line_start, line_end
+    if line_end - line_start > 2 * _WINDOW:
+        start, end = max(start, position - _WINDOW), min(end, position + _WINDOW)
     before = ("…" if start > line_start else "") + text[start:position]
     after = text[position:end] + ("…" if end < line_end else "")
     line = f"line {text.count(chr(10), 0, position) + 1}, " if in_lines or "\n" in text else ""

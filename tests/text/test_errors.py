@@ -25,6 +25,10 @@ def test_lines_are_numbered_where_there_are_several_or_the_dialect_wants_it() ->
     assert shown("a b", 2, in_lines=True)[0] == "net, line 1, column 3: it is wrong"
 
 
+def test_a_line_is_shown_whole_unless_it_is_long() -> None:
+    assert shown("x" * 72, 0)[1] == "  " + "x" * 72
+
+
 def test_of_a_long_line_what_surrounds_the_place_is_shown() -> None:
     _, excerpt, caret = shown("x" * 100 + "y" + "z" * 100, 100)
     assert excerpt == f"  …{'x' * 36}y{'z' * 35}…"
