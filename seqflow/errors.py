@@ -30,20 +30,19 @@ class SeqflowError(Exception):
 
     def __init__(self, *args: object, advice: str = "") -> None:
         super().__init__(*args)
+        # not a property: torch calls exceptions of a class with a `message` in another way
+        self.message = "\n".join(map(str, args))
+        """What is wrong, without the names of ops and without advice."""
         self.advice = advice
-        """What to do, which ends the message."""
+        """What to do, which ends the text."""
 
     @classmethod
-    def of(cls, owner: str, argument: str, message: str, advice: str = "") -> Self:
-        """An error about an argument of a class or function; `message` goes on after its name."""
-        error = cls(f"{argument} {message}" if argument else message, advice=advice)
+    def of(cls, name: str, message: str, advice: str = "") -> Self:
+        """An error about a function, or about an argument of it, `Packed.rows`: `message` goes on after the name."""
+        owner, dot, argument = name.partition(".")
+        error = cls(argument + " " * len(dot) + message, advice=advice)
         error.argument = argument
         return error.in_op(owner)
-
-    @property
-    def message(self) -> str:
-        """What is wrong, without the names of ops and without advice."""
-        return "\n".join(map(str, self.args))
 
     @property
     def text(self) -> str:

@@ -146,7 +146,7 @@ class _Filter(Parser[Filter]):
         token = self.token
         if self.at("None"):
             self.fail(token, "found None in a list", "write x in […] or x == None")
-        found = self.value(least=math.inf)
+        found = self.value(math.inf)
         if not isinstance(found, Constant):
             self.fail(token, f"found {token.text!r}, expected a number or a text in the list")
         return found

@@ -253,7 +253,7 @@ class _Signature(Parser[Value]):
 
     def limit(self) -> Limit:
         token = self.token
-        size = self.value(least=math.inf)
+        size = self.value(math.inf)
         if not isinstance(size, (Name, Sum, Max)):
             self.expected("the name of a size, sum(…) or max(…)", token=token)
         self.take("<=")
@@ -283,7 +283,7 @@ class _Signature(Parser[Value]):
         opening = self.accept("(")
         if word in POINTING and opening is not None:
             token = self.token
-            points: Value = Name(self.tensor()) if word == "position" else self.value(least=math.inf)
+            points: Value = Name(self.tensor()) if word == "position" else self.value(math.inf)
             if not isinstance(points, (Name, Sum)):
                 self.expected("a name or sum(…)", token=token)
             self.take(")")

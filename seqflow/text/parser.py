@@ -12,55 +12,44 @@ from seqflow.text.lexer import Lexicon, Token
 T = TypeVar("T")
 Node = TypeVar("Node")
 
-BRACKET = -10
-"""The level of an open bracket: each operator binds more strongly."""
-_BASE = -20
-_BRACKETS = {"(": ")", "[": "]", "{": "}"}
-_NOT_MARKS = ("string", "column", "end")
-"""Kinds of tokens that are no marks or words, whatever their text is."""
+# levels of what encloses operators: each operator binds more strongly
+_BRACKET, _BASE = -10, -20
+# kinds of tokens that are not marks or words, whatever their text is
+_OTHERS = ("string", "column", "end")
 
 
 class Parser(Generic[Node]):
     """Reads a text of one dialect, which says what its tokens and operators are, and makes the nodes.
 
-    A value may be nested to any depth: what limits it is what the dialect can take.
+    A value may be nested to any depth: what limits it is what the dialect can take. A dialect says
+
+    * `what` the text is called in messages, the kind of `error`, and whether messages number the lines of a text of
+      one line, too (`in_lines`); kinds of tokens that end every value, in words (`end_names`), its `brackets`, each
+      with the one that closes it, and what an operand `begins` with, in words
+    * how strongly operators bind (`prefix`, `infix`); levels whose operators bind `to_the_right`, do not chain
+      (`alone`), or of which all operands become one node (`joined`)
+    * prefix operators that are not an operand of a stronger one (`loose`): `a < not b` is wrong, `2 ** -1` is not;
+      operators that bind less than `least_in_calls` must be in brackets among the arguments of a call
+    * how many brackets, and operators before an operand or binding to the right, may be inside each other
+      (`deepest`), and how many operators between operands (`highest`); None where nothing recurses into the tree
     """
 
     lexicon: ClassVar[Lexicon]
     what: str
-    """The name of the text in messages."""
     error: ClassVar[type[SeqflowError]]
     in_lines: ClassVar[bool] = False
-    """Whether messages number the lines of a text of one line, too."""
     end_names: ClassVar[Mapping[str, str]] = {"end": "the end"}
-    """Kinds of tokens that end every value, in words."""
-
-    brackets: ClassVar[Mapping[str, str]] = _BRACKETS
-    """The bracket that closes each."""
+    brackets: ClassVar[Mapping[str, str]] = {"(": ")", "[": "]", "{": "}"}
+    begins: ClassVar[str] = "a value"
     prefix: ClassVar[Mapping[str, int]] = {}
     infix: ClassVar[Mapping[str, int]] = {}
-    """How strongly operators bind."""
     to_the_right: ClassVar[frozenset[int]] = frozenset()
-    """Levels whose operators bind to the right."""
     alone: ClassVar[frozenset[int]] = frozenset()
-    """Levels whose operators do not chain."""
     joined: ClassVar[frozenset[int]] = frozenset()
-    """Levels of which all operands become one node."""
     loose: ClassVar[frozenset[str]] = frozenset()
-    """Prefix operators that are not an operand of a stronger one: `a < not b` is wrong, `2 ** -1` is not."""
     least_in_calls: ClassVar[float] = -math.inf
-    """Operators that bind less must be in brackets among the arguments of a call."""
-    begins: ClassVar[str] = "a value"
-    """What an operand begins with, in words."""
     deepest: ClassVar[int | None] = None
-    """Levels of brackets and prefix operators inside each other."""
     highest: ClassVar[int | None] = None
-    """Levels of operators between operands inside each other; None where what takes the tree does not recurse."""
-
-    not_to_the_left: ClassVar[frozenset[int]]
-
-    def __init_subclass__(cls) -> None:
-        cls.not_to_the_left = cls.to_the_right | cls.alone | cls.joined
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -82,12 +71,12 @@ class Parser(Generic[Node]):
     def at(self, text: str) -> bool:
         """Whether the next token is this mark or word."""
         token = self.tokens[self.next]
-        return token.text == text and token.kind not in _NOT_MARKS
+        return token.text == text and token.kind not in _OTHERS
 
     def accept(self, *texts: str) -> Token | None:
         """The next token where it is one of these marks or words, and is passed; else None."""
         token = self.tokens[self.next]
-        if token.text not in texts or token.kind in _NOT_MARKS:
+        if token.text not in texts or token.kind in _OTHERS:
             return None
         self.next += 1
         return token
@@ -121,11 +110,11 @@ class Parser(Generic[Node]):
     def deeper(self, token: Token) -> None:
         """Enter a level: an error instead of endless recursion."""
         self.depth += 1
-        if self.deepest is not None and self.depth > self.deepest:
-            self.too_deep(token, self.deepest)
+        self.check_levels(token, self.depth, self.deepest)
 
-    def too_deep(self, token: Token, levels: int) -> NoReturn:
-        self.fail(token, f"nested in more than {levels} levels")
+    def check_levels(self, token: Token, levels: int, most: int | None) -> None:
+        if most is not None and levels > most:
+            self.fail(token, f"nested in more than {most} levels")
 
     def fail_at(self, position: int, message: str, advice: str = "") -> NoReturn:
         fail(self.text, position, message, advice, what=self.what, kind=self.error, in_lines=self.in_lines)
@@ -195,11 +184,8 @@ class Parser(Generic[Node]):
 
     # Values
 
-    def value(self, ending: str = "an operator or the end", *, least: float = -math.inf) -> Node:
-        """A value, up to the first token that cannot go on with it.
-
-        Operators that bind less than `least` end it, too. Messages say that `ending` was expected after it.
-        """
+    def value(self, least: float = -math.inf) -> Node:
+        """A value, up to the first token that cannot go on with it, or an operator that binds less than `least`."""
         token = self.tokens[self.next]
         if token.kind in ("name", "number") and token.text not in self.prefix:
             after = self.tokens[self.next + 1].text
@@ -212,8 +198,8 @@ class Parser(Generic[Node]):
                 return reading.nodes[0]
 
     def whole(self, ending: str) -> Node:
-        """A value that is all of the text."""
-        found = self.value(ending)
+        """A value that is all of the text; messages say that `ending` was expected after it."""
+        found = self.value()
         if self.token.kind != "end":
             self.expected(ending, self.advice_for(self.token))
         return found
@@ -221,34 +207,35 @@ class Parser(Generic[Node]):
 
 @dataclass(slots=True)
 class _Frame:
-    """An operator or an open bracket whose operands are still being read."""
+    """An operator or an open bracket whose operands are still being read.
+
+    `level` says how strongly an operator binds; `kind` is `infix`, `prefix`, `done` (an operator whose operands are
+    read already), `group`, `call` or `base`. Its operands begin at the node numbered `first`, in the text at `start`;
+    before the last one they have `height` levels of operators. Operators that bind less than `least` must be in
+    brackets.
+    """
 
     token: Token
     level: int
-    """How strongly an operator binds; BRACKET for a bracket, _BASE for the beginning."""
     kind: str
-    """`infix`, `prefix`, `done` (an operator whose operands are read already), `group`, `call` or `base`."""
     first: int
-    """Where its operands begin among the nodes."""
     least: float
-    """Operators that bind less must be in brackets."""
     start: Token
-    """Where its first operand begins."""
     height: int = 0
-    """Levels of operators inside the operands before the last one."""
 
 
 class _Reading(Generic[Node]):
-    """The stacks of one value. Values inside it that a dialect reads itself have stacks of their own."""
+    """The stacks of one value. Values inside it that a dialect reads itself have stacks of their own.
+
+    The last node begins at `start`, and has `height` levels of operators between operands.
+    """
 
     __slots__ = ("frames", "height", "nodes", "parser", "start")
 
     def __init__(self, parser: Parser[Node], least: float) -> None:
         self.parser = parser
         self.start = parser.token
-        """Where the last node begins."""
         self.height = 0
-        """Levels of operators between operands inside the last node."""
         self.nodes: list[Node] = []
         self.frames = [_Frame(self.start, _BASE, "base", 0, least, self.start)]
 
@@ -266,12 +253,12 @@ class _Reading(Generic[Node]):
                     continue
                 if text == "(":
                     parser.next += 1
-                    self._open(token, BRACKET, "group", -math.inf)
+                    self._open(token, _BRACKET, "group", -math.inf)
                     continue
                 if kind == "name" and parser.tokens[parser.next + 1].text == "(" and parser.opens_call(token):
                     parser.next += 2
                     if not parser.accept(")"):
-                        self._open(token, BRACKET, "call", parser.least_in_calls)
+                        self._open(token, _BRACKET, "call", parser.least_in_calls)
                         continue
                     return self._push(parser.called(token, []), token)
             return self._push(parser.atom(token), token)
@@ -298,7 +285,7 @@ class _Reading(Generic[Node]):
                 if self._infix(token, level):
                     return False
                 continue
-            self._reduce(BRACKET)
+            self._reduce(_BRACKET)
             bracket = self.frames[-1]
             if bracket.kind == "base":
                 return True
@@ -313,9 +300,11 @@ class _Reading(Generic[Node]):
     def _infix(self, token: Token, level: int) -> bool:
         """Read an operator after an operand: whether another operand must follow."""
         parser = self.parser
-        self._reduce(level if level in parser.not_to_the_left else level - 1)
+        is_joined, is_alone = level in parser.joined, level in parser.alone
+        goes_right = level in parser.to_the_right
+        self._reduce(level if is_joined or is_alone or goes_right else level - 1)
         before = self.frames[-1]
-        if before.level == level and level in parser.alone:
+        if before.level == level and is_alone:
             parser.chained(token)
         node = parser.suffixed(token, self.nodes[-1])
         if node is not None:
@@ -323,10 +312,10 @@ class _Reading(Generic[Node]):
             self.frames.append(_Frame(token, level, "done", len(self.nodes) - 1, before.least, self.start))
             return False
         parser.next += 1
-        if before.level == level and level in parser.joined:
+        if before.level == level and is_joined:
             before.token, before.height = token, max(before.height, self.height)
             return True
-        if level in parser.to_the_right:
+        if goes_right:
             parser.deeper(token)
         first = len(self.nodes) - 1
         self.frames.append(_Frame(token, level, "infix", first, before.least, self.start, self.height))
@@ -342,8 +331,7 @@ class _Reading(Generic[Node]):
             if frame.kind == "infix":
                 parser.depth -= frame.level in parser.to_the_right
                 self.height = max(self.height, frame.height) + 1
-                if parser.highest is not None and self.height > parser.highest:
-                    parser.too_deep(frame.token, parser.highest)
+                parser.check_levels(frame.token, self.height, parser.highest)
                 self.nodes[first:] = [parser.infixed(frame.token, self.nodes[first:], frame.start)]
             elif frame.kind == "prefix":
                 parser.depth -= 1

@@ -68,7 +68,6 @@ class Balance:
             given = "neither linear nor cost is" if self.linear is None else "both linear and cost are"
             raise OpError.of(
                 "Balance",
-                "",
                 f"{given} given, expected one of them",
                 advice="linear is parameters / (layers * hidden size) of the model, such as 57_000 for 8 billion",
             )
@@ -76,9 +75,7 @@ class Balance:
             check_linear("Balance", self.linear)
         if self.cost is not None:
             if not isinstance(self.cost, str):
-                raise OpTypeError.of(
-                    "Balance", "cost", f"is {self.cost!r}, expected the text of an expression"
-                )
+                raise OpTypeError.of("Balance.cost", f"is {self.cost!r}, expected the text of an expression")
             Expression(self.cost)
 
     @property
@@ -132,13 +129,13 @@ class Balance:
 def check_balance(plan: str, balance: object) -> None:
     """OpTypeError unless a plan's balance is one, or is left out."""
     if balance is not None and not isinstance(balance, Balance):
-        raise OpTypeError.of(plan, "balance", f"is {balance!r}, expected Balance(group=…, linear=…)")
+        raise OpTypeError.of(f"{plan}.balance", f"is {balance!r}, expected Balance(group=…, linear=…)")
 
 
 def check_linear(plan: str, linear: object) -> None:
     """OpError unless a linear term is a number, 0 or more."""
     if isinstance(linear, bool) or not isinstance(linear, int | float) or not 0 <= linear < float("inf"):
-        raise OpError.of(plan, "linear", f"is {linear!r}, expected a number, 0 or more")
+        raise OpError.of(f"{plan}.linear", f"is {linear!r}, expected a number, 0 or more")
 
 
 def whole_costs(costs: Array) -> Array:

@@ -20,7 +20,7 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
         return None
     names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
     if not names or not are_distinct(names) or not all(isinstance(name, str) for name in names):
-        raise OpError.of(plan, "columns", f"is {columns!r}, expected the names of one list column or more")
+        raise OpError.of(f"{plan}.columns", f"is {columns!r}, expected the names of one list column or more")
     return names
 
 

@@ -133,36 +133,31 @@ class TokenBudget(BatchPlan):
         check_oversize("TokenBudget", self.oversize)
         check_balance("TokenBudget", self.balance)
         if self.multiple_of > 1 and not self.padded:
-            raise OpError.of("TokenBudget", "multiple_of", f"is {self.multiple_of}, which needs padded=True")
+            raise OpError.of("TokenBudget.multiple_of", f"is {self.multiple_of}, which needs padded=True")
         if self.multiple_of > self.max_tokens:
             raise OpError.of(
-                "TokenBudget",
-                "multiple_of",
+                "TokenBudget.multiple_of",
                 f"is {self.multiple_of}, expected at most max_tokens = {self.max_tokens}",
             )
         self._check_strategy()
         object.__setattr__(self, "columns", checked_columns(self.columns, "TokenBudget"))
         if self.columns is not None and not self.cuts_rows:
             raise OpError.of(
-                "TokenBudget",
-                "columns",
-                f'are cut with oversize="truncate" or "split", not {self.oversize!r}',
+                "TokenBudget.columns", f'are cut with oversize="truncate" or "split", not {self.oversize!r}'
             )
 
     def _check_strategy(self) -> None:
         if self.strategy not in ("in_order", "best_fit"):
             raise OpError.of(
-                "TokenBudget", "strategy", f"is {self.strategy!r}, expected 'in_order' or 'best_fit'"
+                "TokenBudget.strategy", f"is {self.strategy!r}, expected 'in_order' or 'best_fit'"
             )
         if self.linear is not None:
             check_linear("TokenBudget", self.linear)
             if not self._packs:
-                raise OpError.of(
-                    "TokenBudget", "linear", f"is {self.linear}, which needs strategy='best_fit'"
-                )
+                raise OpError.of("TokenBudget.linear", f"is {self.linear}, which needs strategy='best_fit'")
             if self.linear == 0:
                 raise OpError.of(
-                    "TokenBudget", "linear", "is 0, with which short rows would fill a batch without end"
+                    "TokenBudget.linear", "is 0, with which short rows would fill a batch without end"
                 )
         for name, value in (
             ("padded", self.padded),
@@ -171,7 +166,7 @@ class TokenBudget(BatchPlan):
         ):
             if value and self._packs:
                 raise OpError.of(
-                    "TokenBudget", name, f"is {value!r}, which strategy='best_fit' cannot hold to"
+                    f"TokenBudget.{name}", f"is {value!r}, which strategy='best_fit' cannot hold to"
                 )
 
     @property
@@ -299,18 +294,15 @@ class Buckets(BatchPlan):
         plan: object = self.plan
         boundaries: Any = self.boundaries
         if not isinstance(plan, (Rows, TokenBudget)):
-            raise OpTypeError.of(
-                "Buckets", "plan", f"is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)"
-            )
+            raise OpTypeError.of("Buckets.plan", f"is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
         check_balance("Buckets", self.balance)
         if isinstance(plan, TokenBudget) and plan.strategy != "in_order":
             raise OpError.of(
-                "Buckets", "strategy", f"is {plan.strategy!r}, expected 'in_order': buckets order the rows"
+                "Buckets.strategy", f"is {plan.strategy!r}, expected 'in_order': buckets order the rows"
             )
         if plan.balance is not None:
             raise OpError.of(
                 "Buckets",
-                "",
                 "its plan has a balance",
                 advice="give balance= to Buckets, whose batches are dealt",
             )
@@ -319,7 +311,7 @@ class Buckets(BatchPlan):
             return
         if isinstance(boundaries, str):
             raise OpTypeError.of(
-                "Buckets", "boundaries", f"is {self.boundaries!r}, expected lengths, or a number of buckets"
+                "Buckets.boundaries", f"is {self.boundaries!r}, expected lengths, or a number of buckets"
             )
         object.__setattr__(self, "boundaries", tuple(boundaries))
         self._check_order()
@@ -328,15 +320,14 @@ class Buckets(BatchPlan):
         assert not isinstance(self.boundaries, int)
         if not self.boundaries:
             raise OpError.of(
-                "Buckets", "boundaries", "is empty, expected at least one length, or a number of buckets"
+                "Buckets.boundaries", "is empty, expected at least one length, or a number of buckets"
             )
         before = 0
         for place, boundary in enumerate(self.boundaries):
             at_least_one("Buckets", **{f"boundaries[{place}]": boundary})
             if boundary <= before:
                 raise OpError.of(
-                    "Buckets",
-                    "boundaries",
+                    "Buckets.boundaries",
                     f"has {boundary} after {before}, expected lengths in increasing order",
                 )
             before = boundary

@@ -155,7 +155,7 @@ class RowSelection:
 
 def check_oversize(plan: str, oversize: str) -> None:
     if oversize not in OVERSIZE:
-        raise OpError.of(plan, "oversize", f"is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")
+        raise OpError.of(f"{plan}.oversize", f"is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")
 
 
 def at_least_one(plan: str, **counts: int | None) -> None:
@@ -164,11 +164,11 @@ def at_least_one(plan: str, **counts: int | None) -> None:
         if count is not None and (
             not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**63
         ):
-            raise OpError.of(plan, name, f"is {count!r}, expected an integer, 1 or more, of 64 bits")
+            raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 or more, of 64 bits")
 
 
 def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:
     """OpError for filters that no row passes."""
     at_least_one(plan, min_length=min_length, max_length=max_length)
     if min_length is not None and max_length is not None and min_length > max_length:
-        raise OpError.of(plan, "min_length", f"is {min_length}, expected at most max_length = {max_length}")
+        raise OpError.of(f"{plan}.min_length", f"is {min_length}, expected at most max_length = {max_length}")

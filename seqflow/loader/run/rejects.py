@@ -45,14 +45,14 @@ class BadRows:
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):
             raise OpError.of(
-                "BadRows", "policy", f"is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
+                "BadRows.policy", f"is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
             )
         if (self.policy == "quarantine") != (self.path is not None):
             what = "needs a path" if self.path is None else "takes no path: only 'quarantine' writes a file"
-            raise OpError.of("BadRows", "policy", f"{self.policy!r} {what}")
+            raise OpError.of("BadRows.policy", f"{self.policy!r} {what}")
         if self.path is not None and Path(self.path).suffix.lower() not in KIND_OF_SUFFIX:
             raise OpError.of(
-                "BadRows", "path", f"is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
+                "BadRows.path", f"is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
             )
 
     def marked(self, *marks: str) -> BadRows:
@@ -212,8 +212,7 @@ def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
     texts = [require] if isinstance(require, str) else require
     if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
         raise OpTypeError.of(
-            "Loader",
-            "require",
+            "Loader.require",
             f"is {require!r}, expected a condition, such as "
             "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions",
         )
