@@ -295,10 +295,10 @@ class _Signature(Parser[Value]):
         return DtypeRule(word, names)
 
     def dim(self) -> Dim:
-        if self.accept("*"):
-            return Rest(self.name())
-        if self.accept("_"):
-            return Anything()
+        token = self.token
+        if token.text in ("*", "_"):
+            self.next += 1
+            return Rest(self.name()) if token.text == "*" else Anything()
         kind = _NAMED_SIZES.get(self.after.text)
         if kind is None:
             return self.size()
