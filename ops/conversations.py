@@ -167,8 +167,8 @@ def _of_each_role(name: str, texts: tuple[str, ...], roles: tuple[str, ...], tok
     wrong = next((text for text in each if not any(token in text for token in known)), None)
     if wrong is not None:
         raise OpError(
-            f"{name} is {wrong!r}, expected a special token of the tokenizer in it{nearest(wrong, known)}"
-            f"\n  it has {', '.join(map(repr, known)) or 'none'}"
+            f"{name} is {wrong!r}, expected a special token of the tokenizer in it{nearest(wrong, known)}",
+            advice=f"it has {', '.join(map(repr, known)) or 'none'}",
         )
     return each
 

@@ -1,6 +1,5 @@
 """Declared schemas: types written as text, such as `list<int64>`, `struct<a: string>` and `map<string, double>`."""
 
-import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -9,10 +8,10 @@ import pyarrow as pa
 from seqflow.errors import ProviderOptionError
 from seqflow.record.arrow_types import child_fields
 from seqflow.record.selection import MAX_DEPTH, check_depth, check_names
+from seqflow.text.lexer import Lexicon
+from seqflow.text.parser import Parser
 
 SchemaLike: TypeAlias = pa.Schema | Mapping[str, str | pa.DataType]
-
-_TOKEN = re.compile(r"\s*([<>,:]|[^<>,:\s][^<>,:]*)")
 
 
 def declared_schema(schema: SchemaLike) -> pa.Schema:
@@ -38,59 +37,69 @@ def declared_schema(schema: SchemaLike) -> pa.Schema:
 
 def parse_type(text: str, column: str) -> pa.DataType:
     """The Arrow type that a text names."""
-    tokens = _TOKEN.findall(text)
-    if text.count("<") >= MAX_DEPTH:
-        raise ProviderOptionError(f"schema: the type of {column!r} is nested in {MAX_DEPTH} levels or more")
-    try:
-        kind = _parse(tokens)
-        if tokens:
-            raise ValueError(f"{tokens[0]!r} is left")
-    except (ValueError, IndexError, TypeError) as error:
-        reason = "it is not complete" if isinstance(error, IndexError) else error
-        raise ProviderOptionError(
-            f"schema: the type of {column!r} is {text!r}: {reason}\n"
-            "expected a type of Arrow such as int64, float, string, timestamp[us], list<int64>, "
-            "struct<a: int64, b: string> or map<string, double>"
-        ) from None
+    reader = _TypeText(text, column)
+    kind = reader.type()
+    reader.kind("end", "the end")
     return kind
 
 
-def _parse(tokens: list[str]) -> pa.DataType:
-    """Take one type from the tokens."""
-    name = tokens.pop(0).strip()
-    if not tokens or tokens[0] != "<":
-        return pa.type_for_alias(name)
-    _take(tokens, "<")
-    if name in ("list", "large_list"):
-        if tokens[1] == ":":  # list<item: int64>, as Arrow shows it
-            del tokens[:2]
-        kind = pa.list_(_parse(tokens)) if name == "list" else pa.large_list(_parse(tokens))
-    elif name == "map":
-        key = _parse(tokens)
-        _take(tokens, ",")
-        kind = pa.map_(key, _parse(tokens))
-    elif name == "struct":
-        kind = pa.struct(_parse_fields(tokens))
-    else:
-        raise ValueError(f"{name!r} has no types inside")
-    _take(tokens, ">")
-    return kind
+_BRACKETS = {"<": ">"}
 
 
-def _parse_fields(tokens: list[str]) -> list[pa.Field]:
-    fields: list[pa.Field] = []
-    while not fields or tokens[0] == ",":
-        if fields:
-            _take(tokens, ",")
-        name = tokens.pop(0).strip()
-        _take(tokens, ":")
-        fields.append(pa.field(name, _parse(tokens)))
-    return fields
+class _TypeText(Parser[pa.DataType]):
+    error = ProviderOptionError
+    brackets = _BRACKETS
+    deepest = MAX_DEPTH - 1
+    lexicon = Lexicon("a type", name=r"[^<>,:\s](?:[^<>,:]*[^<>,:\s])?", mark="[<>,:]")
+
+    def __init__(self, text: str, column: str) -> None:
+        self.what = f"schema: the type of {column!r}"
+        super().__init__(text)
+
+    def type(self) -> pa.DataType:
+        token = self.kind("name", _EXPECTED)
+        opening = self.accept("<")
+        if opening is None:
+            try:
+                return pa.type_for_alias(token.text)
+            except (ValueError, TypeError):
+                self.expected(_EXPECTED, token=token)
+        if token.text not in ("list", "large_list", "map", "struct"):
+            self.fail(token, f"{token.text!r} has no types inside, expected list, large_list, map or struct")
+        self.deeper(opening)
+        kind = self.nested(token.text)
+        self.depth -= 1
+        self.take(">")
+        return kind
+
+    def nested(self, name: str) -> pa.DataType:
+        """The type of this name, of the types inside its brackets."""
+        if name == "struct":
+            return pa.struct(self.fields())
+        if name == "map":
+            key = self.type()
+            self.take(",")
+            return pa.map_(key, self.type())
+        if self.after.text == ":":  # list<item: int64>, as Arrow shows it
+            self.next += 2
+        return pa.list_(self.type()) if name == "list" else pa.large_list(self.type())
+
+    def fields(self) -> list[pa.Field]:
+        found = [self.field()]
+        while self.accept(","):
+            found.append(self.field())
+        return found
+
+    def field(self) -> pa.Field:
+        name = self.kind("name", "the name of a field")
+        self.take(":")
+        return pa.field(name.text, self.type())
 
 
-def _take(tokens: list[str], expected: str) -> None:
-    if (found := tokens.pop(0)) != expected:
-        raise ValueError(f"found {found!r}, expected {expected!r}")
+_EXPECTED = (
+    "a type of Arrow such as int64, float, string, timestamp[us], list<int64>, struct<a: int64, b: string> or "
+    "map<string, double>"
+)
 
 
 def _check_nullable(field: pa.Field, path: str, *, is_key: bool = False) -> None:

@@ -52,7 +52,7 @@ def at_least_one(plan: str, **counts: int | None) -> None:
         if count is not None and (
             not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < 2**63
         ):
-            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more, of 64 bits")
+            raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 or more, of 64 bits")
 
 
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]

@@ -35,19 +35,21 @@ def old_names(function: str) -> Mapping[str, str]:
     return _RENAMED.get(function, {})
 
 
-def renamed_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def renamed_arguments(function: str, given: Mapping[str, Any], shown: str = "") -> dict[str, Any]:
     """Return keyword arguments by their new names; raise TypeError for one that is given by both.
 
+    Messages begin with `shown`, or else with the name of the function.
     The DeprecationWarning for an old name points at the line outside of seqflow that gave it.
     """
     names = old_names(function)
+    shown = shown or f"{function}:"
     found = {name: value for name, value in given.items() if name not in names}
     for old, new in names.items():
         if old not in given:
             continue
         if new in found:
-            raise TypeError(f"{function}: {new} is given twice, also by its old name {old!r}")
-        message = f"{function}: {old!r} is called {new!r} now"
+            raise TypeError(f"{shown} {new} is given twice, also by its old name {old!r}")
+        message = f"{shown} {old!r} is called {new!r} now"
         warnings.warn(message, DeprecationWarning, stacklevel=_frames_inside())
         found[new] = given[old]
     return found

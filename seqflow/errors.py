@@ -14,6 +14,8 @@ from seqflow.printable import printable
 class SeqflowError(Exception):
     """Base class of all errors of seqflow."""
 
+    argument: str = ""
+    """Argument, option or setting that is wrong; empty for other errors."""
     ops: tuple[str, ...] = ()
     """Ops in which the error was raised, outermost first; the message starts with their names."""
     inputs: str = ""
@@ -22,6 +24,29 @@ class SeqflowError(Exception):
     """Whether an argument did not have its annotated type: the outermost function that received it names it."""
     statement: str = ""
     """Statement of a net that failed."""
+    fault: tuple[int, str, str] | None = None
+    """Fault in a malformed text: its position, a description, and advice, which may be empty."""
+
+    def __init__(self, *args: object, advice: str = "") -> None:
+        super().__init__(*args)
+        # not a property: torch calls exceptions of a class with a `message` in another way
+        self.message = "\n".join(map(str, args))
+        """Description of the error, without the names of ops and without advice."""
+        self.advice = advice
+        """Advice that ends the text."""
+
+    @classmethod
+    def of(cls, name: str, message: str, advice: str = "") -> Self:
+        """Make an error about a function, or about its argument, `Packed.rows`; `message` follows the name."""
+        owner, dot, argument = name.partition(".")
+        error = cls(argument + " " * len(dot) + message, advice=advice)
+        error.argument = argument
+        return error.in_op(owner)
+
+    @property
+    def text(self) -> str:
+        """Description and advice, without the names of ops."""
+        return f"{self.message}\n  {self.advice}" if self.advice else self.message
 
     def in_op(self, name: str, inputs: str = "") -> Self:
         """Add the op in which the error was raised, and its inputs, to the message."""
@@ -30,8 +55,8 @@ class SeqflowError(Exception):
         self.inputs = self.inputs or inputs
         return self
 
-    def __str__(self) -> str:  # `KeyError.__str__` would show the repr of the message
-        first, newline, rest = "\n".join(map(str, self.args)).partition("\n")
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        first, newline, rest = self.text.partition("\n")
         inputs = f" ({self.inputs})" if self.inputs else ""
         return printable("".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest)
 
@@ -70,9 +95,6 @@ class UnknownOpError(OpError, KeyError):
 
 class ExpressionError(SeqflowError, ValueError):
     """A malformed expression, or operands that it does not accept."""
-
-    fault: tuple[int, str, str] | None = None
-    """Fault in a malformed text: its position, a description, and advice, which may be empty."""
 
 
 class NetError(SeqflowError, ValueError):

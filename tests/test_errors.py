@@ -1,7 +1,12 @@
 """Each kind of message of docs/errors.md is what a real call raises, and the page has all classes."""
 
+import pickle
+
 import pytest
 from error_kinds import KINDS, PAGE, classes, page, write_files
+
+import seqflow as sf
+from seqflow.errors import MissingSourceError, OpError
 
 CASES = [(error, kind) for error, kinds in KINDS.items() for kind in kinds]
 
@@ -23,3 +28,20 @@ def test_each_class_has_kinds():
 
 def test_the_page_is_current():
     assert PAGE.read_text(encoding="utf-8") == page(), "run `python tests/shared/error_kinds.py`"
+
+
+def test_an_error_carries_what_its_text_is_made_of():
+    with pytest.raises(OpError) as raised:
+        sf.Packed(capacity=10, multiple_of=4)
+    error = raised.value
+    assert (error.ops, error.argument) == (("Packed",), "capacity")
+    assert error.message == "capacity is 10, expected a multiple of multiple_of = 4"
+    assert str(error) == f"Packed: {error.message}"
+
+
+@pytest.mark.parametrize("kind", [OpError, MissingSourceError])
+def test_advice_ends_the_text_and_fields_survive_pickling(kind):
+    error = kind.of("Loader.paths", "is empty, expected one", advice="name a file").in_op("outer")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) == "outer: Loader: paths is empty, expected one\n  name a file"
+    assert (again.argument, again.advice, again.ops) == ("paths", "name a file", ("outer", "Loader"))

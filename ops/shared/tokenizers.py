@@ -37,7 +37,7 @@ def encoder_of(given: Any, *, literal: bool = False) -> Any:
     """The same, for text to ids; OpError for a Tokenizer that pads."""
     encoder = tokenizer_of(given, literal=literal)
     if encoder.padding is not None:
-        raise OpError("tokenizer pads its output\n  call its no_padding() first; `pad` pads")
+        raise OpError("tokenizer pads its output", advice="call its no_padding() first; `pad` pads")
     return encoder
 
 
@@ -49,8 +49,8 @@ def special_id(tokenizer: Any, attribute: str, name: str | None) -> int | None:
     if name not in known:
         listed = ", ".join(map(repr, known)) or "none"
         raise OpError(
-            f"{attribute} is {name!r}, expected a special token of the tokenizer{nearest(name, known)}"
-            f"\n  it has {listed}"
+            f"{attribute} is {name!r}, expected a special token of the tokenizer{nearest(name, known)}",
+            advice=f"it has {listed}",
         )
     return known[name]
 
@@ -140,7 +140,7 @@ def _package() -> Any:
         import tokenizers
     except ImportError as error:
         raise OpError(
-            f"the package tokenizers is missing ({error})\n  pip install 'seqflow[text]'"
+            f"the package tokenizers is missing ({error})", advice="pip install 'seqflow[text]'"
         ) from error
     return tokenizers
 
@@ -150,8 +150,8 @@ def _load_file(path: Path, literal: bool) -> Any:
         return _load(path.read_bytes(), f"{path} is", literal)
     except OSError as error:
         raise OpError(
-            f"tokenizer is {str(path)!r}: {error.strerror}\n"
-            "  expected the path of a tokenizer.json, as save_pretrained and `seqflow train-tokenizer` write it"
+            f"tokenizer is {str(path)!r}: {error.strerror}",
+            advice="expected the path of a tokenizer.json, as save_pretrained and `seqflow train-tokenizer` write it",
         ) from error
 
 

@@ -214,7 +214,8 @@ class Lifted:
             levels = lods[bringing].num_levels
             return LodError(
                 f"{self.op.name}: {label(bringing)} has {levels} level{'s' * (levels != 1)} of lengths, expected "
-                f"more: {label(lengths)} is missing\n  {self.op.signature}"
+                f"more: {label(lengths)} is missing",
+                advice=str(self.op.signature),
             )
         why = reason_for(slots[needing])
         if why is None:

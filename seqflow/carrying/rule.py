@@ -187,8 +187,8 @@ class _LengthSources:
             self.rows[slot] = outer
         elif argument.is_lengths:
             raise LodError(
-                f"{self.op.name}: {label(outer.source)} has more levels of lengths than the op takes"
-                f"\n  {self.op.signature}"
+                f"{self.op.name}: {label(outer.source)} has more levels of lengths than the op takes",
+                advice=str(self.op.signature),
             )
 
     def supply(self, lengths: Slot, outer: OuterLevels) -> None:

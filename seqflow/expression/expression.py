@@ -9,11 +9,11 @@ import numpy as np
 from seqflow.arguments import checked
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import DType
-from seqflow.expression.lexer import Token
 from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, with_inputs, word
 from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
 from seqflow.kernels.arrays import Array
+from seqflow.text.lexer import Token
 
 _LONGEST_CACHED = 4_096
 """Longer texts are not cached: 256 of them could hold much memory, and are hardly written twice."""
@@ -42,20 +42,23 @@ class Expression:
         short = isinstance(text, str) and len(text) <= _LONGEST_CACHED
         self._parsed, self._program = _cached(text) if short else _compiled(text)
         self.text = text
-        """The text as given; for a part of a longer text, the text printed from its tree."""
 
     @classmethod
     def from_parsed(cls, parsed: Parsed) -> "Expression":
         """An expression that is part of a longer text; its errors point to the place in that text."""
         self = cls.__new__(cls)
         self._parsed, self._program = parsed, compile_tree(parsed)
-        self.text = infix(parsed.tree, parsed.inputs)
         return self
 
     def with_inputs(self, names: Sequence[str]) -> "Expression":
         """The same expression with its inputs renamed; equal names become one input."""
         parsed = with_inputs(self._parsed, names)
         return self if parsed is self._parsed else Expression.from_parsed(parsed)
+
+    @cached_property
+    def text(self) -> str:
+        """The text as given; for a part of a longer text, the text printed from its tree."""
+        return infix(self.tree, self.inputs)
 
     @property
     def tokens(self) -> tuple[Token, ...]:

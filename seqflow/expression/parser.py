@@ -1,16 +1,19 @@
-"""Operator-precedence parser of expressions; it uses explicit stacks, so nesting may be of any depth.
+"""The dialect of expressions, and their syntax trees.
 
 Operators bind as in Python. Anything else is a call: `where(x > 0, x, 0)`, `add(@0,@1)`.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import Function, binary_operators, by_name, unary_operators
-from seqflow.expression.lexer import Token, fail, tokenize
+from seqflow.text.errors import fail
+from seqflow.text.lexer import Lexicon, Token, marks
+from seqflow.text.parser import Parser
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -88,6 +91,41 @@ _ONLY_IN_FILTERS = {
     "column": "names in backticks are for filters (where=)",
 }
 """What to do about kinds of tokens that expressions over tensors don't have."""
+NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+STRING = r'"(?:[^"\\\n]|\\[^\n])*"|\'(?:[^\'\\\n]|\\[^\n])*\''
+MARKS = "** // << >> <= >= == != - + * / % & | ^ ~ < > ( ) ,"
+ADVICE = {
+    "@": "an operand is written @0, @1, …, the number right after the @",
+    "=": "an expression assigns nothing; equality is ==",
+    "!": "not is ~x or logical_not(x), not equal is !=",
+    ":": "an expression is not Python: it has operators and functions, nothing else",
+    ";": "an expression is a single one, without statements",
+    "[": "an expression works element by element; there are no lists and no indexing",
+    "]": "an expression works element by element; there are no lists and no indexing",
+    ".": "a dotted name is written doc.values",
+    '"': "a text ends, on its line, with the quote that it begins with",
+    "'": "a text ends, on its line, with the quote that it begins with",
+    "`": "a column's name in backticks ends with a backtick",
+}
+
+
+def lexicon(marked: str) -> Lexicon:
+    """Return the tokens of expressions, and of filters, which have other marks."""
+    return Lexicon(
+        "a number, a name or an operator",
+        ADVICE,
+        alone=True,
+        number=r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
+        operand=r"@[0-9]+",
+        column=r"(?:[^\W\d]\w*\.)*`[^`\n]+`(?:\.(?:[^\W\d]\w*|`[^`\n]+`))*",
+        name=NAME,
+        string=STRING,
+        mark=marks(marked),
+    )
+
+
+refuse = partial(fail, what="expression", kind=ExpressionError)
+"""Raise ExpressionError at a position of the text of an expression."""
 
 
 def parse(text: str) -> Parsed:
@@ -98,15 +136,9 @@ def parse(text: str) -> Parsed:
     """
     if not isinstance(text, str):
         raise ExpressionError(f"expression: found {type(text).__name__}, expected text")
-    return parse_tokens(text, tokenize(text))
-
-
-def parse_tokens(text: str, tokens: list[Token], ending: str = "an operator or the end") -> Parsed:
-    """Read an expression from tokens that stand in a longer text; the last one is of kind `end`.
-
-    `ending` says what may follow a complete expression.
-    """
-    return _Parser(text, tokens, ending).parse()
+    parser = _Expression(text)
+    tree = parser.whole("an operator or the end")
+    return Parsed(text, tuple(parser.tokens[:-1]), tree, parser.inputs())
 
 
 def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
@@ -171,159 +203,78 @@ def canonical(tree: Node) -> str:
     return "".join(pieces)
 
 
-@dataclass(slots=True)
-class _Pending:
-    """An operator or an open bracket whose operands are still being read."""
+class Arithmetic(Parser[Node]):
+    """The dialect of formulas: of expressions, and of those in nets."""
 
-    token: Token
-    binding: int = -1
-    """How strongly an operator binds; -1 for a bracket."""
-    function: Function | None = None
-    first: int = 0
-    """Where the arguments of a call begin in the stack of nodes."""
+    prefix = dict.fromkeys("-+~", UNARY)
+    infix = BINDING
+    to_the_right = frozenset({POWER})
+    alone = frozenset({COMPARISON})
+    begins = "a number, a name, a function or '('"
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.names: dict[str, int] = {}
+        self.numbered: Token | None = None
+        """The first operand given by number."""
+        self.count = 0
 
-@dataclass(slots=True)
-class _Parser:
-    text: str
-    tokens: list[Token]
-    ending: str
-    """What may follow a complete expression."""
-    next: int = 0
-    nodes: list[Node] = field(default_factory=list)
-    pending: list[_Pending] = field(default_factory=list)
-    names: dict[str, int] = field(default_factory=dict)
-    numbered: Token | None = None
-    """The first operand given by number."""
-    count: int = 0
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(self.names) if self.numbered is None else tuple(f"@{k}" for k in range(self.count))
 
-    def parse(self) -> Parsed:
-        while True:
-            self.operand()
-            while not self.operator():
-                if self.tokens[self.next].kind == "end":
-                    return self.finish()
-
-    def fail(self, token: Token, message: str, advice: str = "") -> NoReturn:
-        fail(self.text, token.start, message, advice)
-
-    def expected(self, token: Token, what: str) -> NoReturn:
-        found = "the end" if token.kind == "end" else repr(token.text)
-        advice = _ONLY_IN_FILTERS.get(token.kind) or _PYTHON.get(token.text, "")
-        self.fail(token, f"found {found}, expected {what}", advice)
-
-    def finish(self) -> Parsed:
-        self.reduce(-1)
-        if self.pending:
-            self.fail(self.pending[-1].token, "this bracket is never closed, expected ')' before the end")
-        inputs = tuple(self.names) if self.numbered is None else tuple(f"@{k}" for k in range(self.count))
-        return Parsed(self.text, tuple(self.tokens[:-1]), self.nodes.pop(), inputs)
-
-    def operand(self) -> None:
-        """Read up to the end of one operand: prefix operators, open brackets, then a number or a name."""
-        while True:
-            token = self.tokens[self.next]
-            self.next += 1
-            if token.kind == "number":
-                return self.nodes.append(Literal(token, self.number(token)))
-            if token.kind == "operand":
-                return self.nodes.append(Operand(token, self.by_number(token)))
-            if token.kind == "name" and self.tokens[self.next].text == "(":
-                self.open_call(token)
-            elif token.kind == "name":
-                return self.nodes.append(self.named(token))
-            elif token.text == "(":
-                self.pending.append(_Pending(token))
-            elif token.text == "+" or token.text in unary_operators:
-                self.pending.append(_Pending(token, UNARY, unary_operators.get(token.text)))
-            else:
-                self.expected(token, "a number, a name, a function or '('")
-
-    def operator(self) -> bool:
-        """Read the token after an operand; True where another operand must follow."""
-        token = self.tokens[self.next]
-        if token.kind == "end":
-            return False
+    def atom(self, token: Token) -> Node:
         self.next += 1
-        if token.text == ")":
-            self.close(token)
-            return False
-        if token.text == ",":
-            self.reduce(-1)
-            if not self.pending or self.pending[-1].function is None:
-                self.fail(token, f"found ',' outside of a function's brackets, expected {self.ending}")
-            return True
-        if token.kind != "mark" or token.text not in binary_operators:
-            bracket = next((item for item in reversed(self.pending) if item.binding < 0), None)
-            inside = "an operator, ',' or ')'" if bracket and bracket.function else "an operator or ')'"
-            self.expected(token, inside if bracket else self.ending)
-        self.binary(token)
+        match token.kind:
+            case "name":
+                return self.named(token)
+            case "number":
+                return Literal(token, self.number(token))
+            case "operand":
+                return Operand(token, self.by_number(token))
+        return self.expected(self.begins, self.advice_for(token), token)
+
+    def infixed(self, token: Token, operands: list[Node], start: Token) -> Node:
+        return Call(token, binary_operators[token.text], tuple(operands))
+
+    def prefixed(self, token: Token, operand: Node) -> Node:
+        if token.text == "+":
+            return operand
+        if token.text == "-" and isinstance(operand, Literal) and type(operand.value) is not bool:
+            return Literal(token, -operand.value)
+        return Call(token, unary_operators[token.text], (operand,))
+
+    def opens_call(self, token: Token) -> bool:
+        if token.text not in by_name:
+            known = nearest(token.text, by_name)
+            self.fail(token, f"no function is named {token.text!r}{known}", self.advice_for(token))
         return True
 
-    def binary(self, token: Token) -> None:
-        binding = BINDING[token.text]
-        self.reduce(binding if binding in (COMPARISON, POWER) else binding - 1)
-        if binding == COMPARISON and self.pending and self.pending[-1].binding == COMPARISON:
-            self.fail(
-                token,
-                f"found {token.text!r} after another comparison, expected an operator that is none",
-                "comparisons do not chain: write (a < b) & (b < c), brackets included",
-            )
-        self.pending.append(_Pending(token, binding, binary_operators[token.text]))
-
-    def reduce(self, binding: int) -> None:
-        """Finish the pending operators that bind more strongly than this."""
-        while self.pending and self.pending[-1].binding > binding:
-            operator = self.pending.pop()
-            function = operator.function
-            if function is None:  # the sign + changes nothing
-                continue
-            last = self.nodes[-1]
-            if function.arity == 2:
-                self.nodes[-2:] = [Call(operator.token, function, (self.nodes[-2], last))]
-            elif function.operator == "-" and isinstance(last, Literal) and type(last.value) is not bool:
-                self.nodes[-1] = Literal(operator.token, -last.value)
-            else:
-                self.nodes[-1] = Call(operator.token, function, (last,))
-
-    def open_call(self, token: Token) -> None:
-        function = by_name.get(token.text)
-        if function is None:
-            known = nearest(token.text, by_name)
-            self.fail(token, f"no function is named {token.text!r}{known}", _PYTHON.get(token.text, ""))
-        if self.tokens[self.next + 1].text == ")":
-            self.wrong_arity(token, function, 0)
-        self.next += 1
-        self.pending.append(_Pending(token, -1, function, len(self.nodes)))
-
-    def close(self, token: Token) -> None:
-        """The bracket that ends a call or a group."""
-        self.reduce(-1)
-        if not self.pending:
-            self.fail(token, f"found ')' without a '(' before it, expected {self.ending}")
-        bracket = self.pending.pop()
-        if bracket.function is not None:
-            arguments = self.nodes[bracket.first :]
-            del self.nodes[bracket.first :]
-            self.nodes.append(self.call(bracket.token, bracket.function, arguments))
-
-    def call(self, token: Token, function: Function, arguments: list[Node]) -> Call:
+    def called(self, token: Token, arguments: list[Node]) -> Node:
+        function = by_name[token.text]
         if function.alpha is not None and len(arguments) == function.arity + 1:
-            factor = arguments.pop()
-            if not isinstance(factor, Literal) or type(factor.value) is bool:
-                self.fail(
-                    factor.token, f"{function}: alpha is {factor.token.text!r}, expected a literal number"
-                )
-            if not (type(factor.value) is int and factor.value == 1):
-                scaled = arguments[function.alpha]
-                arguments[function.alpha] = Call(token, by_name["mul"], (scaled, factor))
+            self.scale(token, function, function.alpha, arguments)
         if len(arguments) != function.arity:
-            self.wrong_arity(token, function, len(arguments))
+            plural = "s" if function.arity > 1 else ""
+            self.fail(token, f"{function} takes {function.arity} argument{plural}, found {len(arguments)}")
         return Call(token, function, tuple(arguments))
 
-    def wrong_arity(self, token: Token, function: Function, found: int) -> NoReturn:
-        plural = "s" if function.arity > 1 else ""
-        self.fail(token, f"{function} takes {function.arity} argument{plural}, found {found}")
+    def scale(self, token: Token, function: Function, alpha: int, arguments: list[Node]) -> None:
+        """Multiply the argument that the last one, a literal, is a factor of."""
+        factor = arguments.pop()
+        if not isinstance(factor, Literal) or type(factor.value) is bool:
+            self.fail(factor.token, f"{function}: alpha is {factor.token.text!r}, expected a literal number")
+        if not (type(factor.value) is int and factor.value == 1):
+            arguments[alpha] = Call(token, by_name["mul"], (arguments[alpha], factor))
+
+    def chained(self, token: Token) -> NoReturn:
+        self.fail(
+            token,
+            f"found {token.text!r} after another comparison, expected an operator that is none",
+            "comparisons do not chain: write (a < b) & (b < c), brackets included",
+        )
+
+    def advice_for(self, token: Token) -> str:
+        return _ONLY_IN_FILTERS.get(token.kind) or _PYTHON.get(token.text, "")
 
     def number(self, token: Token) -> int | float:
         digits = token.text.lstrip("0")
@@ -360,3 +311,9 @@ class _Parser:
         self.fail(
             token, f"found {token.text!r} after {other!r}, expected operands by name or by number, not both"
         )
+
+
+class _Expression(Arithmetic):
+    what = "expression"
+    error = ExpressionError
+    lexicon = lexicon(MARKS)

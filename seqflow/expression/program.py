@@ -27,9 +27,9 @@ from seqflow.expression.functions import (
     check_out,
     dtype_of,
 )
-from seqflow.expression.lexer import Token, fail
-from seqflow.expression.parser import Call, Literal, Operand, Parsed, postorder
+from seqflow.expression.parser import Call, Literal, Operand, Parsed, postorder, refuse
 from seqflow.kernels.arrays import Array
+from seqflow.text.lexer import Token
 
 BLOCK = 131_072
 """Elements of a block."""
@@ -116,7 +116,7 @@ class Program:
     def fail(self, step: Step, failure: Exception) -> NoReturn:
         """ExpressionError at a step's place in the text, with its operands in words."""
         why = step.function.explain(failure, [self.describe(slot) for slot in step.arguments])
-        fail(self.text, step.token.start, why)
+        refuse(self.text, step.token.start, why)
 
 
 def compile_tree(parsed: Parsed) -> Program:
@@ -166,7 +166,7 @@ def _fold(text: str, token: Token, function: Function, values: Sequence[Value]) 
     try:
         return function.value(values)
     except FAILURES as failure:
-        fail(text, token.start, function.explain(failure, [str(value) for value in values]))
+        refuse(text, token.start, function.explain(failure, [str(value) for value in values]))
 
 
 def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:

@@ -20,13 +20,14 @@ def import_modules(names: tuple[str, ...], folder: Path) -> None:
                 importlib.import_module(name)
             except ModuleNotFoundError as error:
                 if error.name != name.partition(".")[0]:
-                    raise JobError(f"imports: the module {name!r} needs another: {error}") from error
-                raise JobError(
-                    f"imports: there is no module {name!r}, neither in {str(folder.resolve())!r} nor installed"
+                    raise JobError.of("imports", f"the module {name!r} needs another: {error}") from error
+                raise JobError.of(
+                    "imports",
+                    f"there is no module {name!r}, neither in {str(folder.resolve())!r} nor installed",
                 ) from None
             except Exception as error:
                 what = f"{type(error).__name__}: {error}"
-                raise JobError(f"imports: the module {name!r} cannot be imported: {what}") from error
+                raise JobError.of("imports", f"the module {name!r} cannot be imported: {what}") from error
 
 
 def module_identity(names: tuple[str, ...], folder: Path) -> dict[str, str]:

@@ -238,7 +238,7 @@ def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
     try:
         return Schedule(dict(points), linear=_checked(weight.get("linear", False), bool, name, job_file))
     except OpError as error:
-        job_file.fail(name, str(error).partition(": ")[2])
+        job_file.fail(name, error.text)
 
 
 def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
@@ -302,7 +302,7 @@ def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
     try:
         import_modules((module.strip(),), job_file.folder)
     except JobError as error:
-        job_file.fail("batch.kind", f"kind: {str(error).partition(': ')[2]}")
+        job_file.fail("batch.kind", f"kind: {error.text}")
     known = vars(sys.modules[module.strip()])
     found = known.get(name.strip())
     if not isinstance(found, type) or not issubclass(found, BatchPlan):
@@ -326,8 +326,7 @@ def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buc
     try:
         return Buckets(boundaries, plan)
     except OpError as error:
-        _, _, message = str(error).partition(": ")
-        job_file.fail("batch.boundaries", f"[batch] {message}")
+        job_file.fail("batch.boundaries", f"[batch] {error.text}")
 
 
 _BALANCE = "batch.balance"
@@ -361,7 +360,7 @@ def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...]
     try:
         spans_of(spans)
     except OpError as error:
-        job_file.fail("skip", str(error).partition(": ")[2])
+        job_file.fail("skip", error.text)
     return tuple(map(tuple, spans))
 
 
@@ -371,7 +370,7 @@ def _totals(tables: Mapping[str, Any], job_file: JobFile) -> Mapping[str, str] |
     try:
         totals_of(found or None)
     except (OpError, ExpressionError) as error:
-        job_file.fail("totals", str(error).removeprefix("Loader: "))
+        job_file.fail("totals", error.text)
     return found
 
 
@@ -397,9 +396,9 @@ def _section(
     """One section, every value checked against the type of its field. `further` keys are known and read elsewhere."""
     table = _table(tables, name, job_file)
     try:
-        table = renamed_arguments(getattr(section, "__name__", name), table)
+        table = renamed_arguments(getattr(section, "__name__", name), table, shown=f"[{name}]")
     except TypeError as error:
-        job_file.fail(name, f"[{name}] {str(error).partition(': ')[2]}")
+        job_file.fail(name, str(error))
     known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
     _check_known([*further, *known], table, name, job_file, title)
     hints = typing.get_type_hints(section)
@@ -410,9 +409,8 @@ def _section(
     try:
         return section(**values)
     except OpError as error:
-        _, _, message = str(error).partition(": ")
-        culprit = next((key for key in values if message.startswith(f"{key} ")), None)
-        job_file.fail(f"{name}.{culprit}" if culprit else name, f"[{name}] {message}")
+        place = f"{name}.{error.argument}" if error.argument in values else name
+        job_file.fail(place, f"[{name}] {error.text}")
 
 
 def _table(tables: Mapping[str, Any], name: str, job_file: JobFile) -> Mapping[str, Any]:

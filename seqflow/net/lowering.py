@@ -10,7 +10,6 @@ from seqflow import registry
 from seqflow.carrying.rule import gives_sequence
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import LodError, UnknownOpError, nearest
-from seqflow.net.lexer import fail
 from seqflow.net.ordering import Draft, ordered, producers
 from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
@@ -24,6 +23,7 @@ from seqflow.net.syntax import (
     Program,
     Reference,
     Statement,
+    fail,
 )
 from seqflow.registry import OpDef
 from seqflow.signature import Attribute
@@ -160,7 +160,7 @@ class _Lowering:
         try:
             inputs = self.sequences.fill(op, given, attributes, results)
         except LodError as error:
-            self.fail(value.location, *str(error).split("\n  ", 1))
+            self.fail(value.location, error.message, error.advice)
         if isinstance(value, Call):
             required = (one.name for one in op.signature.input_arguments if not one.optional)
             self.check_complete(value, op, required, inputs)
@@ -196,8 +196,7 @@ class _Lowering:
         try:
             return registry.get(call.op)
         except UnknownOpError as error:
-            message, _, advice = str(error).partition("\n  ")
-            self.fail(call.location, message, advice)
+            self.fail(call.location, error.message, error.advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
         """All attributes of a call, checked, including defaults. A tensor may hold what is in a file."""

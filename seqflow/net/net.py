@@ -14,11 +14,10 @@ from seqflow.arguments import checked, shown
 from seqflow.errors import GradientError, NetError, OpError, nearest
 from seqflow.kernels.arrays import read_only
 from seqflow.net.inference import NetInference, infer_net
-from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowered, located, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
-from seqflow.net.syntax import Location, Reference
+from seqflow.net.syntax import Location, Reference, fail
 from seqflow.printable import printable
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
@@ -157,8 +156,7 @@ class Net:
             try:
                 step.op.files(attributes)
             except OpError as error:
-                message, _, advice = str(error).partition("\n  ")
-                fail(self.text, step.value.location, f"{step.op.name}: {message}", advice)
+                fail(self.text, step.value.location, f"{step.op.name}: {error.message}", error.advice)
 
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seqflow.net.lexer import fail
-from seqflow.net.syntax import Location, Program, Statement, references
+from seqflow.net.syntax import Location, Program, Statement, fail, references
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,10 +1,12 @@
 """The syntax tree of a net: statements and their operands."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from seqflow.errors import NetError
 from seqflow.expression import Expression
 from seqflow.expression.printer import infix
+from seqflow.text import errors
 
 
 class Location(NamedTuple):
@@ -126,3 +128,10 @@ def references(operand: Operand) -> list[Reference]:
             return [name for part in parts for name in references(part)]
         case Call():
             return [name for part in operand.operands for name in references(part)]
+
+
+def fail(text: str, location: Location, message: str, advice: str = "") -> NoReturn:
+    """NetError at a location of the text, with a caret under it."""
+    before = text.split("\n")[: location.line - 1]
+    position = sum(len(line) + 1 for line in before) + location.column - 1
+    errors.fail(text, position, message, advice, what="net", kind=NetError, in_lines=True)

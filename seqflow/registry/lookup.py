@@ -28,8 +28,8 @@ def get(name: str) -> OpDef:
         _load()
     if name not in _ops:
         raise UnknownOpError(
-            f"no op is named {name!r}{nearest(name, _ops)}\n"
-            f"  `seqflow ops --search {name}` finds ops by their names elsewhere; import your own first"
+            f"no op is named {name!r}{nearest(name, _ops)}",
+            advice=f"`seqflow ops --search {name}` finds ops by their names elsewhere; import your own first",
         )
     return _ops[name]
 

@@ -418,7 +418,8 @@ class InferenceContext:
                 shape_function(self)
                 return self.outputs
         except SeqflowError as error:
-            error.in_op(self.op_name).args += (f"  {self.described}",)
+            advice = [error.in_op(self.op_name).advice, self.described]
+            error.advice = "\n  ".join(filter(None, advice))
             raise
         except Exception as error:
             error.add_note(f"in the shape function of {self.op_name}, {self.described}")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import index, mul
-from typing import Any, Literal, NoReturn, SupportsIndex, overload
+from typing import Any, Literal, NoReturn, SupportsIndex, TypeVar, overload
 
 from seqflow.arguments import checked
 from seqflow.errors import ShapeError
@@ -22,6 +22,9 @@ from seqflow.shape.atoms import AXIS, NAME, Atom, AtomKind, Summands, form_text,
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
 
 _NOT_GIVEN = object()
+
+Size = TypeVar("Size")
+"""An integer, or what stands for one."""
 
 
 @checked(ShapeError, late=True)
@@ -124,9 +127,9 @@ class Dimension:
         >>> Dimension.parse("2..5").max_length
         5
         """
-        from seqflow.shape.text import Reader
+        from seqflow.shape.text import ShapeText
 
-        reader = Reader(text)
+        reader = ShapeText(text)
         dimension = reader.dimension()
         reader.end()
         return dimension
@@ -374,24 +377,28 @@ class Dimension:
         """
         return self.computed(lambda atom: sizes.get(atom.text))
 
-    def computed(self, size_of: Callable[[Atom], int | None]) -> int | None:
+    def computed(
+        self,
+        size_of: Callable[[Atom], Size | None],
+        operations: Mapping[str, Callable[..., Size]] | None = None,
+    ) -> Size | None:
         """Return the size when `size_of` knows each atom; None if it does not know one.
 
-        An unknown atom that is the result of an operation is computed from its operands.
+        An unknown atom that is the result of an operation is computed from its operands; `operations` has a
+        function for each kind of atom, for sizes that are not integers.
         """
         if self.terms is None:
             return None
-        total = self.constant
+        total: Any = self.constant
         for atom, k in self.terms:
-            size = size_of(atom)
+            size: Any = size_of(atom)
             if size is None:
-                parts = [operand.computed(size_of) for operand in operands_of(atom)]
-                if not parts or None in parts:
+                parts = [operand.computed(size_of, operations) for operand in operands_of(atom)]
+                if not parts or any(part is None for part in parts):
                     return None
-                made = OPERATIONS[atom.kind](*[Dimension(part) for part in parts if part is not None])
-                size = made.get_length()
-            total += k * size
-        return total
+                size = (operations or INTEGER_OPERATIONS)[atom.kind](*parts)
+            total = total + k * size
+        return total  # type: ignore[no-any-return]
 
     def atoms(self) -> list[Atom]:
         """The atoms of the form; for an atom made by an operation, the atoms of its operands."""
@@ -520,3 +527,10 @@ OPERATIONS: Mapping[str, Callable[..., Dimension]] = {
     "larger": Dimension.maximum,
 }
 """The operation of each kind of atom that has operands."""
+
+
+def _of_integers(operation: Callable[..., Dimension]) -> Callable[..., Any]:
+    return lambda *sizes: operation(*map(Dimension, sizes)).get_length()
+
+
+INTEGER_OPERATIONS = {kind: _of_integers(operation) for kind, operation in OPERATIONS.items()}

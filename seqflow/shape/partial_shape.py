@@ -60,9 +60,9 @@ class PartialShape:
         >>> PartialShape.parse("{B,?,2..5}")[2].max_length
         5
         """
-        from seqflow.shape.text import Reader
+        from seqflow.shape.text import ShapeText
 
-        reader = Reader(text)
+        reader = ShapeText(text)
         dimensions = reader.shape()
         reader.end()
         return _shape(None if dimensions is None else tuple(dimensions))

@@ -57,7 +57,7 @@ def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, A
     except SeqflowError as error:
         advice = advice_on_order(signature, values, lambda moved: _bind(signature, moved, attributes))
         if advice:
-            error.args = (f"{error}\n  {advice}",)
+            error.advice = advice
         raise
 
 

@@ -1,11 +1,11 @@
-"""Parses signatures into the syntax trees of `seqflow.signature.language`."""
+"""The dialect of signatures, read into the syntax trees of `seqflow.signature.language`."""
 
-import re
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
-from seqflow.cursor import Cursor
 from seqflow.errors import OpError
 from seqflow.signature.language import (
     CONCRETE_DTYPES,
@@ -38,45 +38,17 @@ from seqflow.signature.language import (
     flatten,
     parts,
 )
+from seqflow.text.lexer import Lexicon, Token, marks
+from seqflow.text.parser import Parser
 
-_TOKEN = re.compile(r"\s*(?:(->|>=|<=|:=|//|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-])|(\S))")
-
-
-_LONGEST = 64
-
-
-class _Reader(Cursor):
-    """A cursor over the tokens of a signature."""
-
-    def __init__(self, text: str) -> None:
-        wanted = "a name, a number or punctuation"
-        super().__init__(" ".join(text.split()), _TOKEN, wanted=wanted, what="signature", error=OpError)
-
-    def name(self) -> str:
-        if self.peek().endswith("'"):
-            self.fail("a name without a prime: it marks outputs, as in lengths'")
-        return self.tensor()
-
-    def tensor(self) -> str:
-        """A name that may have a prime."""
-        if not re.match(r"[A-Za-z_]", self.peek()):
-            self.fail("a name")
-        return self.take()
-
-    def text_before(self) -> str:
-        """The text up to the next token."""
-        return self.text[: self.token(self.next).position].rstrip()
+_GIVEN, _SUM, _PRODUCT = range(3)
+_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
 
 
 @cache
 def parse(text: str) -> Signature:
     """Read a signature; OpError with a caret where it is malformed."""
-    reader = _Reader(text)
-    inputs = _inputs(reader)
-    inputs_text = reader.text_before()
-    reader.take("->")
-    outputs, limits = _outputs(reader)
-    signature = Signature(reader.text, inputs_text, inputs, outputs, limits)
+    signature = _Signature(text).signature()
     _check_names(signature)
     _check_alike(signature)
     _check_optional(signature)
@@ -88,11 +60,7 @@ def parse(text: str) -> Signature:
 @cache
 def parse_value(text: str) -> Value:
     """Read a value, such as `minimum(lengths, k)`; OpError with a caret where it is malformed."""
-    reader = _Reader(text)
-    value = _value(reader)
-    if reader.peek():
-        reader.fail("an operator")
-    return value
+    return _Signature(text).whole("an operator")
 
 
 def _check_names(signature: Signature) -> None:
@@ -175,195 +143,179 @@ def _check_values(signature: Signature) -> None:
             raise OpError(f"signature: {limit.size} is of no tensor that it names\n  {signature.text}")
 
 
-def _inputs(reader: _Reader) -> tuple[Argument | Repeated, ...]:
-    found: list[Argument | Repeated] = []
-    while reader.peek() != "->":
-        if found:
-            reader.take(",")
-        found.append(_repeated(reader, _argument) if reader.peek() == "{" else _argument(reader))
-    return tuple(found)
+class _Signature(Parser[Value]):
+    what = "signature"
+    error = OpError
+    lexicon = Lexicon(
+        "a name, a number or punctuation",
+        number=r"\d+",
+        name=r"[A-Za-z_]\w*'?",
+        mark=marks("-> >= <= := // [ ] ( ) { } , + * | = ? -"),
+    )
+    infix = {"|": _GIVEN} | dict.fromkeys(("+", "-"), _SUM) | dict.fromkeys(("*", "//"), _PRODUCT)
+    to_the_right = frozenset({_GIVEN})
+    deepest = highest = 64
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.split()))
+
+    # Values
+
+    def atom(self, token: Token) -> Value:
+        if token.kind == "number":
+            if len(token.text) > 18:
+                self.expected("a size below 10**18")
+            self.next += 1
+            return FixedSize(int(token.text))
+        name = self.name()
+        opening = self.accept("(")
+        if opening is None:
+            return Name(name)
+        if name not in _OF_TENSORS:
+            return self.call(token, opening)
+        of = self.name() if name == "len" else self.tensor()
+        self.take(")")
+        return _OF_TENSORS[name](of)
+
+    def call(self, token: Token, opening: Token) -> OpCall:
+        arguments: list[Value] = []
+        keywords: list[tuple[str, Value]] = []
+
+        def argument() -> None:
+            if self.after.text == "=":
+                keyword = self.name()
+                self.take("=")
+                keywords.append((keyword, self.value()))
+            elif self.accept("*"):
+                arguments.append(Each(self.name()))
+            else:
+                arguments.append(self.value())
+
+        self.deeper(opening)
+        self.items(opening, argument)
+        self.depth -= 1
+        return OpCall(token.text, tuple(arguments), tuple(keywords))
+
+    def infixed(self, token: Token, operands: list[Value], start: Token) -> Value:
+        left, right = operands
+        return (
+            Given(left.name, right)
+            if isinstance(left, Name) and token.text == "|"
+            else Arithmetic(token.text, left, right)
+        )
+
+    def suffixed(self, token: Token, node: Value) -> None:
+        if token.text == "|" and not isinstance(node, Name):
+            self.expected("the name of an attribute before '|'", token=self.tokens[self.next - 1])
+
+    # What surrounds them
+
+    def name(self) -> str:
+        if self.token.text.endswith("'"):
+            self.expected("a name without a prime: it marks outputs, as in lengths'")
+        return self.tensor()
+
+    def tensor(self) -> str:
+        """A name that may have a prime."""
+        return self.kind("name", "a name").text
+
+    def signature(self) -> Signature:
+        inputs: list[Argument | Repeated] = []
+        while not self.at("->"):
+            if inputs:
+                self.take(",")
+            inputs.append(self.item(self.argument))
+        inputs_text = self.text[: self.token.start].rstrip()
+        self.take("->")
+        outputs: list[Argument | Repeated] = []
+        limits: list[Limit] = []
+        while self.token.kind != "end":
+            if outputs or limits:
+                self.take(",")
+            is_sum = self.token.text in ("sum", "max") and self.after.text == "("
+            if limits or is_sum or self.after.text == "<=":
+                limits.append(self.limit())
+            else:
+                outputs.append(self.item(self.output))
+        return Signature(self.text, inputs_text, tuple(inputs), tuple(outputs), tuple(limits))
+
+    def item(self, read: Callable[[], Argument]) -> Argument | Repeated:
+        opening = self.accept("{")
+        if opening is None:
+            return read()
+        arguments = tuple(self.items(opening, read)) or self.expected(
+            "a name", token=self.tokens[self.next - 1]
+        )
+        if self.accept("+"):
+            return Repeated(arguments)
+        self.take("*")
+        return Repeated(arguments, count=self.name())
+
+    def limit(self) -> Limit:
+        token = self.token
+        size = self.value(math.inf)
+        if not isinstance(size, (Name, Sum, Max)):
+            self.expected("the name of a size, sum(…) or max(…)", token=token)
+        self.take("<=")
+        return Limit(size, self.value())
+
+    def output(self) -> Argument:
+        """An output, with its definition and its bound where it has them."""
+        argument = self.argument()
+        definition = self.value() if self.accept(":=") else None
+        most = self.value() if self.accept("<=") else None
+        if definition is None and most is None:
+            return argument
+        return replace(argument, definition=definition, most=most)
+
+    def argument(self) -> Argument:
+        start = self.token
+        word, dtype, is_lengths = self.tensor(), DtypeRule("any"), False
+        if not self.at("["):
+            is_lengths = word == "lens"
+            dtype = DtypeRule("int") if is_lengths else self.dtype(start)
+            word = self.tensor()
+        dims = tuple(self.items(self.take("["), self.dim))
+        return Argument(word, dtype, dims, is_lengths, optional=self.accept("?") is not None)
+
+    def dtype(self, start: Token) -> DtypeRule:
+        word = start.text
+        opening = self.accept("(")
+        if word in POINTING and opening is not None:
+            token = self.token
+            points: Value = Name(self.tensor()) if word == "position" else self.value(math.inf)
+            if not isinstance(points, (Name, Sum)):
+                self.expected("a name or sum(…)", token=token)
+            self.take(")")
+            return DtypeRule(word, points=points)
+        names = () if opening is None else tuple(self.items(opening, self.name))
+        takes_names = word in (LIKE, *OUTPUT_DTYPE_RULES)
+        if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
+            self.expected("a dtype word before the name", token=self.tokens[self.next - 1])
+        return DtypeRule(word, names)
+
+    def dim(self) -> Dim:
+        token = self.token
+        if token.text in ("*", "_"):
+            self.next += 1
+            return Rest(self.name()) if token.text == "*" else Anything()
+        kind = _NAMED_SIZES.get(self.after.text)
+        if kind is None:
+            return self.size()
+        name = self.name()
+        self.next += 1
+        return kind(name, self.size())
+
+    def size(self) -> Size:
+        start = self.token
+        value = self.value()
+        if any(isinstance(part, (OpCall, Each)) for part in parts(value)):
+            self.expected("a size", token=start)
+        return value  # type: ignore[return-value]
 
 
-def _outputs(reader: _Reader) -> tuple[tuple[Argument | Repeated, ...], tuple[Limit, ...]]:
-    """The outputs, and the bounds that may follow them."""
-    found: list[Argument | Repeated] = []
-    limits: list[Limit] = []
-    while reader.peek():
-        if found or limits:
-            reader.take(",")
-        is_sum = reader.peek() in ("sum", "max") and reader.peek(1) == "("
-        if limits or is_sum or reader.peek(1) == "<=":
-            limits.append(_limit(reader))
-        else:
-            found.append(_repeated(reader, _output) if reader.peek() == "{" else _output(reader))
-    return tuple(found), tuple(limits)
-
-
-def _limit(reader: _Reader) -> Limit:
-    size = _factor(reader)
-    if not isinstance(size, (Name, Sum, Max)):
-        reader.fail("the name of a size, sum(…) or max(…)")
-    reader.take("<=")
-    return Limit(size, _value(reader))
-
-
-def _repeated(reader: _Reader, read: Callable[[_Reader], Argument]) -> Repeated:
-    reader.take("{")
-    arguments = [read(reader)]
-    while reader.accept(","):
-        arguments.append(read(reader))
-    reader.take("}")
-    if reader.accept("+"):
-        return Repeated(tuple(arguments))
-    reader.take("*")
-    return Repeated(tuple(arguments), count=reader.name())
-
-
-def _output(reader: _Reader) -> Argument:
-    """An output, with its definition and its bound where it has them."""
-    argument = _argument(reader)
-    definition = _value(reader) if reader.accept(":=") else None
-    most = _value(reader) if reader.accept("<=") else None
-    if definition is None and most is None:
-        return argument
-    return replace(argument, definition=definition, most=most)
-
-
-def _argument(reader: _Reader) -> Argument:
-    word = reader.tensor()
-    dtype, is_lengths = DtypeRule("any"), False
-    if reader.peek() != "[":
-        is_lengths = word == "lens"
-        dtype = DtypeRule("int") if is_lengths else _dtype(reader, word)
-        word = reader.tensor()
-    reader.take("[")
-    dims: list[Dim] = []
-    while not reader.accept("]"):
-        if dims and not reader.accept(","):
-            reader.fail("',' or ']'")
-        dims.append(_dim(reader))
-    return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
-
-
-_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
-
-
-def _dtype(reader: _Reader, word: str) -> DtypeRule:
-    if word in POINTING and reader.accept("("):
-        points: Value = Name(reader.tensor()) if word == "position" else _factor(reader)
-        if not isinstance(points, (Name, Sum)):
-            reader.fail("a name or sum(…)")
-        reader.take(")")
-        return DtypeRule(word, points=points)
-    names: list[str] = []
-    if reader.accept("("):
-        names.append(reader.name())
-        while reader.accept(","):
-            names.append(reader.name())
-        reader.take(")")
-    takes_names = word in (LIKE, *OUTPUT_DTYPE_RULES)
-    if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
-        reader.next -= 1
-        reader.fail("a dtype word before the name")
-    return DtypeRule(word, tuple(names))
-
-
-def _dim(reader: _Reader) -> Dim:
-    if reader.accept("*"):
-        return Rest(reader.name())
-    if reader.peek() == "_":
-        reader.take()
-        return Anything()
-    if reader.peek(1) == ">=":
-        name = reader.name()
-        reader.take(">=")
-        return AtLeast(name, _size(reader))
-    if reader.peek(1) == "=":
-        name = reader.name()
-        reader.take("=")
-        return Fresh(name, _size(reader))
-    return _size(reader)
-
-
-def _size(reader: _Reader) -> Size:
-    start = reader.next
-    value = _value(reader)
-    if any(isinstance(part, (OpCall, Each)) for part in parts(value)):
-        reader.next = start
-        reader.fail("a size")
-    return value  # type: ignore[return-value]
-
-
-def _value(reader: _Reader) -> Value:
-    if reader.peek(1) == "|":
-        attribute = reader.name()
-        reader.take("|")
-        reader.deeper()
-        value = Given(attribute, _value(reader))
-        reader.depth -= 1
-        return value
-    return _chain(reader, ("+", "-"), _product)
-
-
-def _product(reader: _Reader) -> Value:
-    return _chain(reader, ("*", "//"), _factor)
-
-
-def _chain(reader: _Reader, operators: tuple[str, str], operand: Callable[[_Reader], Value]) -> Value:
-    """Operands between operators that bind alike."""
-    left = operand(reader)
-    count = 0
-    while reader.peek() in operators:
-        left = Arithmetic(reader.take(), left, operand(reader))
-        count += 1
-        if count > _LONGEST:
-            reader.fail(f"at most {_LONGEST} operators in a row")
-    return left
-
-
-def _factor(reader: _Reader) -> Value:
-    if reader.accept("("):
-        reader.deeper()
-        value = _value(reader)
-        reader.take(")")
-        reader.depth -= 1
-        return value
-    if reader.peek().isdecimal():
-        if len(reader.peek()) > 18:
-            reader.fail("a size below 10**18")
-        return FixedSize(int(reader.take()))
-    name = reader.name()
-    if not reader.accept("("):
-        return Name(name)
-    if name in ("sum", "max"):
-        of = reader.tensor()
-        reader.take(")")
-        return Sum(of) if name == "sum" else Max(of)
-    if name == "len":
-        of = reader.name()
-        reader.take(")")
-        return Count(of)
-    return _call(reader, name)
-
-
-def _call(reader: _Reader, name: str) -> OpCall:
-    """The arguments of a call, whose first bracket is read."""
-    reader.deeper()
-    arguments: list[Value] = []
-    keywords: list[tuple[str, Value]] = []
-    while not reader.accept(")"):
-        if arguments or keywords:
-            reader.take(",")
-        if reader.peek(1) == "=":
-            keyword = reader.name()
-            reader.take("=")
-            keywords.append((keyword, _value(reader)))
-        elif reader.accept("*"):
-            arguments.append(Each(reader.name()))
-        else:
-            arguments.append(_value(reader))
-    reader.depth -= 1
-    return OpCall(name, tuple(arguments), tuple(keywords))
+_OF_TENSORS: dict[str, Callable[[str], Value]] = {"sum": Sum, "max": Max, "len": Count}
+_NAMED_SIZES: dict[str, Callable[[str, Any], Dim]] = {">=": AtLeast, "=": Fresh}
 
 
 def _mark_lengths(signature: Signature) -> Signature:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow.errors import ExpressionError, SeqflowError
-from seqflow.expression import Expression, expression, functions, lexer, parser
+from seqflow.expression import Expression, expression, functions, parser
 
 INFIX, PREFIX = "sqrt((x*2 + y)/12)", "sqrt(div(add(mul(@0,2),@1,1),12))"
 
@@ -266,6 +266,6 @@ def test_threads_share_an_expression():
         np.testing.assert_array_equal(result, np.sqrt(np.abs(x * y - 2 * x)) + y)
 
 
-@pytest.mark.parametrize("module", [expression, functions, lexer, parser], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [expression, functions, parser], ids=lambda module: module.__name__)
 def test_the_examples_run(module):
     assert doctest.testmod(module, extraglobs={"np": np}).failed == 0

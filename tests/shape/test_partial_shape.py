@@ -391,15 +391,15 @@ def test_blanks_are_allowed_in_text():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "found the end at column 1, expected '{'"),
-        ("3", "found '3' at column 1, expected '{'"),
-        ("{1,-2}", "found '-' at column 4"),
-        ("{1,3..2}", "found '3..2' at column 4, expected the lower bound first"),
-        ("{1,2", "found the end at column 5, expected ',' or '}'"),
-        ("{1 2}", "found '2' at column 4, expected ',' or '}'"),
-        ("{1,}", "found '}' at column 4"),
-        ("{1}x", "found 'x' at column 4, expected the end"),
-        ("??", "found '?' at column 2, expected the end"),
+        ("", "column 1: found the end, expected '{'"),
+        ("3", "column 1: found '3', expected '{'"),
+        ("{1,-2}", "column 4: found '-'"),
+        ("{1,3..2}", "column 4: found '3..2', expected the lower bound first"),
+        ("{1,2", "column 1: this bracket is never closed, expected '}'"),
+        ("{1 2}", "column 4: found '2', expected ',' or '}'"),
+        ("{1,}", "column 4: found '}'"),
+        ("{1}x", "column 4: found 'x', expected the end"),
+        ("??", "column 2: found '?', expected the end"),
     ],
 )
 def test_malformed_text_is_an_error_with_a_column(text, message):

@@ -189,9 +189,9 @@ def test_sizes_are_evaluated_against_what_is_known():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("x[N", "expected ',' or"),
-        ("x[N, int64 n[B] -> y[N]", "or ']'"),
-        ("x[N] y[M] ->", "found 'y' at column 6, expected ','"),
+        ("x[N", "column 2: this bracket is never closed, expected ']'"),
+        ("x[N, int64 n[B] -> y[N]", "column 2: this bracket is never closed, expected ']'"),
+        ("x[N] y[M] ->", "column 6: found 'y', expected ','"),
         ("x[N]", "expected ','"),
         ("quick x[N] -> y[N]", "expected a dtype word"),
         ("index x[N] -> y[N]", "expected a dtype word"),
@@ -203,24 +203,24 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("x[N] -> x[N]", "stands for two tensors"),
         ("x[N] -> y[N], y'[N]", "the name 'y' stands for two tensors"),
         ("lengths'[B] -> y[B]", "the input lengths' has a prime, which marks outputs"),
-        ("lengths[B'] -> y[B']", 'found "B\'" at column 9, expected a name without a prime'),
+        ("lengths[B'] -> y[B']", 'column 9: found "B\'", expected a name without a prime'),
         ("lengths[B] -> y[sum(lengths')]", '"lengths\'", which it does not name'),
-        ("x[N]; -> y[N]", "found ';' at column 5"),
+        ("x[N]; -> y[N]", "column 5: found ';'"),
         ("x[*] ->", "expected a name"),
-        ("x[N] -> y[minimum(N, k)]", "found 'minimum' at column 11, expected a size"),
-        ("x[N] := N -> y[N]", "found ':=' at column 6, expected ','"),
+        ("x[N] -> y[minimum(N, k)]", "column 11: found 'minimum', expected a size"),
+        ("x[N] := N -> y[N]", "column 6: found ':=', expected ','"),
         ("x[N] -> y[N] <= max(z)", "y speaks of max(z), expected inputs"),
         ("x[N] -> y[N] := y + 1", "y speaks of y, expected inputs"),
         ("x[N] -> y[N], sum(z) <= N", "sum(z) is of no tensor that it names"),
-        ("x[N] -> y[N] <= " + "(" * 99 + "N", "expected brackets nested in at most 64 levels"),
-        ("x[" + "+".join("a" * 99) + "] ->", "expected at most 64 operators in a row"),
-        ("x[" + "a|" * 99 + "a] ->", "expected brackets nested in at most 64 levels"),
+        ("x[N] -> y[N] <= " + "(" * 99 + "N", "nested in more than 64 levels"),
+        ("x[" + "+".join("a" * 99) + "] ->", "nested in more than 64 levels"),
+        ("x[" + "a|" * 99 + "a] ->", "nested in more than 64 levels"),
         ("x[N] -> y[N], 2 <= N", "expected the name of a size, sum(…) or max(…)"),
         ("{x[N] -> y[N]", "expected '}'"),
-        ("", "found the end at column 1, expected a name"),
+        ("", "column 1: found the end, expected a name"),
     ],
 )
 def test_a_malformed_signature_says_where_and_what_was_expected(text, expected):
     with pytest.raises(OpError) as error:
         parse(text)
-    assert expected.replace("',' or", "','") in str(error.value)
+    assert expected in str(error.value)

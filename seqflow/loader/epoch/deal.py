@@ -332,12 +332,13 @@ def spans_of(skip: Iterable[Sequence[int]] | None) -> tuple[SkipSpan, ...]:
     try:
         given = [tuple(one) for one in skip]
     except TypeError:
-        raise OpTypeError(f"Loader: skip is {skip!r}, expected {_EXPECTED}") from None
+        raise OpTypeError.of("Loader.skip", f"is {skip!r}, expected {_EXPECTED}") from None
     spans = sorted((_span(one) for one in given), key=lambda span: (span[2], span))
     for one, following in pairwise(spans):
         if one[2] == following[2] and following[0] < one[1]:
-            raise OpError(
-                f"Loader: skip has {one[:2]} and {following[:2]} of epoch {one[2]}, which overlap\n  give one span"
+            raise OpError.of(
+                "Loader.skip",
+                f"has {one[:2]} and {following[:2]} of epoch {one[2]}, which overlap\n  give one span",
             )
     return tuple(spans)
 
@@ -348,10 +349,10 @@ _EXPECTED = "spans such as [(5000, 5024)], or [(5000, 5024, 1)] of epoch 1"
 def _span(one: tuple[Any, ...]) -> SkipSpan:
     numbers = (*one, 0) if len(one) == 2 else one
     if len(numbers) != 3 or not all(is_count(value) for value in numbers):
-        raise OpError(f"Loader: skip has {one!r}, expected {_EXPECTED}")
+        raise OpError.of("Loader.skip", f"has {one!r}, expected {_EXPECTED}")
     start, stop, epoch = numbers
     if stop <= start:
-        raise OpError(f"Loader: skip has {one!r}, expected a first batch before the one behind the last")
+        raise OpError.of("Loader.skip", f"has {one!r}, expected a first batch before the one behind the last")
     return start, stop, epoch
 
 

@@ -44,19 +44,21 @@ class Schedule:
 
     def __init__(self, points: Mapping[int, float], *, linear: bool = False) -> None:
         if not isinstance(points, Mapping) or not points:
-            raise OpTypeError(
-                f"Schedule: points is {points!r}, expected a dict of weights by the number of the batch, such as "
-                "{0: 0.8, 10_000: 0.2}"
+            raise OpTypeError.of(
+                "Schedule.points",
+                f"is {points!r}, expected a dict of weights by the number of the batch, such as "
+                "{0: 0.8, 10_000: 0.2}",
             )
         if not isinstance(linear, bool):
-            raise OpTypeError(f"Schedule: linear is {linear!r}, expected True or False")
+            raise OpTypeError.of("Schedule.linear", f"is {linear!r}, expected True or False")
         found = {_number(key): _weight(key, weight) for key, weight in points.items()}
         if 0 not in found:
-            raise OpError(
-                f"Schedule: the first batch with a weight is {min(found)}, expected 0\n  give the weight at 0, too"
+            raise OpError.of(
+                "Schedule",
+                f"the first batch with a weight is {min(found)}, expected 0\n  give the weight at 0, too",
             )
         if not any(found.values()):
-            raise OpError("Schedule: all weights are 0, expected one above 0\n  leave the source out")
+            raise OpError.of("Schedule", "all weights are 0, expected one above 0\n  leave the source out")
         object.__setattr__(self, "points", tuple(sorted(found.items())))
         object.__setattr__(self, "linear", linear)
 
@@ -78,14 +80,18 @@ Weight = float | Schedule
 
 def _number(key: Any) -> int:
     if not isinstance(key, int | np.integer) or isinstance(key, bool) or not 0 <= key <= LARGEST:
-        raise OpError(f"Schedule: {key!r} is no number of a batch, expected integers from 0 to {LARGEST}")
+        raise OpError.of(
+            "Schedule", f"{key!r} is no number of a batch, expected integers from 0 to {LARGEST}"
+        )
     return int(key)
 
 
 def _weight(key: Any, weight: Any) -> float:
     is_number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
     if not is_number or not 0 <= weight < math.inf:
-        raise OpError(f"Schedule: the weight from batch {key} on is {weight!r}, expected a number, 0 or more")
+        raise OpError.of(
+            "Schedule", f"the weight from batch {key} on is {weight!r}, expected a number, 0 or more"
+        )
     return float(weight)
 
 

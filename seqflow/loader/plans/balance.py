@@ -66,15 +66,16 @@ class Balance:
         at_least_one("Balance", group=self.group, steps_of=self.steps_of, pool=self.steps_in_pool)
         if (self.linear is None) == (self.cost is None):
             given = "neither linear nor cost is" if self.linear is None else "both linear and cost are"
-            raise OpError(
-                f"Balance: {given} given, expected one of them\n"
-                "  linear is parameters / (layers * hidden size) of the model, such as 57_000 for 8 billion"
+            raise OpError.of(
+                "Balance",
+                f"{given} given, expected one of them",
+                advice="linear is parameters / (layers * hidden size) of the model, such as 57_000 for 8 billion",
             )
         if self.linear is not None:
             check_linear("Balance", self.linear)
         if self.cost is not None:
             if not isinstance(self.cost, str):
-                raise OpTypeError(f"Balance: cost is {self.cost!r}, expected the text of an expression")
+                raise OpTypeError.of("Balance.cost", f"is {self.cost!r}, expected the text of an expression")
             Expression(self.cost)
 
     @property
@@ -128,13 +129,13 @@ class Balance:
 def check_balance(plan: str, balance: object) -> None:
     """OpTypeError unless a plan's balance is one, or is left out."""
     if balance is not None and not isinstance(balance, Balance):
-        raise OpTypeError(f"{plan}: balance is {balance!r}, expected Balance(group=…, linear=…)")
+        raise OpTypeError.of(f"{plan}.balance", f"is {balance!r}, expected Balance(group=…, linear=…)")
 
 
 def check_linear(plan: str, linear: object) -> None:
     """OpError unless a linear term is a number, 0 or more."""
     if isinstance(linear, bool) or not isinstance(linear, int | float) or not 0 <= linear < float("inf"):
-        raise OpError(f"{plan}: linear is {linear!r}, expected a number, 0 or more")
+        raise OpError.of(f"{plan}.linear", f"is {linear!r}, expected a number, 0 or more")
 
 
 def whole_costs(costs: Array) -> Array:

@@ -352,10 +352,10 @@ def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None
         return None
     if not isinstance(totals, Mapping):
         if isinstance(totals, str) or not isinstance(totals, Sequence):
-            raise OpTypeError(f"Loader: totals is {totals!r}, expected {_EXPECTED}")
+            raise OpTypeError.of("Loader.totals", f"is {totals!r}, expected {_EXPECTED}")
         totals = {name: name for name in totals}
     if not totals or not all(isinstance(text, str) for pair in totals.items() for text in pair):
-        raise OpTypeError(f"Loader: totals is {totals!r}, expected {_EXPECTED}")
+        raise OpTypeError.of("Loader.totals", f"is {totals!r}, expected {_EXPECTED}")
     return Totals(totals)
 
 

@@ -89,14 +89,15 @@ class Packed(BatchPlan):
     def __post_init__(self) -> None:
         at_least_one("Packed", capacity=self.capacity, rows=self.rows, multiple_of=self.multiple_of)
         if self.capacity % self.multiple_of:
-            raise OpError(
-                f"Packed: capacity is {self.capacity}, expected a multiple of multiple_of = {self.multiple_of}"
+            raise OpError.of(
+                "Packed.capacity",
+                f"is {self.capacity}, expected a multiple of multiple_of = {self.multiple_of}",
             )
         if self.capacity >= 2**31:
-            raise OpError(f"Packed: capacity is {self.capacity}, expected less than {2**31}")
+            raise OpError.of("Packed.capacity", f"is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):
-            raise OpError(
-                f"Packed: strategy is {self.strategy!r}, expected 'best_fit', 'first_fit' or 'concat'"
+            raise OpError.of(
+                "Packed.strategy", f"is {self.strategy!r}, expected 'best_fit', 'first_fit' or 'concat'"
             )
         check_lengths_between("Packed", self.min_length, self.max_length)
         check_oversize("Packed", self.oversize)
@@ -108,7 +109,7 @@ class Packed(BatchPlan):
         for option, fills in (("fills", self.fills), ("first_fills", self.first_fills)):
             unknown = [name for name in fills if self.columns is not None and name not in self.columns]
             if unknown:
-                raise OpError(f"Packed: {option} has {unknown[0]!r}, which is not one of columns")
+                raise OpError.of(f"Packed.{option}", f"has {unknown[0]!r}, which is not one of columns")
 
     @property
     def deals_rows(self) -> bool:

@@ -129,28 +129,31 @@ class TokenBudget(BatchPlan):
         check_oversize("TokenBudget", self.oversize)
         check_balance("TokenBudget", self.balance)
         if self.multiple_of > 1 and not self.padded:
-            raise OpError(f"TokenBudget: multiple_of is {self.multiple_of}, which needs padded=True")
+            raise OpError.of("TokenBudget.multiple_of", f"is {self.multiple_of}, which needs padded=True")
         if self.multiple_of > self.max_tokens:
-            raise OpError(
-                f"TokenBudget: multiple_of is {self.multiple_of}, expected at most max_tokens = {self.max_tokens}"
+            raise OpError.of(
+                "TokenBudget.multiple_of",
+                f"is {self.multiple_of}, expected at most max_tokens = {self.max_tokens}",
             )
         self._check_strategy()
         object.__setattr__(self, "columns", checked_columns(self.columns, "TokenBudget"))
         if self.columns is not None and not self.cuts_rows:
-            raise OpError(
-                f'TokenBudget: columns are cut with oversize="truncate" or "split", not {self.oversize!r}'
+            raise OpError.of(
+                "TokenBudget.columns", f'are cut with oversize="truncate" or "split", not {self.oversize!r}'
             )
 
     def _check_strategy(self) -> None:
         if self.strategy not in ("in_order", "best_fit"):
-            raise OpError(f"TokenBudget: strategy is {self.strategy!r}, expected 'in_order' or 'best_fit'")
+            raise OpError.of(
+                "TokenBudget.strategy", f"is {self.strategy!r}, expected 'in_order' or 'best_fit'"
+            )
         if self.linear is not None:
             check_linear("TokenBudget", self.linear)
             if not self._packs:
-                raise OpError(f"TokenBudget: linear is {self.linear}, which needs strategy='best_fit'")
+                raise OpError.of("TokenBudget.linear", f"is {self.linear}, which needs strategy='best_fit'")
             if self.linear == 0:
-                raise OpError(
-                    "TokenBudget: linear is 0, with which short rows would fill a batch without end"
+                raise OpError.of(
+                    "TokenBudget.linear", "is 0, with which short rows would fill a batch without end"
                 )
         for name, value in (
             ("padded", self.padded),
@@ -158,7 +161,9 @@ class TokenBudget(BatchPlan):
             ("drop_last", self.drop_last),
         ):
             if value and self._packs:
-                raise OpError(f"TokenBudget: {name} is {value!r}, which strategy='best_fit' cannot hold to")
+                raise OpError.of(
+                    f"TokenBudget.{name}", f"is {value!r}, which strategy='best_fit' cannot hold to"
+                )
 
     @property
     def _packs(self) -> bool:
@@ -285,22 +290,24 @@ class Buckets(BatchPlan):
         plan: object = self.plan
         boundaries: Any = self.boundaries
         if not isinstance(plan, (Rows, TokenBudget)):
-            raise OpTypeError(f"Buckets: plan is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
+            raise OpTypeError.of("Buckets.plan", f"is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
         check_balance("Buckets", self.balance)
         if isinstance(plan, TokenBudget) and plan.strategy != "in_order":
-            raise OpError(
-                f"Buckets: strategy is {plan.strategy!r}, expected 'in_order': buckets order the rows"
+            raise OpError.of(
+                "Buckets.strategy", f"is {plan.strategy!r}, expected 'in_order': buckets order the rows"
             )
         if plan.balance is not None:
-            raise OpError(
-                "Buckets: its plan has a balance\n  give balance= to Buckets, whose batches are dealt"
+            raise OpError.of(
+                "Buckets",
+                "its plan has a balance",
+                advice="give balance= to Buckets, whose batches are dealt",
             )
         if not isinstance(boundaries, Iterable):
             at_least_one("Buckets", boundaries=boundaries)
             return
         if isinstance(boundaries, str):
-            raise OpTypeError(
-                f"Buckets: boundaries is {self.boundaries!r}, expected lengths, or a number of buckets"
+            raise OpTypeError.of(
+                "Buckets.boundaries", f"is {self.boundaries!r}, expected lengths, or a number of buckets"
             )
         object.__setattr__(self, "boundaries", tuple(boundaries))
         self._check_order()
@@ -308,15 +315,16 @@ class Buckets(BatchPlan):
     def _check_order(self) -> None:
         assert not isinstance(self.boundaries, int)
         if not self.boundaries:
-            raise OpError(
-                "Buckets: boundaries is empty, expected at least one length, or a number of buckets"
+            raise OpError.of(
+                "Buckets.boundaries", "is empty, expected at least one length, or a number of buckets"
             )
         before = 0
         for place, boundary in enumerate(self.boundaries):
             at_least_one("Buckets", **{f"boundaries[{place}]": boundary})
             if boundary <= before:
-                raise OpError(
-                    f"Buckets: boundaries has {boundary} after {before}, expected lengths in increasing order"
+                raise OpError.of(
+                    "Buckets.boundaries",
+                    f"has {boundary} after {before}, expected lengths in increasing order",
                 )
             before = boundary
 

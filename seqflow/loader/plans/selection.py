@@ -73,7 +73,7 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
         return None
     names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
     if not names or not are_distinct(names) or not all(isinstance(name, str) for name in names):
-        raise OpError(f"{plan}: columns is {columns!r}, expected the names of one list column or more")
+        raise OpError.of(f"{plan}.columns", f"is {columns!r}, expected the names of one list column or more")
     return names
 
 
@@ -250,11 +250,11 @@ class RowSelection:
 
 def check_oversize(plan: str, oversize: str) -> None:
     if oversize not in OVERSIZE:
-        raise OpError(f"{plan}: oversize is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")
+        raise OpError.of(f"{plan}.oversize", f"is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")
 
 
 def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:
     """OpError for filters that no row passes."""
     at_least_one(plan, min_length=min_length, max_length=max_length)
     if min_length is not None and max_length is not None and min_length > max_length:
-        raise OpError(f"{plan}: min_length is {min_length}, expected at most max_length = {max_length}")
+        raise OpError.of(f"{plan}.min_length", f"is {min_length}, expected at most max_length = {max_length}")

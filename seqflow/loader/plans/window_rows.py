@@ -47,12 +47,12 @@ class Pad:
 
     def __post_init__(self) -> None:
         if self.side not in ("right", "left"):
-            raise OpError(f"Pad: side is {self.side!r}, expected 'right' or 'left'")
+            raise OpError.of("Pad.side", f"is {self.side!r}, expected 'right' or 'left'")
         at_least_one("Pad", multiple_of=self.multiple_of, max_length=self.max_length)
         if self.truncate and self.max_length is None:
-            raise OpError("Pad: truncate=True needs max_length, the length to cut rows to")
+            raise OpError.of("Pad", "truncate=True needs max_length, the length to cut rows to")
         if not isinstance(self.fill, int | float | np.number | np.bool_):
-            raise OpTypeError(f"Pad: fill is {self.fill!r}, expected a number")
+            raise OpTypeError.of("Pad.fill", f"is {self.fill!r}, expected a number")
         if self.dtype is not None:
             object.__setattr__(self, "dtype", _number_dtype(self.dtype))
             cast_scalar("Pad: fill", self.fill, self.dtype)
@@ -241,9 +241,11 @@ def _number_dtype(dtype: Any) -> DType:
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:
-        raise OpTypeError(f"Pad: dtype is {dtype!r}, expected a dtype of numbers such as 'int64'") from None
+        raise OpTypeError.of(
+            "Pad.dtype", f"is {dtype!r}, expected a dtype of numbers such as 'int64'"
+        ) from None
     if found.kind not in "biuf":
-        raise OpTypeError(f"Pad: dtype is {found}, expected one of numbers")
+        raise OpTypeError.of("Pad.dtype", f"is {found}, expected one of numbers")
     return found
 
 

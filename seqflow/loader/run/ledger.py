@@ -84,13 +84,15 @@ class BadRows:
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):
-            raise OpError(f"BadRows: policy is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'")
+            raise OpError.of(
+                "BadRows.policy", f"is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
+            )
         if (self.policy == "quarantine") != (self.path is not None):
             what = "needs a path" if self.path is None else "takes no path: only 'quarantine' writes a file"
-            raise OpError(f"BadRows: policy {self.policy!r} {what}")
+            raise OpError.of("BadRows.policy", f"{self.policy!r} {what}")
         if self.path is not None and Path(self.path).suffix.lower() not in KIND_OF_SUFFIX:
-            raise OpError(
-                f"BadRows: path is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
+            raise OpError.of(
+                "BadRows.path", f"is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
             )
 
     def marked(self, *marks: str) -> BadRows:

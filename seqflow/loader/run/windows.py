@@ -244,9 +244,10 @@ def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     texts = [require] if isinstance(require, str) else require
     if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
-        raise OpTypeError(
-            f"Loader: require is {require!r}, expected a condition, such as "
-            "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions"
+        raise OpTypeError.of(
+            "Loader.require",
+            f"is {require!r}, expected a condition, such as "
+            "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions",
         )
     for text in texts:
         _condition(text)

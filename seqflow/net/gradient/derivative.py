@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from seqflow.errors import GradientError
-from seqflow.net.gradient.formula import RESULT, Names, literal, write
+from seqflow.net.gradient.formula import RESULT, Line, Names, literal, write
 from seqflow.net.net import Net
 from seqflow.registry import MovedRows, NoDerivative, OpDef
 from seqflow.registry.gradients import Formula
@@ -60,7 +60,7 @@ def derivative(op: OpDef, attributes: Mapping[str, Any], given: Given, wanted: C
     statements = list(statements_of(op, attributes, names, targets, lambda name: name))
     order = [targets[one.name] for one in op.signature.input_arguments if one.name in targets]
     returned = [name for one in order for name in ([one] if isinstance(one, str) else one)]
-    return Net("\n".join([*statements, f"return {', '.join(returned)}"]))
+    return Net("\n".join([*map(str, statements), f"return {', '.join(returned)}"]))
 
 
 def statements_of(
@@ -69,7 +69,7 @@ def statements_of(
     names: Names,
     targets: Mapping[str, str | Sequence[str]],
     local: Callable[[str], str],
-) -> Iterator[str]:
+) -> Iterator[Line]:
     """The statements that give the gradients of these inputs the names of `targets`.
 
     `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames what the formulas
@@ -95,25 +95,27 @@ def _one(
     targets: Sequence[str | Sequence[str] | None],
     keys: Sequence[str],
     local: Callable[[str], str],
-) -> Iterator[str]:
+) -> Iterator[Line]:
     """The statements of one formula, for one input or for several."""
     found = write(text, names, attributes, local)
-    yield from found.statements
+    yield from found.lines
     flat = [
         name for one in targets for name in (["_"] if one is None else [one] if isinstance(one, str) else one)
     ]
     promotes = len(flat) == 1 and _promotes(op)
+    like = names[keys[0]]
+    cast = frozenset([like] if isinstance(like, str) else like or ()) if promotes else frozenset()
     if found.targets is None:
-        value = f"cast_like({found.value}, {names[keys[0]]})" if promotes else found.value
-        yield f"{', '.join(flat)} = {value}"
+        value = f"cast_like({found.value}, {like})" if promotes else found.value
+        yield Line(tuple(flat), value, found.uses | cast)
         return
     if len(keys) > 1:
         raise GradientError(f"{RESULT} is assigned, but the formula is of {len(keys)} inputs")
     at = found.targets.index(RESULT)
     results = [local("uncast")] if promotes else flat
-    yield f"{', '.join([*found.targets[:at], *results, *found.targets[at + 1 :]])} = {found.value}"
+    yield Line((*found.targets[:at], *results, *found.targets[at + 1 :]), found.value, found.uses)
     if promotes:
-        yield f"{flat[0]} = cast_like({results[0]}, {names[keys[0]]})"
+        yield Line((flat[0],), f"cast_like({results[0]}, {like})", cast | {results[0]})
 
 
 def _promotes(op: OpDef) -> bool:

@@ -7,6 +7,7 @@ from seqflow.errors import GradientError
 from seqflow.expression.derivatives import FORMULAS
 from seqflow.expression.parser import Call, Literal, Node, Operand, postorder
 from seqflow.expression.printer import infix
+from seqflow.net.gradient.formula import Line
 
 _NAME = re.compile(r"[^\W\d]\w*(?!\w|\()")
 
@@ -18,26 +19,24 @@ def expression_statements(
     arriving: str,
     targets: Mapping[int, str],
     local: Callable[[str], str],
-) -> Iterator[str]:
+) -> Iterator[Line]:
     """The statements that give the gradients of operands, by their number, the names of `targets`.
 
     `result` and `arriving` are the tensors of the expression's result, and of what arrives at it.
     """
     found = _ExpressionGradient(tree, operands, result, arriving, set(targets), local)
-    yield from found.statements
+    yield from found.lines
     plain = len(operands) == 1 and not any(_is_cast(node) for node in postorder(tree))
     for i, target in targets.items():
         given = found.arrived[i]
         if not given:
-            yield f"{target} = zeros_like({operands[i]})"
+            yield Line((target,), f"zeros_like({operands[i]})", frozenset({operands[i]}))
             continue
         total = " + ".join(given)
-        needs_name = len(given) == 1 and re.fullmatch(r"[\w.]+", total)
-        yield (
-            f"{target} = {total}"
-            if plain and not needs_name
-            else f"{target} = sum_to({total}, {operands[i]})"
-        )
+        if plain and len(given) > 1:  # of one it would be another name of a tensor
+            yield Line((target,), total, frozenset(given))
+        else:
+            yield Line((target,), f"sum_to({total}, {operands[i]})", frozenset({*given, operands[i]}))
 
 
 def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
@@ -59,7 +58,7 @@ class _ExpressionGradient:
     ) -> None:
         self.operands = operands
         self.local = local
-        self.statements: list[str] = []
+        self.lines: list[Line] = []
         self.arrived: dict[int, list[str]] = {i: [] for i in wanted}
         self.names: dict[int, str] = {id(tree): result}
         """The tensors of nodes whose values formulas need."""
@@ -98,8 +97,9 @@ class _ExpressionGradient:
             pairs = zip(function.parameters, node.arguments, strict=True)
             names = {name: self._value(one) for name, one in pairs if name in used}
             names |= {"d": arriving, "alpha": "1"} | ({"r": self._value(node)} if "r" in used else {})
-            target = self.local(f"d{len(self.statements)}")
-            self.statements.append(f"{target} = {formula_of(function.name, parameter, names)}")
+            target = self.local(f"d{len(self.lines)}")
+            value = formula_of(function.name, parameter, names)
+            self.lines.append(Line((target,), value, frozenset(names[one] for one in used if one in names)))
             yield child, target
 
     def _value(self, node: Node) -> str:
@@ -110,8 +110,9 @@ class _ExpressionGradient:
             text = infix(node, self.operands)
             return text if isinstance(node, Literal) and not text.startswith("-") else f"({text})"
         if id(node) not in self.names:
-            name = self.names[id(node)] = self.local(f"v{len(self.statements)}")
-            self.statements.append(f"{name} = {infix(node, self.operands)}")
+            name = self.names[id(node)] = self.local(f"v{len(self.lines)}")
+            uses = {self.operands[one.index] for one in postorder(node) if isinstance(one, Operand)}
+            self.lines.append(Line((name,), infix(node, self.operands), frozenset(uses)))
         return self.names[id(node)]
 
 

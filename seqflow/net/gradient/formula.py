@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.errors import GradientError, NetError
-from seqflow.expression.lexer import Token
-from seqflow.net.lexer import tokenize
+from seqflow.net.parser import NetParser
+from seqflow.text.lexer import Token
 
 Names = Mapping[str, str | Sequence[str] | None]
 """The tensor that an input, `out.y` or `d.y` is, or the tensors of a list; None for an input that is left out."""
@@ -16,15 +16,30 @@ RESULT = "grad"
 """What the last statement of a formula assigns, unless it is an operand alone."""
 
 
+class Line(NamedTuple):
+    """A statement of a gradient."""
+
+    targets: tuple[str, ...]
+    """The names that it assigns."""
+    value: str
+    uses: frozenset[str]
+    """The tensors in its value."""
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.targets)} = {self.value}" if self.targets else self.value
+
+
 class Written(NamedTuple):
     """A formula as statements of a net."""
 
-    statements: list[str]
+    lines: list[Line]
     """All but the last."""
     targets: list[str] | None
     """The names that the last assigns, RESULT among them; None where it is an operand."""
     value: str
     """The operand, or what the last statement assigns."""
+    uses: frozenset[str]
+    """The tensors in it."""
 
 
 def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callable[[str], str]) -> Written:
@@ -33,7 +48,7 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
     GradientError for a name that is none of these, and for text that no net could have.
     """
     try:
-        tokens = tokenize(text)
+        tokens = NetParser(text).tokens
     except NetError as error:
         raise GradientError(f"the formula cannot be read: {error}") from None
     lines = _lines(tokens)
@@ -45,24 +60,24 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
     assigned = {target.text for line in lines for target in _targets(line) or ()}
     writer = _Writer(text, names, attributes, assigned, local)
     *before, last = lines
-    statements = []
+    written = []
     for line in before:
         targets = _targets(line)
         if targets is None:
             raise GradientError(
                 f"{writer.source(line)!r} has no effect, only the last line may be an operand"
             )
-        left = ", ".join(writer.target(token.text) for token in targets)
-        statements.append(f"{left} = {writer.written(line[2 * len(targets) :])}")
+        left = tuple(writer.target(token.text) for token in targets)
+        written.append(Line(left, *writer.written(line[2 * len(targets) :])))
     targets = _targets(last)
     if targets is None:
-        return Written(statements, None, writer.written(last))
+        return Written(written, None, *writer.written(last))
     if RESULT not in [token.text for token in targets]:
         raise GradientError(f"{writer.source(last)!r} is the last line, expected an operand, or {RESULT} = …")
     return Written(
-        statements,
+        written,
         [token.text if token.text in (RESULT, "_") else writer.target(token.text) for token in targets],
-        writer.written(last[2 * len(targets) :]),
+        *writer.written(last[2 * len(targets) :]),
     )
 
 
@@ -110,6 +125,8 @@ class _Writer:
         self.attributes = attributes
         self.assigned = assigned
         self.local = local
+        self.uses: set[str] = set()
+        """The tensors of the part that is written."""
 
     def source(self, line: Sequence[Token]) -> str:
         return self.text[line[0].start : line[-1].end]
@@ -117,8 +134,9 @@ class _Writer:
     def target(self, name: str) -> str:
         return name if name == "_" else self.local(name)
 
-    def written(self, line: Sequence[Token]) -> str:
-        """The text of a part of a line, its names replaced, without the inputs that are left out."""
+    def written(self, line: Sequence[Token]) -> tuple[str, frozenset[str]]:
+        """The text of a part of a line, its names replaced, without the inputs that are left out; its tensors."""
+        self.uses = set()
         pieces: list[str] = []
         i = 0
         while i < len(line):
@@ -135,7 +153,7 @@ class _Writer:
                 " " * space + self._name(line, i) if token.kind == "name" else " " * space + token.text
             )
             i += 1
-        return "".join(pieces)
+        return "".join(pieces), frozenset(self.uses)
 
     def _is_left_out(self, line: Sequence[Token], i: int) -> bool:
         """Whether `name=input` stands at i, where the input is one that is not given."""
@@ -167,9 +185,11 @@ class _Writer:
                 raise GradientError(
                     f"{self.text!r} speaks of {name}, which may be left out: give it by keyword"
                 )
+            self.uses.update([found] if isinstance(found, str) else found)
             return found if isinstance(found, str) else f"[{', '.join(found)}]"
         root, dot, rest = name.partition(".")
         if root in self.assigned:
+            self.uses.add(self.local(root) + dot + rest)
             return self.local(root) + dot + rest
         if name not in self.attributes:
             known = ", ".join([*self.names, *self.attributes])

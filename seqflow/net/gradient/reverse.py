@@ -1,13 +1,12 @@
 """The gradient of a net, which is a net: its statements, and those of the derivatives from the last to the first."""
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from seqflow.errors import GradientError, nearest
 from seqflow.net.gradient.derivative import has_floats, is_differentiable, statements_of
 from seqflow.net.gradient.expressions import differentiable_operands, expression_statements
-from seqflow.net.gradient.formula import literal
+from seqflow.net.gradient.formula import Line, literal
 from seqflow.net.step import Input, Step, each
 from seqflow.net.syntax import Constant, Listed, Reference
 from seqflow.printable import printable
@@ -38,29 +37,22 @@ def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None
             f"gradient: {of} does not depend on {missing}, or only through integers and conditions"
         )
     lines = [named.statement(step) for step in steps]
-    lines.append(
-        f"{named.gradient(of)} = {f'one_like({of})' if cotangent is None else f'cast_like({cotangent}, {of})'}"
-    )
+    arriving = f"one_like({of})" if cotangent is None else f"cast_like({cotangent}, {of})"
+    lines.append(Line((named.gradient(of),), arriving, frozenset({of, cotangent or of})))
     lines += reverse.statements()
     returned = [of, *(named.gradient(name) for name in wrt)]
-    return "\n".join([*_needed(lines, returned), f"return {', '.join(returned)}"])
+    return "\n".join([*map(str, _needed(lines, returned)), f"return {', '.join(returned)}"])
 
 
-def _needed(lines: Sequence[str], returned: Sequence[str]) -> list[str]:
+def _needed(lines: Sequence[Line], returned: Sequence[str]) -> list[Line]:
     """The statements that what is returned depends on, and those that only check."""
     wanted = set(returned)
     found = []
     for line in reversed(lines):
-        left, assigns, value = line.partition(" = ")
-        targets = left.split(", ")
-        if assigns and "(" not in left and not wanted.intersection(targets):
-            continue
-        wanted.update(_NAME.findall(value or line))
-        found.append(line)
+        if not line.targets or wanted.intersection(line.targets):
+            wanted |= line.uses
+            found.append(line)
     return found[::-1]
-
-
-_NAME = re.compile(r"[^\W\d][\w.]*")
 
 
 class _Names:
@@ -93,11 +85,10 @@ class _Names:
         """Names for what the formulas of one step assign."""
         return lambda name: f"{self.own}.{number}.{name}"
 
-    def statement(self, step: Step) -> str:
+    def statement(self, step: Step) -> Line:
         """A step as a statement of its own."""
-        value = self.call(step)
-        results = ", ".join(self.result(step, i) for i in range(len(step.results)))
-        return f"{results} = {value}" if results else value
+        results = tuple(self.result(step, i) for i in range(len(step.results)))
+        return Line(results, self.call(step), frozenset(map(self.tensor, step.uses)))
 
     def call(self, step: Step) -> str:
         if step.expression is not None:
@@ -158,7 +149,7 @@ class _Reverse:
                     counts[name] = counts.get(name, 0) + 1
         return reached, counts
 
-    def statements(self) -> Iterator[str]:
+    def statements(self) -> Iterator[Line]:
         """The statements of the gradients, from the last step to the first."""
         arrived: dict[str, list[str]] = {}
         for number, step in reversed(list(enumerate(self.steps))):
@@ -174,13 +165,13 @@ class _Reverse:
         for name in sorted(self.wrt):
             yield from self._sum(name, arrived)
 
-    def _sum(self, name: str, arrived: dict[str, list[str]]) -> Iterator[str]:
+    def _sum(self, name: str, arrived: dict[str, list[str]]) -> Iterator[Line]:
         """The gradient of a tensor that is used more than once."""
         given = arrived.pop(name, [])
         if len(given) > 1:
-            yield f"{self.names.gradient(name)} = {' + '.join(given)}"
+            yield Line((self.names.gradient(name),), " + ".join(given), frozenset(given))
 
-    def _step(self, number: int, step: Step, arrived: dict[str, list[str]]) -> Iterator[str]:
+    def _step(self, number: int, step: Step, arrived: dict[str, list[str]]) -> Iterator[Line]:
         local = self.names.local(number)
         targets: dict[str, str | list[str]] = {}
         for argument, operand in step.inputs.items():

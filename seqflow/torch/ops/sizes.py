@@ -6,6 +6,8 @@ becomes a size of its own, which torch calls unbacked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import floordiv, mul
 from typing import Any
 
 import torch
@@ -74,10 +76,9 @@ class Evaluation:
         """The size; a new one where only data know it."""
         if dimension.terms is None:
             return self._new(dimension)
-        total: Size = dimension.constant
-        for atom, factor in dimension.terms:
-            total = total + factor * self._atom(atom)
-        return total
+        size = dimension.computed(self._atom, _OPERATIONS)
+        assert size is not None  # there is one for each atom without operands
+        return size
 
     def known(self, dimension: Dimension) -> Size | None:
         """The size where the inputs tell it; None where only data do."""
@@ -108,22 +109,12 @@ class Evaluation:
         within = [*atom.factors, *(one for operand in atom.operands for one, _ in operand.terms or ())]
         return next((found for one in within if (found := self._missing(one)) is not None), None)
 
-    def _atom(self, atom: Atom) -> Size:
-        match atom.kind:
-            case "size":
-                return self._symbols.sizes[str(atom)]
-            case "*":
-                product: Size = 1
-                for factor in atom.factors:
-                    product = product * self._atom(factor)
-                return product
-            case "/" | "//":
-                left, right = map(self.size, atom.operands)
-                return left // right
-            case "smaller" | "larger":
-                choose = torch.sym_min if atom.kind == "smaller" else torch.sym_max
-                chosen: Size = choose(*map(self.size, atom.operands))  # type: ignore[no-untyped-call]
-                return chosen
+    def _atom(self, atom: Atom) -> Size | None:
+        """The size of an atom; None for one that is computed from its operands."""
+        if atom.kind in _OPERATIONS:
+            return None
+        if atom.kind == "size":
+            return self._symbols.sizes[str(atom)]
         tensor = self._inputs.get(str(atom.tensor))
         if tensor is not None and atom.kind in ("sum", "max"):
             size = remembered(tensor, atom.kind)
@@ -140,6 +131,16 @@ class Evaluation:
     def _new(self, dimension: Dimension) -> Size:
         most = dimension.max_length
         return self._new_size(min=dimension.min_length, max=most)
+
+
+_OPERATIONS: Mapping[str, Callable[..., Size]] = {
+    "*": lambda *factors: reduce(mul, factors),
+    "/": floordiv,
+    "//": floordiv,
+    "smaller": torch.sym_min,
+    "larger": torch.sym_max,
+}
+"""Arithmetic of symbolic integers, for the kinds of atoms that have operands."""
 
 
 def check_equal(left: Sequence[Size], right: Sequence[Size], message: str) -> None:

@@ -1,8 +1,16 @@
+"""The tokens of a dialect; those of expressions stand for all."""
+
 import pytest
 
 from seqflow.errors import ExpressionError
-from seqflow.expression.lexer import tokenize
+from seqflow.expression.parser import MARKS, lexicon, refuse
 from seqflow.printable import printable
+
+EXPRESSIONS = lexicon(MARKS)
+
+
+def tokenize(text):
+    return EXPRESSIONS.tokens(text, lambda *fault: refuse(text, *fault))
 
 
 def texts(text):
