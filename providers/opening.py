@@ -10,26 +10,7 @@ from typing import Any, Literal, TypedDict
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
-from seqflow.providers.avro import open_avro
-from seqflow.providers.criteo import Categories, open_criteo
-from seqflow.providers.csv_lines import open_csv
-from seqflow.providers.hugging_face import in_saved_order
-from seqflow.providers.ipc import open_arrow
-from seqflow.providers.json_lines import open_json_lines
-from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
-from seqflow.providers.libsvm import open_libsvm
-from seqflow.providers.megatron import open_megatron
-from seqflow.providers.memory import check_arrays, open_table, table_of
-from seqflow.providers.numpy_files import open_numpy
-from seqflow.providers.objects import opener_of
-from seqflow.providers.orc import open_orc
-from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
-from seqflow.providers.own_sources import is_own, open_own
-from seqflow.providers.parquet import open_parquet
-from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
-from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
-from seqflow.providers.provider import OpenedBy, Provider
-from seqflow.providers.row_filter import (
+from seqflow.providers.filter.row_filter import (
     Condition,
     Where,
     bound_filter,
@@ -37,11 +18,30 @@ from seqflow.providers.row_filter import (
     columns_to_open,
     condition_of,
 )
-from seqflow.providers.sqlite import open_sqlite
-from seqflow.providers.table_folders import table_folder
-from seqflow.providers.table_formats import check_table_formats
-from seqflow.providers.tar import open_tar
-from seqflow.providers.text import open_text
+from seqflow.providers.formats.arrow import open_arrow
+from seqflow.providers.formats.avro import open_avro
+from seqflow.providers.formats.megatron import open_megatron
+from seqflow.providers.formats.numpy_files import open_numpy
+from seqflow.providers.formats.orc import open_orc
+from seqflow.providers.formats.parquet import open_parquet
+from seqflow.providers.formats.sqlite import open_sqlite
+from seqflow.providers.formats.suffixes import Chosen, check_utf8, choose, choose_kind
+from seqflow.providers.formats.tar import open_tar
+from seqflow.providers.formats.text import open_text
+from seqflow.providers.lines.criteo import Categories, open_criteo
+from seqflow.providers.lines.csv_lines import open_csv
+from seqflow.providers.lines.json_lines import open_json_lines
+from seqflow.providers.lines.libsvm import open_libsvm
+from seqflow.providers.memory.tables import check_arrays, open_table, table_of
+from seqflow.providers.object_openers import opener_of
+from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
+from seqflow.providers.own_sources import is_own, open_own
+from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
+from seqflow.providers.provider import OpenedBy, Provider
+from seqflow.providers.tables.hugging_face import in_saved_order
+from seqflow.providers.tables.partitioned import find_partitions, open_partitioned, recorded_types
+from seqflow.providers.tables.table_folders import table_folder
+from seqflow.providers.tables.table_formats import check_table_formats
 from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
 from seqflow.record.selection import Picked, Rename, select_schema

@@ -14,7 +14,7 @@ import pytest
 import seqflow as sf
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
 from seqflow.providers import paths
-from seqflow.providers.kinds import choose_kind, kind_of
+from seqflow.providers.formats.suffixes import choose_kind, kind_of
 
 FILES = [
     "a.py",
