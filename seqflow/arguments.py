@@ -63,15 +63,13 @@ WORDS: Mapping[Any, str] = {
 def checked(
     error: type[SeqflowError] = OpTypeError,
     *,
-    options: Mapping[str, Any] = types.MappingProxyType({}),
     late: bool = False,
     methods: bool = True,
 ) -> Callable[[F], F]:
     """Decorate a function, or a class and its public methods: a value of another type is an error that names it.
 
     Arguments are looked at after the call, so that its own errors, which may say more, come first. With `late` they
-    are looked at only where it fails with an error that is not ours, for functions that are called often. `options`
-    are the types of further keywords.
+    are looked at only where it fails with an error that is not ours, for functions that are called often.
     """
 
     def misfit(
@@ -79,7 +77,7 @@ def checked(
     ) -> SeqflowError | None:
         defaults, hints = _declared(function)
         for name, value in [*zip(hints, args, strict=False), *given.items()]:
-            hint = hints.get(name, options.get(name, Any))
+            hint = hints.get(name, Any)
             is_long = failed and isinstance(value, int) and not -(2**63) <= value < 2**64
             if value is not defaults.get(name) and (is_long or not fits(value, hint)):
                 guess = nearest(value, choices(hint)) if isinstance(value, str) else ""

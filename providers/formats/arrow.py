@@ -8,12 +8,13 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.providers.block_slices import SliceReaders
+from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import common_selections
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
-from seqflow.record.selection import ALL, Picked, Selection, Table
+from seqflow.record.selection import Picked, Selection, Table
 from seqflow.record.validation import opening, reading, validated
 
 _FILE_MAGIC = b"ARROW1"
@@ -95,19 +96,26 @@ def _place(path: str, index: int) -> str:
     return f"{path}, batch {index}"
 
 
-def open_arrow(
-    paths: Sequence[str], picked: Picked = ALL, *, memory_map: bool = True, untrusted: bool = False
-) -> Provider:
-    """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
-    if untrusted:
-        read_in_child(paths, _READ_BATCHES)
-    opened = [_inspect(path, memory_map) for path in paths]
-    selections = common_selections(paths, [schema for schema, *_ in opened], picked)
-    files = {
-        path: ArrowFile(rows, selection, stream, mapped)
-        for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)
-    }
-    return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files, memory_map))
+@file_format("arrow")
+class Arrow(Format):
+    """Options of Arrow IPC files and Feather files."""
+
+    memory_map: bool = True
+    """False reads files, and constants of a job, instead of mapping them, for files that may shrink meanwhile."""
+    untrusted: bool = False
+    """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
+        if self.untrusted:
+            read_in_child(paths, _READ_BATCHES)
+        opened = [_inspect(path, self.memory_map) for path in paths]
+        selections = common_selections(paths, [schema for schema, *_ in opened], picked)
+        files = {
+            path: ArrowFile(rows, selection, stream, mapped)
+            for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)
+        }
+        return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files, self.memory_map))
 
 
 _READ_BATCHES = """

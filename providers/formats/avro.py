@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.formats.avro_schemas import arrow_schema, polars_reads
-from seqflow.providers.formats.row_files import BLOCK_BYTES, open_row_files
+from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.formats.row_files import open_row_files
 from seqflow.providers.provider import Provider
-from seqflow.record.selection import ALL, Picked, Table
+from seqflow.record.selection import Picked, Table
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -57,10 +58,17 @@ class AvroFile:
         return _by_fastavro(content, schema)
 
 
-def open_avro(paths: Sequence[str], picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
-    """A provider of Avro files, in blocks of about `batch_bytes` (8 MiB) in the file."""
-    open_file = partial(_open_file, batch_bytes=batch_bytes or BLOCK_BYTES)
-    return open_row_files("avro", paths, open_file, picked)
+@file_format("avro")
+class Avro(Format):
+    """Options of Avro files."""
+
+    batch_bytes: int | str = "8 MiB"
+    """Bytes of a file that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of Avro files: a block is as many of the file's own as `batch_bytes` hold."""
+        open_file = partial(_open_file, batch_bytes=byte_count(self.batch_bytes))
+        return open_row_files("avro", paths, open_file, picked)
 
 
 def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError
-from seqflow.providers.formats.row_files import BLOCK_BYTES, open_row_files
+from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.formats.row_files import open_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked, Table
+from seqflow.record.selection import Picked, Table
 
 COLUMN = "tokens"
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -68,15 +69,22 @@ class Index:
     """int64[rows + 1]: the first sequence of each row."""
 
 
-def open_megatron(
-    paths: Sequence[str], picked: Picked = ALL, *, documents: bool = True, batch_bytes: int | None = None
-) -> Provider:
-    """A provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
+@file_format("megatron")
+class Megatron(Format):
+    """Options of Megatron's indexed datasets."""
 
-    A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
-    """
-    open_file = partial(_open_file, documents=documents, batch_bytes=batch_bytes or BLOCK_BYTES)
-    return open_row_files("megatron", paths, open_file, picked)
+    documents: bool = True
+    """False says that rows are sequences, not documents."""
+    batch_bytes: int | str = "8 MiB"
+    """Bytes of tokens that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
+
+        A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
+        """
+        open_file = partial(_open_file, documents=self.documents, batch_bytes=byte_count(self.batch_bytes))
+        return open_row_files("megatron", paths, open_file, picked)
 
 
 def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.row_files import open_row_files, row_ranges
 from seqflow.providers.memory.tables import table_of
 from seqflow.providers.provider import Provider
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked, Table
+from seqflow.record.selection import Picked, Table
 
 COLUMN = "array"
 """The name of the column of a .npy file."""
@@ -84,15 +85,21 @@ class ArrayFile:
         return _table(found)
 
 
-def open_numpy(paths: Sequence[str], picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
-    """A provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
+@file_format("numpy")
+class Numpy(Format):
+    """Options of files of NumPy, .npy and .npz."""
 
-    A .npy file has one column, `array`; one of a structured dtype has its fields. A .npz file has a column for each
-    array, or each of those that `columns` names. Blocks have about `batch_bytes` (8 MiB); a .npz file with compressed
-    arrays is one block.
-    """
-    open_file = partial(_open_file, batch_bytes=batch_bytes, wanted=_wanted(picked))
-    return open_row_files("numpy", paths, open_file, picked)
+    batch_bytes: int | str = "8 MiB"
+    """Bytes that are read, and prepared, together; a .npz file with compressed arrays is one block."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
+
+        A .npy file has one column, `array`; one of a structured dtype has its fields. A .npz file has a column for
+        each array, or each of those that `columns` names.
+        """
+        open_file = partial(_open_file, batch_bytes=byte_count(self.batch_bytes), wanted=_wanted(picked))
+        return open_row_files("numpy", paths, open_file, picked)
 
 
 def _wanted(picked: Picked) -> set[str] | None:
@@ -104,7 +111,7 @@ def _wanted(picked: Picked) -> set[str] | None:
     return {old.get(one, old.get(one.partition(".")[0], one.partition(".")[0])) for one in columns}
 
 
-def _open_file(path: str, *, batch_bytes: int | None, wanted: set[str] | None) -> ArrayFile:
+def _open_file(path: str, *, batch_bytes: int, wanted: set[str] | None) -> ArrayFile:
     with open(path, "rb") as file:
         is_archive = file.read(len(_MAGIC)) != _MAGIC
         if not is_archive:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.row_files import open_row_files
 from seqflow.providers.provider import Provider
 from seqflow.providers.untrusted import read_in_child
-from seqflow.record.selection import ALL, Picked, Table
+from seqflow.record.selection import Picked, Table
 
 _FOOTER, _COMPRESSION = 1, 2
 """Fields of the postscript of an ORC file."""
@@ -48,11 +49,18 @@ def read(path):
 """
 
 
-def open_orc(paths: Sequence[str], picked: Picked = ALL, *, untrusted: bool = False) -> Provider:
-    """A provider of ORC files, in blocks of their stripes; `untrusted` reads them in a child process first."""
-    if untrusted:
-        read_in_child(paths, _READ_STRIPES)
-    return open_row_files("orc", paths, _open_file, picked)
+@file_format("orc")
+class Orc(Format):
+    """Options of ORC files."""
+
+    untrusted: bool = False
+    """Read files in a child process first: a file that would crash pyarrow is then an error."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of ORC files, in blocks of their stripes."""
+        if self.untrusted:
+            read_in_child(paths, _READ_STRIPES)
+        return open_row_files("orc", paths, _open_file, picked)
 
 
 def _open_file(path: str) -> OrcFile:

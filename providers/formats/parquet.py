@@ -13,6 +13,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange
+from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footer_cache import FooterCache
 from seqflow.providers.formats.parquet_footers import ColumnChunks, read_column_chunks
 from seqflow.providers.formats.parquet_ranges import value_range
@@ -21,7 +22,7 @@ from seqflow.providers.schemas import common_selections
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import row_bytes
-from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types
+from seqflow.record.selection import Picked, Selection, Table, leaf_types
 from seqflow.record.validation import opening, reading
 
 _BUFFER = 1 << 18
@@ -291,32 +292,36 @@ class ParquetSource:
         return [names.column(leaf).path for leaf in selection.leaves], selection.label
 
 
-def open_parquet(
-    paths: Sequence[str],
-    picked: Picked = ALL,
-    *,
-    memory_map: bool = True,
-    use_threads: bool = False,
-    untrusted: bool = False,
-) -> Provider:
-    """A provider of Parquet files; reads all footers, and checks that they agree."""
-    if untrusted:
-        read_in_child(paths, _READ_FOOTERS)
-    footers, schemas = FooterCache(), list[pa.Schema]()
-    found: list[tuple[Array, int]] = []
-    for path in paths:
-        metadata, schema, rows = _read_footer(path)
-        is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
-        schemas.append(schemas[-1] if is_same else schema)  # a million equal ones are one object
-        found.append((rows, metadata.num_columns))
-        footers.keep(path, metadata)
-    selections = common_selections(paths, schemas, picked)
-    files = {
-        path: ParquetFile(rows, num_leaves, selection)
-        for path, (rows, num_leaves), selection in zip(paths, found, selections, strict=True)
-    }
-    source = ParquetSource(files, memory_map, use_threads, footers=footers)
-    return Provider("parquet", origin_of(paths), selections[0].schema, source)
+@file_format("parquet")
+class Parquet(Format):
+    """Options of Parquet files."""
+
+    memory_map: bool = True
+    """False reads files, and constants of a job, instead of mapping them, for files that may shrink meanwhile."""
+    use_threads: bool = False
+    """Decode the columns of a block in several threads."""
+    untrusted: bool = False
+    """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of Parquet files; reads all footers, and checks that they agree."""
+        if self.untrusted:
+            read_in_child(paths, _READ_FOOTERS)
+        footers, schemas = FooterCache(), list[pa.Schema]()
+        found: list[tuple[Array, int]] = []
+        for path in paths:
+            metadata, schema, rows = _read_footer(path)
+            is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
+            schemas.append(schemas[-1] if is_same else schema)  # a million equal ones are one object
+            found.append((rows, metadata.num_columns))
+            footers.keep(path, metadata)
+        selections = common_selections(paths, schemas, picked)
+        files = {
+            path: ParquetFile(rows, num_leaves, selection)
+            for path, (rows, num_leaves), selection in zip(paths, found, selections, strict=True)
+        }
+        source = ParquetSource(files, self.memory_map, self.use_threads, footers=footers)
+        return Provider("parquet", origin_of(paths), selections[0].schema, source)
 
 
 _READ_FOOTERS = """

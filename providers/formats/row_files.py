@@ -17,8 +17,6 @@ from seqflow.record import BadRow
 from seqflow.record.selection import ALL, Picked, Selection, Table, check_once
 from seqflow.record.validation import validated
 
-BLOCK_BYTES = 8 << 20
-
 
 class RowFile(Protocol):
     """One file: its columns, the rows and bytes of each of its blocks, and how one is read. It pickles."""
@@ -96,7 +94,7 @@ def open_row_files(
     return Provider(kind, origin_of(paths), selections[0].schema, source)
 
 
-def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int | None) -> tuple[range, ...]:
+def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:
     """All rows in ranges of about `batch_bytes`."""
-    step = max(1, (batch_bytes or BLOCK_BYTES) // max(1, row_bytes))
+    step = max(1, batch_bytes // max(1, row_bytes))
     return tuple(range(start, min(num_rows, start + step)) for start in range(0, num_rows, step))

@@ -15,14 +15,15 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
-from seqflow.providers.formats.row_files import BLOCK_BYTES, errors_at, open_row_files
+from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.formats.row_files import errors_at, open_row_files
 from seqflow.providers.memory.functions import BatchReader
 from seqflow.providers.memory.python_values import array_of
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.exact_casts import exact_cast
-from seqflow.record.selection import ALL, Picked, Table
+from seqflow.record.selection import Picked, Table
 from seqflow.record.validation import reading
 
 _MAGIC = b"SQLite format 3\0"
@@ -86,28 +87,33 @@ class SqliteRows:
         return BatchReader(schema, _batches(self.path, f"FROM {_quoted(self.table)}", schema))
 
 
-def open_sqlite(
-    paths: Sequence[str],
-    picked: Picked = ALL,
-    *,
-    table: str | None = None,
-    schema: SchemaLike | None = None,
-    batch_bytes: int | None = None,
-) -> Provider:
-    """A provider of a table of SQLite databases, by default the only one. Nothing is written.
+@file_format("sqlite")
+class Sqlite(Format):
+    """Options of SQLite databases."""
 
-    Types are `schema`'s, by column, else those that the table declares: int64, float64, string and binary; where it
-    declares none of these, that of the first value. A value of another type is an error.
-    """
-    declared = None if schema is None else declared_schema(schema)
-    found = {}
-    for path in paths:
-        with errors_at(f"{path} is no sqlite file, or damaged"):
-            found[path] = _open_file(path, table, declared, batch_bytes or BLOCK_BYTES)
-    rows = found[paths[0]]
-    if len(paths) == 1 and isinstance(rows, SqliteRows):
-        return open_rereadable(rows, paths[0], picked, batch_bytes=batch_bytes)
-    return open_row_files("sqlite", paths, partial(_of_table, found), picked)
+    table: str | None = None
+    """The table or view to read; None is the only one."""
+    schema: SchemaLike | None = None
+    """Types by column, `{"id": "int64"}`; None takes what the table declares."""
+    batch_bytes: int | str = "8 MiB"
+    """Bytes of rows that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of a table of SQLite databases, by default the only one. Nothing is written.
+
+        Types are `schema`'s, by column, else those that the table declares: int64, float64, string and binary; where
+        it declares none of these, that of the first value. A value of another type is an error.
+        """
+        declared = None if self.schema is None else declared_schema(self.schema)
+        batch_bytes = byte_count(self.batch_bytes)
+        found = {}
+        for path in paths:
+            with errors_at(f"{path} is no sqlite file, or damaged"):
+                found[path] = _open_file(path, self.table, declared, batch_bytes)
+        rows = found[paths[0]]
+        if len(paths) == 1 and isinstance(rows, SqliteRows):
+            return open_rereadable(rows, paths[0], picked, batch_bytes=batch_bytes)
+        return open_row_files("sqlite", paths, partial(_of_table, found), picked)
 
 
 def _of_table(found: dict[str, SqliteFile | SqliteRows], path: str) -> SqliteFile:

@@ -1,7 +1,7 @@
 """Kinds of files by their suffixes, and the choice of the files of a source that are read."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from seqflow.errors import ProviderError, ProviderOptionError
@@ -22,7 +22,7 @@ _SUFFIXES_OF = {
 }
 SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Suffixes of files with many rows each."""
-_OF_LINES = ("libsvm", "jsonl", "csv")
+OF_LINES = ("libsvm", "jsonl", "csv")
 """Kinds whose files may be compressed."""
 _TEXT = """
     txt text md markdown mdx rst adoc asciidoc org tex ltx bib cls sty textile wiki pod man me log
@@ -78,8 +78,8 @@ def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
     others = []
     for path in paths:
         kind = kind_of(path) or ("text" if path in own and not _suffix(path) else None)
-        if _suffix(path) == ".bin" and f"{path[:-4]}.idx" in known:
-            continue  # its index says what is in it
+        if _is_indexed(path, known):
+            continue
         if kind is None and path in own:
             raise ProviderOptionError(_unknown(path))
         others.append(path) if kind is None else kinds.setdefault(kind, []).append(path)
@@ -98,11 +98,19 @@ def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
 
 def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen:
     """The files of this kind by their suffix and those that were `named`, if a suffix says it of any; else all."""
-    own = set(named)
-    if kind not in SUFFIXES.values() or not any(kind_of(path) == kind for path in paths):
+    own, known = set(named), set(paths)
+    if not any(kind_of(path) == kind for path in paths):
         return Chosen(kind, list(paths), "")
     chosen = [path for path in paths if path in own or kind_of(path) == kind]
-    return Chosen(kind, chosen, _left_out([path for path in paths if path not in set(chosen)]))
+    others = known.difference(chosen)
+    return Chosen(
+        kind, chosen, _left_out([one for one in paths if one in others and not _is_indexed(one, known)])
+    )
+
+
+def _is_indexed(path: str, known: Container[str]) -> bool:
+    """Whether this is the data of an index of Megatron, which says what is in it."""
+    return _suffix(path) == ".bin" and f"{path[:-4]}.idx" in known
 
 
 def kind_of(path: str) -> str | None:
@@ -111,7 +119,7 @@ def kind_of(path: str) -> str | None:
     if suffix in COMPRESSIONS:
         before = _suffix(path[: -len(suffix)])
         kind = SUFFIXES.get(before)
-        return kind if kind in _OF_LINES else None
+        return kind if kind in OF_LINES else None
     return SUFFIXES.get(suffix) or ("text" if suffix in TEXT_SUFFIXES else None)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
-from seqflow.providers.formats.row_files import BLOCK_BYTES, errors_at, open_row_files
+from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.formats.row_files import errors_at, open_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked, Table
+from seqflow.record.selection import Picked, Table
 
 KEY = "__key__"
 _BLOCK = 512
@@ -69,7 +70,9 @@ def _members(content: mmap.mmap, starts: Tensor, sizes: Tensor) -> pa.Array:
     """The bytes of members, null where the size is -1."""
     offsets = np.append(0, np.cumsum(np.maximum(sizes, 0)))
     if offsets[-1] > INT32_MAX:
-        raise ProviderError("its members in one block have more than 2 GiB\npass a smaller batch_bytes")
+        raise ProviderError(
+            "its members in one block have more than 2 GiB\npass format=sf.Tar(batch_bytes=…)"
+        )
     data = np.empty(int(offsets[-1]), np.uint8)
     with memoryview(content) as memory:
         for at, start, size in zip(offsets.tolist(), starts.tolist(), sizes.tolist(), strict=False):
@@ -81,19 +84,27 @@ def _members(content: mmap.mmap, starts: Tensor, sizes: Tensor) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
 
 
-def open_tar(paths: Sequence[str], picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
-    """A provider of tar archives: `a/1.jpg` and `a/1.cls` are one row, `__key__` "a/1", with columns `jpg` and `cls`.
+@file_format("tar")
+class Tar(Format):
+    """Options of tar archives."""
 
-    A row is consecutive members whose names are equal up to the first dot. Columns are those of all archives, binary,
-    and null where a row has no such member. Only headers are read here.
-    """
-    opened: dict[str, TarFile] = {}
-    for path in paths:
-        with errors_at(f"{path} is no tar file, or damaged"):
-            opened[path] = _open_file(path, batch_bytes or BLOCK_BYTES)
-    suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
-    schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
-    return open_row_files("tar", paths, lambda path: replace(opened[path], schema=schema), picked)
+    batch_bytes: int | str = "8 MiB"
+    """Bytes of the members of a block, which are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of tar archives: `a/1.jpg` and `a/1.cls` are one row, with columns `__key__`, `jpg` and `cls`.
+
+        A row is consecutive members whose names are equal up to the first dot. Columns are those of all archives,
+        binary, and null where a row has no such member. Only headers are read here.
+        """
+        batch_bytes = byte_count(self.batch_bytes)
+        opened: dict[str, TarFile] = {}
+        for path in paths:
+            with errors_at(f"{path} is no tar file, or damaged"):
+                opened[path] = _open_file(path, batch_bytes)
+        suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
+        schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
+        return open_row_files("tar", paths, lambda path: replace(opened[path], schema=schema), picked)
 
 
 def _open_file(path: str, batch_bytes: int) -> TarFile:

@@ -5,19 +5,19 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.printable import printable_line
+from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked, Selection, Table, selection
-
-BLOCK_BYTES = 2 << 20
+from seqflow.record.selection import Picked, Selection, Table, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +65,33 @@ class TextSource:
         return _bytes_array(field.type, data, offsets, sorted(reasons))
 
 
-def open_text(
-    paths: Sequence[str],
-    picked: Picked = ALL,
-    *,
-    encoding: str | None = None,
-    errors: str = "strict",
-    batch_bytes: int | None = None,
-) -> Provider:
-    """A provider of files: columns `path` and `bytes`, or, with `encoding`, `path` and `text`.
+@file_format("text")
+class Text(Format):
+    """Options of text files, of which each is a row."""
 
-    Text is decoded with `errors` "strict" (a file that is not text is an error, or a bad row), "replace" or
-    "ignore". A block holds files of about `batch_bytes` (2 MiB) together.
-    """
-    if encoding is not None:
-        _check_encoding(encoding)
-    sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
-    limits = _limits(sizes, batch_bytes or BLOCK_BYTES)
-    largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
-    wide = largest > INT32_MAX // 4  # decoding may make text longer
-    if encoding is None:
-        content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
-    else:
-        content = pa.field("text", pa.large_string() if wide else pa.string())
-    chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *picked)
-    source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, errors)
-    return Provider("text", origin_of(paths), chosen.schema, source)
+    encoding: str | None = None
+    """The encoding of the files, which makes a column `text`; None reads their bytes as a column `bytes`."""
+    errors: Literal["strict", "replace", "ignore"] = "strict"
+    """What bytes that are not text become: "strict" a bad row, "replace" U+FFFD, "ignore" nothing."""
+    batch_bytes: int | str = "2 MiB"
+    """Bytes of the files of a block, which are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of files: columns `path` and `bytes`, or, with an encoding, `path` and `text`."""
+        encoding = self.encoding
+        if encoding is not None:
+            _check_encoding(encoding)
+        sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
+        limits = _limits(sizes, byte_count(self.batch_bytes))
+        largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
+        wide = largest > INT32_MAX // 4  # decoding may make text longer
+        if encoding is None:
+            content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
+        else:
+            content = pa.field("text", pa.large_string() if wide else pa.string())
+        chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *picked)
+        source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors)
+        return Provider("text", origin_of(paths), chosen.schema, source)
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
@@ -179,7 +180,9 @@ def _valid_utf8(data: Tensor, offsets: Tensor) -> bool:
 def _bytes_array(kind: pa.DataType, data: Tensor, offsets: Tensor, null_rows: list[int]) -> pa.Array:
     wide = kind in (pa.large_binary(), pa.large_string())
     if not wide and len(data) > INT32_MAX:
-        raise ProviderError(f"a block of files has {len(data)} bytes\nopen them with a smaller batch_bytes=")
+        raise ProviderError(
+            f"a block of files has {len(data)} bytes\nopen them with format=sf.Text(batch_bytes=…)"
+        )
     nulls = np.zeros(len(offsets) - 1, np.bool_)
     nulls[null_rows] = True
     positions = offsets if wide else offsets.astype(np.int32)

@@ -10,35 +10,40 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
+from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Malformed, excerpt
 from seqflow.providers.lines.text_lines import first_sample, open_lines
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked
+from seqflow.record.selection import Picked
 
 NUM_INTEGERS, NUM_CATEGORIES = 13, 26
 _INTEGER, _HEXADECIMAL = re.compile(rb"[+-]?[0-9]{1,19}"), re.compile(rb"[0-9a-fA-F]{1,16}")
 Categories = Literal["ids", "texts"]
 
 
-def open_criteo(
-    paths: Sequence[str],
-    picked: Picked = ALL,
-    *,
-    categories: Categories = "ids",
-    batch_bytes: int | None = None,
-) -> Provider:
-    """A provider of columns `label`, `integers` (13 in each row) and `categories` (26); missing ones are null.
+@file_format("criteo")
+class Criteo(Format):
+    """Options of files of Criteo's click logs."""
 
-    Categories are hexadecimal numbers, read as such, or, with `categories="texts"`, as the texts they are. There
-    is no column `label` where the first line has 39 fields, as those of a test set have.
-    """
-    without = NUM_INTEGERS + NUM_CATEGORIES
-    _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
-    counts = (line.count(b"\t") + 1 for line in lines)
-    has_label = next((count for count in counts if count in (without, without + 1)), None) != without
-    return open_lines(paths, CriteoFormat(has_label, categories), picked, batch_bytes)
+    categories: Categories = "ids"
+    """Whether categories are read as numbers ("ids") or as the texts they are ("texts")."""
+    batch_bytes: int | str = "4 MiB"
+    """Bytes of a file that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of columns `label`, `integers` (13 in each row) and `categories` (26); missing ones are null.
+
+        Categories are hexadecimal numbers, read as such, or, with `categories="texts"`, as the texts they are. There
+        is no column `label` where the first line has 39 fields, as those of a test set have.
+        """
+        without = NUM_INTEGERS + NUM_CATEGORIES
+        _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
+        counts = (line.count(b"\t") + 1 for line in lines)
+        has_label = next((count for count in counts if count in (without, without + 1)), None) != without
+        line_format = CriteoFormat(has_label, self.categories)
+        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes))
 
 
 @dataclass(frozen=True, slots=True)

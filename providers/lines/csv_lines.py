@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
@@ -29,7 +30,7 @@ from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import is_any
 from seqflow.record.buffers import offsets_of
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked, check_names
+from seqflow.record.selection import Picked, check_names
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -49,44 +50,52 @@ _LONGEST_NAME = 1 << 17
 _PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion error to [^:]*: |Row #\d+: ")
 
 
-def open_csv(
-    paths: Sequence[str],
-    picked: Picked = ALL,
-    *,
-    schema: SchemaLike | None = None,
-    extra_fields: str = "error",
-    delimiter: str | None = None,
-    list_delimiter: str | None = None,
-    header: bool = True,
-    batch_bytes: int | None = None,
-) -> Provider:
-    """A provider of lines of values. An empty value is null, `""` an empty text, an empty list a list without values.
+@file_format("csv")
+class Csv(Format):
+    """Options of CSV and TSV files."""
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with rows. All files
-    that are not blank have one header.
-    A value has no newlines, not in quotes either: such lines are malformed.
-    """
-    is_guessed = delimiter is None
-    delimiter = _tabs_or_commas(paths[0]) if delimiter is None else delimiter
-    for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
-        if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
-            raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
-    if not header and schema is None:
-        raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
-    path, names = _common_header(paths, delimiter) if header else (paths[0], ())
-    if is_guessed and len(names) == 1:
-        _check_one_column(path, names[0], delimiter)
-    inferred = ""
-    if schema is None:
-        found, inferred = _inferred(paths, names, delimiter)
-    else:
-        found = declared_schema(schema)
-        check_types(found, _is_readable, "CSV")
-        _check_lists(found, list_delimiter)
-        if header:
-            _check_header(path, names, found.names, extra_fields)
-    line_format = CsvLines(found, names or tuple(found.names), delimiter, list_delimiter, header)
-    return open_lines(paths, line_format, picked, batch_bytes, inferred=inferred)
+    schema: SchemaLike | None = None
+    """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
+    extra_fields: Literal["error", "ignore"] = "error"
+    """What becomes of columns that are not in the schema."""
+    delimiter: str | None = None
+    """Separates columns; None is a comma, or a tab if the name ends in .tsv or .tab."""
+    list_delimiter: str | None = None
+    """Separates the values in columns that are declared as lists."""
+    header: bool = True
+    """False says that the first lines are rows; the columns are then those of `schema`, in order."""
+    batch_bytes: int | str = "4 MiB"
+    """Bytes of a file that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of lines of values; an empty value is null, `""` an empty text.
+
+        An empty list is a list without values. Without a schema it is inferred from the lines of the first 64 KiB of
+        the first file with rows. All files that are not blank have one header. A value has no newlines, not in quotes
+        either: such lines are malformed.
+        """
+        schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
+        is_guessed = self.delimiter is None
+        delimiter = _tabs_or_commas(paths[0]) if self.delimiter is None else self.delimiter
+        for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
+            if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
+                raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
+        if not header and schema is None:
+            raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
+        path, names = _common_header(paths, delimiter) if header else (paths[0], ())
+        if is_guessed and len(names) == 1:
+            _check_one_column(path, names[0], delimiter)
+        inferred = ""
+        if schema is None:
+            found, inferred = _inferred(paths, names, delimiter)
+        else:
+            found = declared_schema(schema)
+            check_types(found, _is_readable, "CSV")
+            _check_lists(found, list_delimiter)
+            if header:
+                _check_header(path, names, found.names, self.extra_fields)
+        line_format = CsvLines(found, names or tuple(found.names), delimiter, list_delimiter, header)
+        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
 
 
 def _tabs_or_commas(path: str) -> str:

@@ -4,12 +4,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.text_lines import open_lines
@@ -19,7 +20,7 @@ from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, MAX_DEPTH, Picked
+from seqflow.record.selection import MAX_DEPTH, Picked
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -30,26 +31,31 @@ _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
 
-def open_json_lines(
-    paths: Sequence[str],
-    picked: Picked = ALL,
-    *,
-    schema: SchemaLike | None = None,
-    extra_fields: str = "error",
-    batch_bytes: int | None = None,
-) -> Provider:
-    """A provider of lines with an object each, whose keys are the columns. A missing key is null.
+@file_format("jsonl")
+class JsonLines(Format):
+    """Options of files with a JSON object in each line."""
 
-    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
-    is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
-    """
-    inferred = ""
-    if schema is None:
-        found, inferred = infer_schema(paths)
-    else:
-        found = declared_schema(schema)
-        check_types(found, _is_readable, "JSON")
-    return open_lines(paths, JsonLines(found, extra_fields), picked, batch_bytes, inferred=inferred)
+    schema: SchemaLike | None = None
+    """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
+    extra_fields: Literal["error", "ignore"] = "error"
+    """What becomes of keys that are not in the schema."""
+    batch_bytes: int | str = "4 MiB"
+    """Bytes of a file that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of lines with an object each, whose keys are the columns. A missing key is null.
+
+        Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
+        is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
+        """
+        inferred = ""
+        if self.schema is None:
+            found, inferred = infer_schema(paths)
+        else:
+            found = declared_schema(self.schema)
+            check_types(found, _is_readable, "JSON")
+        line_format = JsonLineFormat(found, self.extra_fields)
+        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
 
 
 def _is_readable(kind: pa.DataType) -> bool:
@@ -62,7 +68,7 @@ def _is_readable(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLines:
+class JsonLineFormat:
     """Parses JSON lines; see LineFormat and typed_lines.Parser."""
 
     schema: pa.Schema
@@ -116,7 +122,7 @@ class JsonLines:
                     return "", place, f"the key {name!r} is not in the schema"
                 continue
             value = json.loads(line)[name]
-            one = JsonLines(pa.schema([self.schema.field(name)]), self.extra_fields)
+            one = JsonLineFormat(pa.schema([self.schema.field(name)]), self.extra_fields)
             try:
                 one.rows(json.dumps({name: value}).encode() + b"\n")
             except (pa.ArrowException, ValueError) as found:

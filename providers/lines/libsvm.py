@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.kernels.fields import parse_integers
+from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Faults, Malformed, excerpt
 from seqflow.providers.lines.numerals import parse_floats
 from seqflow.providers.lines.text_lines import first_sample, open_lines
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import ALL, Picked
+from seqflow.record.selection import Picked
 
 _BLANK, _COLON, _HASH, _NEWLINE = 1, 2, 3, 4
 
@@ -122,18 +123,26 @@ _QID = pa.field("qid", pa.int64(), nullable=False)
 _FEATURES = pa.field("features", pa.map_(pa.int64(), pa.field("value", pa.float32(), nullable=False)))
 
 
-def open_libsvm(
-    paths: Sequence[str], picked: Picked = ALL, *, one_based: bool = False, batch_bytes: int | None = None
-) -> Provider:
-    """A provider of lines `label index:value …`: columns `label` and `features`, a map from index to value.
+@file_format("libsvm")
+class Libsvm(Format):
+    """Options of files of libsvm and svmlight."""
 
-    There is a column `qid` where the first row has one after its label; then all rows must. With `one_based` the
-    file counts indices from 1, and the map from 0. What follows a `#` is a comment.
-    """
-    _, lines = first_sample(paths, _words)
-    first = next(filter(None, map(_words, lines)), [])
-    has_qid = len(first) > 1 and first[1].startswith(b"qid:")
-    return open_lines(paths, LibsvmFormat(has_qid, one_based), picked, batch_bytes)
+    one_based: bool = False
+    """True says that the indices in the files count from 1."""
+    batch_bytes: int | str = "4 MiB"
+    """Bytes of a file that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of lines `label index:value …`: columns `label` and `features`, a map from index to value.
+
+        There is a column `qid` where the first row has one after its label; then all rows must. With `one_based` the
+        file counts indices from 1, and the map from 0. What follows a `#` is a comment.
+        """
+        _, lines = first_sample(paths, _words)
+        first = next(filter(None, map(_words, lines)), [])
+        has_qid = len(first) > 1 and first[1].startswith(b"qid:")
+        line_format = LibsvmFormat(has_qid, self.one_based)
+        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes))
 
 
 def _words(line: bytes) -> list[bytes]:

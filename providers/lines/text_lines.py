@@ -99,12 +99,12 @@ class LineSource:
 
 
 def open_lines(
-    paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int | None, inferred: str = ""
+    paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int, inferred: str = ""
 ) -> Provider:
-    """A provider of the lines of files, in blocks of about `batch_bytes` (4 MiB)."""
+    """A provider of the lines of files, in blocks of about `batch_bytes`."""
     chosen = selection(line_format.schema, *picked)
     sizes = tuple(map(_size, paths))
-    source = LineSource(tuple(paths), sizes, batch_bytes or BLOCK_BYTES, line_format, chosen)
+    source = LineSource(tuple(paths), sizes, batch_bytes, line_format, chosen)
     return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)
 
 

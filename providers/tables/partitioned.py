@@ -29,7 +29,7 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import DividedSource, SlicedSource, Source, of_files, reads_within
 from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
-from seqflow.record.selection import Picked, Table, check_names, rename_schema, select_schema
+from seqflow.record.selection import ALL, Picked, Table, check_names, rename_schema, select_schema
 
 Partitions = dict[str, dict[str, str | None]]
 """The values in the names of folders, by the path of a file and the column."""
@@ -201,7 +201,7 @@ def open_partitioned(
     """
     columns, rename = picked
     paths = list(partitions)
-    own = open_files(paths[:1]).schema
+    own = open_files(paths[:1], ALL).schema
     names = [
         name
         for name in dict.fromkeys(key for values in partitions.values() for key in values)

@@ -17,6 +17,7 @@ class EngineSettings:
     """Who runs the parts of a job: it changes nothing of its output."""
 
     kind: Literal["local", "ray"] = "local"
+    """Processes of this machine, or tasks of a Ray cluster."""
     workers: int | None = None
     """Processes that run parts at once: of this machine, or tasks of Ray. None is no process but this one, with
     threads; with Ray as many as its cluster has CPUs for."""

@@ -70,7 +70,10 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "name", "options"),
-    [(write_json, "a.jsonl", ""), (write_csv, "a.csv.gz", 'list_delimiter = " "\nfill = {ids = []}')],
+    [
+        (write_json, "a.jsonl", "[source.jsonl]"),
+        (write_csv, "a.csv.gz", 'fill = {ids = []}\n[source.csv]\nlist_delimiter = " "'),
+    ],
     ids=["json", "csv"],
 )
 def test_a_job_that_is_killed_at_five_points_writes_what_an_undisturbed_one_does(
@@ -79,7 +82,7 @@ def test_a_job_that_is_killed_at_five_points_writes_what_an_undisturbed_one_does
     write(tmp_path / name)  # type: ignore[operator]
     schema = 'schema = {day = "int64", ids = "list<int64>"}'
     (tmp_path / "dying.py").write_text(DYING)
-    (tmp_path / "job.toml").write_text(JOB.format(source=f'paths = "{name}"\n{schema}\n{options}'))
+    (tmp_path / "job.toml").write_text(JOB.format(source=f'paths = "{name}"\n{options}\n{schema}'))
     assert run_again(tmp_path) == 0
     expected = files(tmp_path)
     assert sorted(pq.read_table(tmp_path / "out")["row"].to_pylist()) == list(range(ROWS))

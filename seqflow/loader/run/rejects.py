@@ -40,7 +40,9 @@ class BadRows:
     """
 
     policy: Literal["raise", "skip", "quarantine"] = "raise"
+    """What a bad row is: an error, left out, or left out and written to `path`."""
     path: str | Path | None = None
+    """The file of the rows that are left out, with "quarantine"."""
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):

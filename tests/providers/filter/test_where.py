@@ -328,7 +328,7 @@ def test_dictionaries_are_shared_by_all_blocks_and_compared_by_value(tmp_path: P
 def test_files_of_other_kinds_are_filtered(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"{number}.txt").write_bytes(b"x" * number if number != 3 else b"\xff\xff")
-    texts = {"encoding": "utf-8", "where": "text.lengths > 1", "threads": 0}
+    texts = {"format": sf.Text(encoding="utf-8"), "where": "text.lengths > 1", "threads": 0}
     loader = sf.Loader(tmp_path, bad_rows="skip", **texts)
     assert [batch["text.lengths"].tolist() for batch in loader] == [[2, 4]]
     assert (loader.stats().filtered, loader.stats().bad_rows, loader.num_rows) == (2, 1, None)
@@ -414,7 +414,7 @@ def test_a_bad_row_is_bad_and_not_filtered(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(
         '{"id": 1, "x": 1}\n{"id": "no", "x": 2}\n{"id": 3, "x": 3}\n{"id": 4, "x": 4}\n'
     )
-    options = {"where": "x >= 3", "schema": {"id": "int64", "x": "int64"}, "threads": 0}
+    options = {"where": "x >= 3", "format": sf.JsonLines(schema={"id": "int64", "x": "int64"}), "threads": 0}
     loader = sf.Loader(
         tmp_path / "a.jsonl", bad_rows=sf.BadRows("quarantine", tmp_path / "bad.parquet"), **options
     )

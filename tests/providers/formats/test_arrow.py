@@ -123,7 +123,7 @@ def test_a_second_stream_in_a_file_is_an_error(tmp_path):
     path.write_bytes(content + content)
     for memory_map in (True, False):
         with pytest.raises(ProviderError, match=r"x\.arrows has more after the end of its stream"):
-            sf.open(path, memory_map=memory_map)
+            sf.open(path, format=sf.Arrow(memory_map=memory_map))
 
 
 def test_a_truncated_file_is_an_error_naming_the_file(tmp_path):

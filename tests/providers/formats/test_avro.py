@@ -90,7 +90,7 @@ def test_blocks_are_blocks_of_the_file(tmp_path: Path, codec: str) -> None:
     path = write(
         tmp_path / "a.avro", {"n": "int"}, [{"n": n} for n in range(1000)], codec=codec, sync_interval=100
     )
-    provider = sf.open(path, batch_bytes=300)
+    provider = sf.open(path, format=sf.Avro(batch_bytes=300))
     assert len(provider) == 1000
     assert len(list(provider.blocks())) > 3
     assert [row["n"] for row in rows_of(path, batch_bytes=300)] == list(range(1000))

@@ -50,11 +50,16 @@ DOCUMENTS = [0, 2, 2, 4, 5]
 
 
 @pytest.mark.parametrize("dtype", CODES)
-@pytest.mark.parametrize("batch_bytes", [1, 20, None])
-def test_rows_are_documents_or_sequences(tmp_path: Path, dtype: str, batch_bytes: int | None) -> None:
+@pytest.mark.parametrize("batch_bytes", [1, 20, "8 MiB"])
+def test_rows_are_documents_or_sequences(tmp_path: Path, dtype: str, batch_bytes: int | str) -> None:
     path = write(tmp_path, SEQUENCES, DOCUMENTS, dtype)
-    assert tokens(sf.open(path, batch_bytes=batch_bytes)) == [[1, 2], [], [3, 4, 5, 6], [7]]
-    provider = sf.open(path, documents=False, batch_bytes=batch_bytes)
+    assert tokens(sf.open(path, format=sf.Megatron(batch_bytes=batch_bytes))) == [
+        [1, 2],
+        [],
+        [3, 4, 5, 6],
+        [7],
+    ]
+    provider = sf.open(path, format=sf.Megatron(documents=False, batch_bytes=batch_bytes))
     assert tokens(provider) == SEQUENCES
     assert provider.schema.field("tokens").type.value_type == pa.from_numpy_dtype(dtype)
     assert provider.files == (str(path), str(path.with_suffix(".bin")))

@@ -18,7 +18,7 @@ from seqflow.errors import ProviderError
 ])  # fmt: skip
 def test_an_array_is_a_column_whose_further_axes_stay(tmp_path: Path, array: Any) -> None:
     np.save(tmp_path / "x.npy", array)
-    provider = sf.open(tmp_path / "x.npy", batch_bytes=16)
+    provider = sf.open(tmp_path / "x.npy", format=sf.Numpy(batch_bytes=16))
     assert len(provider) == len(array)
     found = provider["array"]
     assert isinstance(found, np.ndarray)

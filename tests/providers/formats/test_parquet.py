@@ -209,7 +209,7 @@ def test_a_truncated_file_is_an_error_naming_the_file(path):
 
 @pytest.mark.parametrize("options", [{"memory_map": False}, {"use_threads": True}])
 def test_reading_may_be_tuned(path, options):
-    assert sf.open(path, **options)["label"].tolist() == list(range(ROWS))
+    assert sf.open(path, format=sf.Parquet(**options))["label"].tolist() == list(range(ROWS))
 
 
 def test_a_file_without_rows_has_a_schema(tmp_path):

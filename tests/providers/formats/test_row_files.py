@@ -101,44 +101,49 @@ TAR = [
 ]
 
 
-FORMATS: dict[str, tuple[str, Callable[[Path], None], dict[str, Any], list[dict[str, Any]]]] = {
-    "npz": ("a.npz", write_npz, {"batch_bytes": 500}, [{"id": n, "x": X[n].tolist()} for n in range(ROWS)]),
+FORMATS: dict[str, tuple[str, Callable[[Path], None], Any, list[dict[str, Any]]]] = {
+    "npz": (
+        "a.npz",
+        write_npz,
+        sf.Numpy(batch_bytes=500),
+        [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
+    ),
     "compressed npz": (
         "a.npz",
         write_compressed_npz,
-        {},
+        None,
         [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
     ),
     "npy": (
         "a.npy",
         write_structured_npy,
-        {"batch_bytes": 500},
+        sf.Numpy(batch_bytes=500),
         [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
     ),
-    "sqlite": ("a.db", write_sqlite, {"batch_bytes": 800}, SQLITE),
-    "avro": ("a.avro", write_avro, {"batch_bytes": 500}, LISTS),
-    "avro deflate": ("a.avro", partial(write_avro, codec="deflate"), {"batch_bytes": 500}, LISTS),
-    "tar": ("a.tar", write_tar, {"batch_bytes": 2000}, TAR),
+    "sqlite": ("a.db", write_sqlite, sf.Sqlite(batch_bytes=800), SQLITE),
+    "avro": ("a.avro", write_avro, sf.Avro(batch_bytes=500), LISTS),
+    "avro deflate": ("a.avro", partial(write_avro, codec="deflate"), sf.Avro(batch_bytes=500), LISTS),
+    "tar": ("a.tar", write_tar, sf.Tar(batch_bytes=2000), TAR),
     "megatron": (
         "a.idx",
         write_megatron,
-        {"batch_bytes": 500},
+        sf.Megatron(batch_bytes=500),
         [{"tokens": [n] * (n % 5 + 1)} for n in range(ROWS)],
     ),
-    "orc": ("a.orc", write_orc, {}, LISTS),
+    "orc": ("a.orc", write_orc, None, LISTS),
     **{
-        f"orc {codec}": ("a.orc", partial(write_orc, compression=codec), {}, LISTS)
+        f"orc {codec}": ("a.orc", partial(write_orc, compression=codec), None, LISTS)
         for codec in ("zlib", "zstd", "snappy", "lz4")
     },
 }
-"""By name: the file, what writes it, options, and its rows."""
+"""By name: the file, what writes it, its format, and its rows."""
 each_format = pytest.mark.parametrize("form", FORMATS)
 
 
-def write(form: str, folder: Path) -> tuple[Path, dict[str, Any], list[dict[str, Any]]]:
-    name, writer, options, rows = FORMATS[form]
+def write(form: str, folder: Path) -> tuple[Path, Any, list[dict[str, Any]]]:
+    name, writer, format, rows = FORMATS[form]
     writer(folder / name)
-    return folder / name, options, rows
+    return folder / name, format, rows
 
 
 def rows_of(provider: Provider) -> list[dict[str, Any]]:
@@ -165,27 +170,27 @@ def ids_of(batch: Any) -> list[int]:
 
 @each_format
 def test_rows_are_those_that_were_written(tmp_path: Path, form: str) -> None:
-    path, options, rows = write(form, tmp_path)
-    provider = sf.open(path, **options)
+    path, format, rows = write(form, tmp_path)
+    provider = sf.open(path, format=format)
     assert rows_of(provider) == rows
     assert provider.num_rows in (len(rows), None)
     assert provider.files[0] == str(path)
     name = column_of(form)
-    renamed = sf.open(path, rename={name: "n"}, columns=["n"], **options)
+    renamed = sf.open(path, rename={name: "n"}, columns=["n"], format=format)
     assert rows_of(renamed) == [{"n": row[name]} for row in rows]
     if not isinstance(rows[0][name], int):
-        chosen = sf.open(path, columns=[name], where=f"{name}.lengths > 2", **options)
+        chosen = sf.open(path, columns=[name], where=f"{name}.lengths > 2", format=format)
         assert rows_of(chosen) == [{name: row[name]} for row in rows if len(row[name]) > 2]
         return
-    assert sf.open(path, columns=["id"], where="id >= 298", **options)["id"].tolist() == [298, 299]  # type: ignore[union-attr]
+    assert sf.open(path, columns=["id"], where="id >= 298", format=format)["id"].tolist() == [298, 299]  # type: ignore[union-attr]
 
 
 @each_format
 def test_epochs_pickles_and_resume(tmp_path: Path, form: str) -> None:
-    path, options, _ = write(form, tmp_path)
+    path, format, _ = write(form, tmp_path)
 
     def loader() -> sf.Loader:
-        return sf.Loader(path, columns=[column_of(form)], batch=7, window=2400, shuffle=True, **options)
+        return sf.Loader(path, columns=[column_of(form)], batch=7, window=2400, shuffle=True, format=format)
 
     first = loader()
     epochs = [ids(first), ids(first)]
@@ -201,21 +206,21 @@ def test_epochs_pickles_and_resume(tmp_path: Path, form: str) -> None:
 
 @each_format
 def test_a_state_is_of_the_content_wherever_the_folder_lies(tmp_path: Path, form: str) -> None:
-    path, options, _ = write(form, tmp_path)
-    state = sf.Loader(path, batch=7, **options).state_dict()
+    path, format, _ = write(form, tmp_path)
+    state = sf.Loader(path, batch=7, format=format).state_dict()
     moved = tmp_path / "elsewhere" / path.name
     moved.parent.mkdir()
     for one in path.parent.glob("a.*"):
         one.rename(moved.parent / one.name)
-    sf.Loader(moved, batch=7, **options).load_state_dict(state)
+    sf.Loader(moved, batch=7, format=format).load_state_dict(state)
 
 
 @each_format
 def test_commands_and_jobs(tmp_path: Path, form: str) -> None:
-    path, options, _ = write(form, tmp_path)
+    path, format, _ = write(form, tmp_path)
     shown = seqflow("inspect", path.name, folder=tmp_path)
     assert "300 rows" in shown.stdout, shown.stderr
-    text = "".join(f"{name} = {value!r}\n" for name, value in options.items())
+    text = "" if format is None else f"[source.{format.kind}]\nbatch_bytes = {format.batch_bytes}\n"
     (tmp_path / "job.toml").write_text(f'[source]\npaths = "{path.name}"\n{text}[output]\npath = "out"\n')
     checked = seqflow("check", "job.toml", folder=tmp_path)
     assert column_of(form) in checked.stdout, checked.stderr
@@ -225,11 +230,11 @@ def test_commands_and_jobs(tmp_path: Path, form: str) -> None:
 
 @each_format
 def test_partitions_and_several_files(tmp_path: Path, form: str) -> None:
-    name, writer, options, rows = FORMATS[form]
+    name, writer, format, rows = FORMATS[form]
     for lang in ("c", "py"):
         (tmp_path / f"lang={lang}").mkdir()
         writer(tmp_path / f"lang={lang}" / name)
-    provider = sf.open(tmp_path, columns=[column_of(form), "lang"], **options)
+    provider = sf.open(tmp_path, columns=[column_of(form), "lang"], format=format)
     found = rows_of(provider)
     expected = [{column_of(form): row[column_of(form)], "lang": lang} for lang in ("c", "py") for row in rows]
     assert found == expected
@@ -284,12 +289,12 @@ def test_no_damage_ends_the_process_or_takes_much_memory(tmp_path: Path, form: s
 
 @each_format
 def test_a_cut_file_and_another_file_are_errors_that_name_it(tmp_path: Path, form: str) -> None:
-    path, options, _ = write(form, tmp_path)
+    path, format, _ = write(form, tmp_path)
     content = path.read_bytes()
     for damaged in (b"", b"something else" * 100, content[: len(content) // 2], content[:20]):
         path.write_bytes(damaged)
         with pytest.raises(ProviderError, match=path.name):
-            rows_of(sf.open(path, **options))
+            rows_of(sf.open(path, format=format))
 
 
 def test_several_files_agree_in_their_columns(tmp_path: Path) -> None:
@@ -302,9 +307,9 @@ def test_several_files_agree_in_their_columns(tmp_path: Path) -> None:
 
 def test_an_untrusted_file_of_orc_is_read_by_a_child(tmp_path: Path) -> None:
     path, _, rows = write("orc", tmp_path)
-    assert rows_of(sf.open(path, untrusted=True)) == rows
+    assert rows_of(sf.open(path, format=sf.Orc(untrusted=True))) == rows
     content = bytearray(path.read_bytes())
     content[10:2000] = bytes(1990)
     path.write_bytes(content)
     with pytest.raises(ProviderError, match=r"a.orc is damaged"):
-        sf.open(path, untrusted=True)
+        sf.open(path, format=sf.Orc(untrusted=True))

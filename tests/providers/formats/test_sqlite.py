@@ -60,7 +60,7 @@ def test_types_are_those_that_are_declared_or_of_the_first_value(tmp_path: Path)
         {"i": 1, "r": 2.0, "s": "x", "b": b"\0\xff", "n": None, "a": None, "big": 2**63 - 1},
         {"i": None, "r": None, "s": None, "b": None, "n": 1.5, "a": "y", "big": -(2**63)},
     ]
-    narrow = sf.open(path, columns=["i", "n"], schema={"i": "int8", "n": "float"})
+    narrow = sf.open(path, columns=["i", "n"], format=sf.Sqlite(schema={"i": "int8", "n": "float"}))
     assert [str(kind) for kind in narrow.schema.types] == ["int8", "float"]
     assert rows(narrow)[0] == {"i": 1, "n": None}
 
@@ -86,7 +86,7 @@ def test_values_of_other_types_are_errors_never_nulls(
         f"INSERT INTO t VALUES ({value})",
     )
     with pytest.raises(ProviderError, match=f"a.db, block 0.*({message})"):
-        rows(sf.open(path, **options))
+        rows(sf.open(path, format=sf.Sqlite(**options)))
 
 
 @pytest.mark.usefixtures("reader")
@@ -95,7 +95,7 @@ def test_blocks_are_ranges_of_rowids_with_gaps(tmp_path: Path) -> None:
         tmp_path / "a.db", "CREATE TABLE t (id INTEGER PRIMARY KEY, x INT)",
         "INSERT INTO t " + NUMBERS.format(last=999) + "SELECT (i - 500) * 1000000007, i FROM n", "DELETE FROM t WHERE x % 3 = 0",
     )  # fmt: skip
-    provider = sf.open(path, batch_bytes=3000)
+    provider = sf.open(path, format=sf.Sqlite(batch_bytes=3000))
     blocks = list(provider.blocks())
     assert len(blocks) > 5
     assert len(provider) == 666
@@ -129,14 +129,14 @@ def test_views_and_tables_without_rowids_are_streams_that_can_be_had_again(tmp_p
         "INSERT INTO w " + NUMBERS.format(last=2999) + "SELECT i, 'é' || i FROM n",
         "CREATE VIEW v AS SELECT id, s FROM w", 'CREATE VIEW "odd ""name""; --" AS SELECT id, s FROM w',
     )  # fmt: skip
-    loader = sf.Loader(path, table=name, batch=100, columns=["id"], batch_bytes=1000)
+    loader = sf.Loader(path, format=sf.Sqlite(table=name, batch_bytes=1000), batch=100, columns=["id"])
     for one in (loader, loader, pickle.loads(pickle.dumps(loader))):
         assert [n for batch in one for n in batch["id"].tolist()] == list(range(3000))
-    assert rows(sf.open(path, table=name))[7] == {"id": 7, "s": "é7"}
+    assert rows(sf.open(path, format=sf.Sqlite(table=name)))[7] == {"id": 7, "s": "é7"}
     other = write(tmp_path / "b.db", "CREATE TABLE v (id INT, s TEXT)")
     if name == "v":
         with pytest.raises(ProviderError, match="has no rowids"):
-            sf.open([path, other], table="v")
+            sf.open([path, other], format=sf.Sqlite(table="v"))
 
 
 def test_a_table_is_chosen_by_name(tmp_path: Path) -> None:
@@ -146,14 +146,14 @@ def test_a_table_is_chosen_by_name(tmp_path: Path) -> None:
         "CREATE TABLE tags (y INT)",
         "INSERT INTO tags VALUES (5)",
     )
-    assert rows(sf.open(path, table="tags")) == [{"y": 5}]
-    assert rows(sf.open(path, table="docs")) == []
+    assert rows(sf.open(path, format=sf.Sqlite(table="tags"))) == [{"y": 5}]
+    assert rows(sf.open(path, format=sf.Sqlite(table="docs"))) == []
     with pytest.raises(ProviderError, match=r"a.sqlite.*2 tables: docs, tags\nchoose one with table="):
         sf.open(path)
     with pytest.raises(ProviderError, match=r"no table 'tagz' \(did you mean 'tags'\?\)"):
-        sf.open(path, table="tagz")
+        sf.open(path, format=sf.Sqlite(table="tagz"))
     with pytest.raises(ProviderError, match="no table 'sqlite_master'"):
-        sf.open(path, table="sqlite_master")
+        sf.open(path, format=sf.Sqlite(table="sqlite_master"))
 
 
 @pytest.mark.parametrize(("schema", "message"), [
@@ -163,14 +163,14 @@ def test_a_table_is_chosen_by_name(tmp_path: Path) -> None:
 def test_schemas_that_do_not_fit_are_refused(tmp_path: Path, schema: Any, message: str) -> None:
     path = write(tmp_path / "a.db", "CREATE TABLE t (x INT)")
     with pytest.raises(ProviderError, match=message):
-        sf.open(path, schema=schema)
+        sf.open(path, format=sf.Sqlite(schema=schema))
 
 
 def test_a_column_that_says_nothing_of_its_type_needs_a_schema(tmp_path: Path) -> None:
     path = write(tmp_path / "a.db", "CREATE TABLE t (x)")
     with pytest.raises(ProviderError, match=r"pass schema=\{'x': …\}"):
         sf.open(path)
-    assert str(sf.open(path, schema={"x": "int64"}).schema.field("x").type) == "int64"
+    assert str(sf.open(path, format=sf.Sqlite(schema={"x": "int64"})).schema.field("x").type) == "int64"
 
 
 @pytest.mark.usefixtures("reader")

@@ -70,7 +70,7 @@ def test_folders_links_and_hidden_files_are_no_rows(tmp_path: Path) -> None:
 
 def test_blocks_have_about_batch_bytes(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tar", [(f"{n}.bin", bytes(100)) for n in range(10)])
-    blocks = list(sf.open(path, batch_bytes=250).blocks())
+    blocks = list(sf.open(path, format=sf.Tar(batch_bytes=250)).blocks())
     assert [(block.num_rows, block.nbytes) for block in blocks] == [(2, 200)] * 5
 
 

@@ -34,13 +34,13 @@ def test_a_row_is_a_file_with_its_path_and_bytes(folder):
 
 
 def test_an_encoding_gives_text(folder):
-    provider = sf.open(folder, encoding="utf-8")
+    provider = sf.open(folder, format=sf.Text(encoding="utf-8"))
     assert provider.columns == ("path", "text")
     assert [row["text"].encode() for row in rows(provider)] == list(CONTENTS.values())
 
 
 def test_files_are_read_in_blocks_of_bytes(folder):
-    provider = sf.open(folder, batch_bytes=8)
+    provider = sf.open(folder, format=sf.Text(batch_bytes=8))
     blocks = list(provider.blocks())
     assert [(block.index, block.num_rows, block.nbytes) for block in blocks] == [
         (0, 2, 5),
@@ -75,14 +75,14 @@ def test_paths_alone_need_no_reading(folder):
 
 def test_bytes_that_are_not_text_are_an_error_naming_file_and_byte(folder):
     (folder / "b.txt").write_bytes(b"ok\xff\n")
-    provider = sf.open(folder, encoding="utf-8")
+    provider = sf.open(folder, format=sf.Text(encoding="utf-8"))
     with pytest.raises(ProviderError, match=r"b\.txt: not utf-8 at byte 2 \(0xff\): invalid start byte"):
         rows(provider)
 
 
 def test_bytes_that_are_not_text_may_be_bad_rows(folder):
     (folder / "b.txt").write_bytes(b"ok\xff\n")
-    provider = sf.open(folder, encoding="utf-8")
+    provider = sf.open(folder, format=sf.Text(encoding="utf-8"))
     bad = []
     batch = provider.read(next(provider.blocks()), bad_rows=bad)
     assert [(row, column) for row, column, _ in bad] == [(1, "text")]
@@ -95,7 +95,7 @@ def test_bytes_that_are_not_text_may_be_bad_rows(folder):
 )
 def test_bytes_that_are_not_text_may_be_replaced_or_left_out(folder, errors, text):
     (folder / "b.txt").write_bytes(b"ok\xff\n")
-    found = rows(sf.open(folder, encoding="utf-8", errors=errors))
+    found = rows(sf.open(folder, format=sf.Text(encoding="utf-8", errors=errors)))
     assert [row["text"] for row in found[:3]] == ["hello", text, "wörld\r\n"]
 
 
@@ -103,14 +103,14 @@ def test_a_character_cut_at_the_end_of_a_file_is_not_made_whole_by_the_next(tmp_
     (tmp_path / "a.txt").write_bytes("ö".encode()[:1])
     (tmp_path / "b.txt").write_bytes("ö".encode()[1:])
     with pytest.raises(ProviderError, match=r"a\.txt: not utf-8 at byte 0"):
-        rows(sf.open(tmp_path, encoding="utf-8"))
+        rows(sf.open(tmp_path, format=sf.Text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-8-sig", "cp1252"])
 def test_other_encodings_become_utf8(tmp_path, encoding):
     (tmp_path / "a.txt").write_bytes("häß".encode(encoding))
     (tmp_path / "b.txt").write_bytes("é".encode(encoding))
-    assert [row["text"] for row in rows(sf.open(tmp_path, encoding=encoding))] == ["häß", "é"]
+    assert [row["text"] for row in rows(sf.open(tmp_path, format=sf.Text(encoding=encoding)))] == ["häß", "é"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_other_encodings_become_utf8(tmp_path, encoding):
 )
 def test_unknown_ways_of_decoding_are_errors(folder, options, message):
     with pytest.raises(ProviderError, match=message):
-        sf.open(folder, **options)
+        sf.open(folder, format=sf.Text(**options))
 
 
 def test_a_file_that_is_gone_is_an_error_naming_it(folder):
@@ -147,7 +147,7 @@ def test_a_file_that_changed_its_size_is_read_as_it_is_now(folder, size):
 
 
 def test_a_source_tree_is_read_as_it_lies_on_disk():
-    provider = sf.open("{stdlib}/json/*.py", encoding="utf-8")
+    provider = sf.open("{stdlib}/json/*.py", format=sf.Text(encoding="utf-8"))
     paths = sorted(glob.glob(os.path.join(sysconfig.get_path("stdlib"), "json", "*.py")))
     assert [row["path"] for row in rows(provider)] == paths
     values, lengths = provider["text"].unpack()
@@ -158,4 +158,4 @@ def test_a_source_tree_is_read_as_it_lies_on_disk():
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux has files whose size says nothing")
 def test_a_file_that_has_bytes_though_its_size_is_0_is_an_error():
     with pytest.raises(ProviderError, match="status: has bytes, but its size is 0"):
-        sf.open("/proc/self/status", encoding="utf-8")["text"]
+        sf.open("/proc/self/status", format=sf.Text(encoding="utf-8"))["text"]

@@ -13,7 +13,7 @@ FULL = "\t".join(["1", *INTEGERS, *CATEGORIES])
 
 def read(path, *lines, ending="\n", **options):
     path.write_text("".join(line + ending for line in lines), newline="")
-    provider = sf.open(path, kind="criteo", **options)
+    provider = sf.open(path, format=sf.Criteo(**options))
     return [row for block in provider.blocks() for row in provider.read(block).to_pylist()]
 
 

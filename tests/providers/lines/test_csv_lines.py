@@ -34,7 +34,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_each_line_is_in_one_block_however_they_are_cut(path, batch_bytes, mark):
     path.write_bytes(mark + LINES)
-    provider = sf.open(path, schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes)
+    provider = sf.open(path, format=sf.Csv(schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes))
     assert rows(provider) == ROWS
 
 
@@ -71,20 +71,22 @@ def test_the_schema_is_inferred_from_the_first_lines_and_says_so(path):
 def test_a_line_that_does_not_fit_is_a_bad_row(path, line, column, reason):
     path.write_bytes(LINES + line.encode() + b"\n7,,b\n")
     bad, options = [], {"schema": SCHEMA, "list_delimiter": " "}
-    found = rows(sf.open(path, **options), bad)
+    found = rows(sf.open(path, format=sf.Csv(**options)), bad)
     assert found[:3] == ROWS
     assert found[-1] == {"id": 7, "tags": [], "text": "b"}
     assert [row.row for row in bad] == [3]
     assert bad[0].reason.startswith(f"{path}, line 6, column {column}: {reason}")
     with pytest.raises(ProviderError) as raised:
-        rows(sf.open(path, **options))
+        rows(sf.open(path, format=sf.Csv(**options)))
     assert str(raised.value) == bad[0].reason
 
 
 def test_a_value_with_a_newline_is_refused_in_each_of_its_lines(path):
     path.write_bytes(b'a,b\n1,"x\ny"\n2,z\n')
     bad = []
-    assert rows(sf.open(path, schema={"a": "int64", "b": "string"}), bad)[2:] == [{"a": 2, "b": "z"}]
+    assert rows(sf.open(path, format=sf.Csv(schema={"a": "int64", "b": "string"})), bad)[2:] == [
+        {"a": 2, "b": "z"}
+    ]
     assert ["values with newlines can't be read" in row.reason for row in bad] == [True, True]
 
 
@@ -108,15 +110,15 @@ def test_a_value_with_a_newline_is_refused_in_each_of_its_lines(path):
 def test_what_can_not_be_opened_is_an_error_that_says_why(path, content, options, message):
     path.write_bytes(content)
     with pytest.raises(ProviderError, match=message):
-        sf.open(path, **options)
+        sf.open(path, format=sf.Csv(**options))
 
 
 def test_columns_beside_the_schema_may_be_ignored_and_headers_missing(path):
-    found = rows(sf.open(path, schema={"text": "string"}, extra_fields="ignore"))
+    found = rows(sf.open(path, format=sf.Csv(schema={"text": "string"}, extra_fields="ignore")))
     assert [row["text"] for row in found] == ['a,"b', "", None]
     path.write_bytes(b"1;2\n3;4\n")
     options = {"schema": {"a": "int8", "b": "float"}, "header": False, "delimiter": ";"}
-    assert rows(sf.open(path, **options)) == [{"a": 1, "b": 2.0}, {"a": 3, "b": 4.0}]
+    assert rows(sf.open(path, format=sf.Csv(**options))) == [{"a": 1, "b": 2.0}, {"a": 3, "b": 4.0}]
 
 
 def test_all_files_have_one_header(path):
@@ -126,7 +128,9 @@ def test_all_files_have_one_header(path):
 
 
 def test_an_option_of_csv_is_none_of_json_lines(path):
-    with pytest.raises(ProviderOptionError, match="open has no option 'delimiter' for jsonl"):
+    with pytest.raises(
+        ProviderOptionError, match=r"'delimiter' is an option of Csv, and .*x\.csv is JsonLines"
+    ):
         sf.open(path, kind="jsonl", delimiter=",")
 
 
@@ -145,7 +149,7 @@ def damaged(draw):
 def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, batch_bytes):
     path = tmp_path_factory.mktemp("lines") / "x.csv"
     path.write_bytes(content)
-    provider = sf.open(path, schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes)
+    provider = sf.open(path, format=sf.Csv(schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes))
     bad, found = [], []
     for block in provider.blocks():
         before = len(bad)
@@ -171,7 +175,7 @@ def test_a_header_that_another_delimiter_would_cut_is_no_column(tmp_path, header
         sf.ProviderError, match=rf"line 1: the header has no ',' and is .*\ndelimiter={other} cuts it"
     ):
         sf.open(path)
-    assert sf.open(path, delimiter=",").columns == (header,)
+    assert sf.open(path, format=sf.Csv(delimiter=",")).columns == (header,)
 
 
 @pytest.mark.parametrize("header", ['"a"b,c', f"a,{'x' * 200_000}"], ids=["quote", "long"])

@@ -26,7 +26,7 @@ def rows(provider, bad=None):
 
 def reasons(path, **options):
     bad = []
-    rows(sf.open(path, **options), bad)
+    rows(sf.open(path, format=sf.JsonLines(**options)), bad)
     return [row.reason.partition(": ")[2] for row in bad]
 
 
@@ -38,7 +38,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("batch_bytes", [1, 3, 10, 40, 1000])
 def test_each_line_is_in_one_block_however_they_are_cut(path, batch_bytes):
-    assert rows(sf.open(path, batch_bytes=batch_bytes)) == ROWS
+    assert rows(sf.open(path, format=sf.JsonLines(batch_bytes=batch_bytes))) == ROWS
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
@@ -50,7 +50,7 @@ def test_files_may_be_compressed(path, suffix, compress):
     assert rows(provider) == ROWS
     squeezed.write_bytes(compress(LINES)[:-9])
     with pytest.raises(ProviderError, match="can't be read"):
-        rows(sf.open(squeezed, schema={"id": "int64"}))
+        rows(sf.open(squeezed, format=sf.JsonLines(schema={"id": "int64"})))
 
 
 def test_the_schema_is_inferred_from_the_first_lines_and_says_so(path):
@@ -59,7 +59,7 @@ def test_the_schema_is_inferred_from_the_first_lines_and_says_so(path):
     assert provider.schema == pa.schema(types)
     assert provider.inferred == f"schema inferred from the first 3 lines of {path}"
     assert provider.inferred in repr(provider)
-    assert sf.open(path, schema=types).inferred == ""
+    assert sf.open(path, format=sf.JsonLines(schema=types)).inferred == ""
 
 
 def test_inference_keeps_texts_and_widens_integers_to_numbers(path):
@@ -114,14 +114,14 @@ def test_a_line_that_does_not_fit_is_a_bad_row(path, line, reason):
     path.write_bytes(LINES + b"\n" + line.encode() + b'\n{"id": 7}\n')
     bad = []
     options = {"schema": {"id": "int64", "ids": "list<int64>", "s": "struct<x: string>"}}
-    found = rows(sf.open(path, **options), bad)
+    found = rows(sf.open(path, format=sf.JsonLines(**options)), bad)
     assert found[:3] == ROWS
     assert found[-1]["id"] == 7
     assert len(found) == 4 + len(bad)
     assert bad[0].reason.startswith(f"{path}, line 6, column ")
     assert reason in bad[0].reason
     with pytest.raises(ProviderError) as raised:
-        rows(sf.open(path, **options))
+        rows(sf.open(path, format=sf.JsonLines(**options)))
     assert str(raised.value) == bad[0].reason
 
 
@@ -131,7 +131,12 @@ def test_texts_are_utf8(path):
     not_utf8, surrogate = reasons(path, schema=schema)
     assert not_utf8 == "not UTF-8"
     assert "surrogate" in surrogate
-    assert [row["t"] for row in rows(sf.open(path, schema=schema), [])] == ["a", None, None, "ä"]
+    assert [row["t"] for row in rows(sf.open(path, format=sf.JsonLines(schema=schema)), [])] == [
+        "a",
+        None,
+        None,
+        "ä",
+    ]
 
 
 def test_brackets_in_texts_are_no_levels(path):
@@ -146,7 +151,10 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(path):
 
 def test_a_line_may_be_longer_than_a_block(path):
     path.write_text(json.dumps({"ids": list(range(50_000))}) + '\n{"ids": [1]}\n')
-    assert [len(row["ids"]) for row in rows(sf.open(path, batch_bytes=1000))] == [50_000, 1]
+    assert [len(row["ids"]) for row in rows(sf.open(path, format=sf.JsonLines(batch_bytes=1000)))] == [
+        50_000,
+        1,
+    ]
 
 
 def test_maps_and_other_lists_are_declared(path):
@@ -165,7 +173,7 @@ def test_maps_and_other_lists_are_declared(path):
             "n": pa.list_(pa.map_(pa.string(), pa.list_(pa.int64()))),
         }
     )
-    provider, bad = sf.open(path, schema=schema), []
+    provider, bad = sf.open(path, format=sf.JsonLines(schema=schema)), []
     (block,) = provider.blocks()
     batch = provider.read(block, bad_rows=bad)
     batch.validate(full=True)
@@ -179,9 +187,9 @@ def test_maps_and_other_lists_are_declared(path):
 
 def test_keys_beside_the_schema_may_be_ignored(path):
     options = {"schema": {"id": "int64"}, "extra_fields": "ignore"}
-    assert rows(sf.open(path, **options)) == [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert rows(sf.open(path, format=sf.JsonLines(**options))) == [{"id": 1}, {"id": 2}, {"id": 3}]
     with pytest.raises(ProviderOptionError, match="extra_fields is 'skip', expected 'error' or 'ignore'"):
-        sf.open(path, extra_fields="skip")
+        sf.open(path, format=sf.JsonLines(extra_fields="skip"))
 
 
 @pytest.mark.parametrize(
@@ -194,13 +202,13 @@ def test_keys_beside_the_schema_may_be_ignored(path):
         ({"a": "list<" * 70 + "int8" + ">" * 70}, "nested in 64 levels"),
         ({"a": "duration[s]"}, r"column 'a' is duration\[s\], which JSON can't be read as"),
         (pa.schema([pa.field("a", pa.int64(), nullable=False)]), "'a' may have no nulls"),
-        ("int64", "expected a pyarrow.Schema"),
+        ("int64", "schema is 'int64', expected Schema or a dict"),
         ({}, "schema has no columns"),
     ],
 )
 def test_a_wrong_schema_is_an_error(path, schema, message):
     with pytest.raises(SeqflowError, match=message):
-        sf.open(path, schema=schema)
+        sf.open(path, format=sf.JsonLines(schema=schema))
 
 
 def test_types_are_written_as_text(path):
@@ -209,7 +217,7 @@ def test_types_are_written_as_text(path):
         "b": "struct<x: list<string>, y: timestamp[us]>",
         "c": "map<string, double>",
     }
-    assert sf.open(path, schema=schema).schema == pa.schema(
+    assert sf.open(path, format=sf.JsonLines(schema=schema)).schema == pa.schema(
         {
             "a": pa.list_(pa.int32()),
             "b": pa.struct({"x": pa.list_(pa.string()), "y": pa.timestamp("us")}),
@@ -226,7 +234,7 @@ def test_a_shuffled_loader_resumes_and_leaves_bad_lines_out(tmp_path, policy):
 
     def loader():
         return sf.Loader(
-            path, schema={"id": "int64"}, fill=-1, batch=20, batch_bytes=900, window=2000,
+            path, format=sf.JsonLines(schema={"id": "int64"}, batch_bytes=900), fill=-1, batch=20, window=2000,
             shuffle=sf.Shuffle(3), bad_rows=bad_rows,
         )  # fmt: skip
 
@@ -264,7 +272,7 @@ def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, ba
     path = tmp_path_factory.mktemp("lines") / "x.jsonl"
     path.write_bytes(content)
     schema = {"id": "int64", "ids": "list<int64>", "s": "struct<x: string>"}
-    provider, bad, found = sf.open(path, schema=schema, batch_bytes=batch_bytes), [], []
+    provider, bad, found = sf.open(path, format=sf.JsonLines(schema=schema, batch_bytes=batch_bytes)), [], []
     for block in provider.blocks():
         before = len(bad)
         batch = provider.read(block, bad_rows=bad)
@@ -304,7 +312,7 @@ def test_times_keep_their_zone_and_numbers_are_finite_at_every_depth(path, wrap,
     if "key" in wrap:
         nested = pa.map_(pa.int64(), kind)
     path.write_text('{"x": ' + wrap.format(text) + '}\n{"x": null}\n')
-    provider, bad = sf.open(path, schema=pa.schema({"x": nested})), []
+    provider, bad = sf.open(path, format=sf.JsonLines(schema=pa.schema({"x": nested}))), []
     found = rows(provider, bad)
     assert [row.row for row in bad] == ([] if is_read else [0])
     if is_read and wrap == "{}":

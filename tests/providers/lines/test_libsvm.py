@@ -16,7 +16,7 @@ I64 = 2**63 - 1
 
 def read(path, text, **options):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    provider = sf.open(path, kind="libsvm", **options)
+    provider = sf.open(path, format=sf.Libsvm(**options))
     return [row for block in provider.blocks() for row in provider.read(block).to_pylist()]
 
 

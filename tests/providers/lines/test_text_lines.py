@@ -31,12 +31,12 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("batch_bytes", [1, 2, 3, 5, 8, 40, 100, 1000])
 def test_each_line_is_in_one_block_however_they_are_cut(path, batch_bytes):
-    assert rows(sf.open(path, batch_bytes=batch_bytes)) == rows(sf.open(path))
+    assert rows(sf.open(path, format=sf.Libsvm(batch_bytes=batch_bytes))) == rows(sf.open(path))
     assert [row["label"] for row in rows(sf.open(path))] == [1, -1, 0.5, 2, 3]
 
 
 def test_blocks_are_known_before_their_rows(path):
-    blocks = list(sf.open(path, batch_bytes=100).blocks())
+    blocks = list(sf.open(path, format=sf.Libsvm(batch_bytes=100)).blocks())
     assert [(block.origin, block.index, block.nbytes) for block in blocks] == [
         (str(path), 0, 100),
         (str(path), 1, 100),
@@ -50,7 +50,7 @@ def test_blocks_are_known_before_their_rows(path):
 def test_the_line_of_a_fault_is_counted_from_the_start_of_the_file(path, batch_bytes):
     path.write_bytes(b"1 1:1\n\n# x\n1 2:3 4:y\n1 1:1\n")
     with pytest.raises(ProviderError, match=r"x\.svm, line 4, column 9: found '4:y', expected a number"):
-        rows(sf.open(path, batch_bytes=batch_bytes))
+        rows(sf.open(path, format=sf.Libsvm(batch_bytes=batch_bytes)))
 
 
 def squeezed(path, suffix, compress):
@@ -73,8 +73,8 @@ each_compression = pytest.mark.parametrize(
 @pytest.mark.parametrize("batch_bytes", [1, 10, 33, 1000])
 def test_a_compressed_file_has_the_blocks_of_its_decompressed_bytes(path, suffix, compress, batch_bytes):
     plain, made = (
-        sf.open(path, batch_bytes=batch_bytes),
-        sf.open(squeezed(path, suffix, compress), batch_bytes=batch_bytes),
+        sf.open(path, format=sf.Libsvm(batch_bytes=batch_bytes)),
+        sf.open(squeezed(path, suffix, compress), format=sf.Libsvm(batch_bytes=batch_bytes)),
     )
     assert made.kind == "libsvm"
     blocks, expected = list(made.blocks()), list(plain.blocks())
@@ -94,7 +94,7 @@ def test_a_compressed_file_that_is_cut_off_is_an_error(path, suffix, compress):
 
 def test_members_and_frames_behind_each_other_are_one_file(path):
     made = squeezed(path, "gz", lambda content: 2 * gzip.compress(content + b"\n"))
-    assert rows(sf.open(made, batch_bytes=10)) == 2 * rows(sf.open(path))
+    assert rows(sf.open(made, format=sf.Libsvm(batch_bytes=10))) == 2 * rows(sf.open(path))
 
 
 def test_the_line_of_a_fault_is_counted_in_a_compressed_file_too(path):
@@ -103,11 +103,11 @@ def test_the_line_of_a_fault_is_counted_in_a_compressed_file_too(path):
         with pytest.raises(
             ProviderError, match=r"x\.svm\.gz, line 4, column 9: found '4:y', expected a number"
         ):
-            rows(sf.open(made, batch_bytes=batch_bytes))
+            rows(sf.open(made, format=sf.Libsvm(batch_bytes=batch_bytes)))
 
 
 def test_threads_that_read_blocks_in_any_order_share_one_decompression(path):
-    made = sf.open(squeezed(path, "gz", gzip.compress), batch_bytes=5)
+    made = sf.open(squeezed(path, "gz", gzip.compress), format=sf.Libsvm(batch_bytes=5))
     blocks = list(made.blocks())
     expected = [made.read(block).to_pylist() for block in blocks]
     with ThreadPoolExecutor(4) as pool:
@@ -140,8 +140,8 @@ def test_a_file_that_is_gone_is_an_error_naming_it(path):
 
 
 def test_blocks_have_at_least_a_byte(path):
-    with pytest.raises(ProviderError, match="batch_bytes is 0, expected at least 1"):
-        sf.open(path, batch_bytes=0)
+    with pytest.raises(ProviderError, match="batch_bytes is 0, expected bytes as a number"):
+        sf.open(path, format=sf.Libsvm(batch_bytes=0))
 
 
 @pytest.mark.parametrize("policy", ["raise", "skip", "quarantine"])
@@ -162,8 +162,8 @@ def test_a_loader_treats_malformed_lines_as_bad_rows(path, tmp_path, policy):
         assert (bad["bad"]["file"], bad["bad"]["row"], bad["bad"]["column"]) == (str(path), 1, "features")
 
 
-@pytest.mark.parametrize(("kind", "content"), [("libsvm", LINES), ("criteo", CRITEO)])
-def test_damaged_bytes_are_errors_of_ours_or_bad_rows(tmp_path, kind, content):
+@pytest.mark.parametrize(("format", "content"), [(sf.Libsvm, LINES), (sf.Criteo, CRITEO)])
+def test_damaged_bytes_are_errors_of_ours_or_bad_rows(tmp_path, format, content):
     rng = random.Random(5)
     path = tmp_path / "x"
     letters = b"\t\n\r :#+-.eE019afqid\x00\xff"
@@ -180,7 +180,7 @@ def test_damaged_bytes_are_errors_of_ours_or_bad_rows(tmp_path, kind, content):
                 case 2:
                     damaged[at:at] = bytes(rng.choices(letters, k=rng.choice((1, 3, 25))))
         path.write_bytes(damaged)
-        provider = sf.open(path, kind=kind, batch_bytes=rng.choice((64, 4096)))
+        provider = sf.open(path, format=format(batch_bytes=rng.choice((64, 4096))))
         bad = []
         for block in provider.blocks():
             batch = provider.read(block, bad_rows=bad)

@@ -70,11 +70,11 @@ def test_folders_are_columns_of_text_files_whose_blocks_are_many(tmp_path: Path)
             folder = tmp_path / f"lang={lang}" / f"year={number}"
             folder.mkdir(parents=True)
             (folder / "a.txt").write_text(f"{lang}{number}")
-    provider = sf.open(tmp_path, encoding="utf-8", columns=["text", "lang", "year"])
+    provider = sf.open(tmp_path, format=sf.Text(encoding="utf-8"), columns=["text", "lang", "year"])
     (block,) = provider.blocks()
     rows = [("c1", "c", 1), ("c2", "c", 2), ("py1", "py", 1), ("py2", "py", 2)]
     assert [tuple(row.values()) for row in provider.read(block).to_pylist()] == rows
-    batches = sf.Loader(tmp_path, encoding="utf-8", columns=["year"], batch=3)
+    batches = sf.Loader(tmp_path, format=sf.Text(encoding="utf-8"), columns=["year"], batch=3)
     assert [batch["year"].tolist() for batch in batches] == [[1, 2, 1], [2]]
 
 
