@@ -53,14 +53,14 @@ def criteo(folder: Path, rows: int, categories: str = "ids") -> dict[str, Callab
         scan = scan.with_columns(pl.col(names).str.to_integer(base=16))
     else:
         scan = scan.with_columns(pl.col(names).cast(pl.Binary))
-    found = read(path, kind="criteo", categories=categories)
+    found = read(path, format=sf.Criteo(categories=categories))
     lists = [found[name].combine_chunks() for name in ("integers", "categories")]
     columns = [found["label"].combine_chunks()]
     for values, width in zip(lists, (NUMBERS, CATEGORIES), strict=True):
         columns += [values.flatten()[at::width] for at in range(width)]
     columns = [column.take(pa.array(range(rows))) for column in columns]
     check(pa.table(columns, names=scan.collect_schema().names()), scan.collect())
-    return {"Polars": scan.collect, "seqflow": lambda: read(path, kind="criteo", categories=categories)}
+    return {"Polars": scan.collect, "seqflow": lambda: read(path, format=sf.Criteo(categories=categories))}
 
 
 def libsvm(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
@@ -88,10 +88,10 @@ def json_ids(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
             file.write(json.dumps({"id": row, "ids": ids, "name": f"row {row}"}) + "\n")
     schema = {"id": "int64", "ids": "list<int32>", "name": "string"}
     columns = pl.Schema({"id": pl.Int64, "ids": pl.List(pl.Int32), "name": pl.String})
-    check(read(path, schema=schema), pl.scan_ndjson(path, schema=columns).collect())
+    check(read(path, format=sf.JsonLines(schema=schema)), pl.scan_ndjson(path, schema=columns).collect())
     return {
         "Polars": pl.scan_ndjson(path, schema=columns).collect,
-        "seqflow": lambda: read(path, schema=schema),
+        "seqflow": lambda: read(path, format=sf.JsonLines(schema=schema)),
     }
 
 
@@ -103,10 +103,10 @@ def json_texts(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
         )
     columns = pl.Schema({"id": pl.Int64, "text": pl.String})
     schema = {"id": "int64", "text": "string"}
-    check(read(path, schema=schema), pl.scan_ndjson(path, schema=columns).collect())
+    check(read(path, format=sf.JsonLines(schema=schema)), pl.scan_ndjson(path, schema=columns).collect())
     return {
         "Polars": pl.scan_ndjson(path, schema=columns).collect,
-        "seqflow": lambda: read(path, schema=schema),
+        "seqflow": lambda: read(path, format=sf.JsonLines(schema=schema)),
     }
 
 
@@ -119,10 +119,10 @@ def csv(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
         )
     schema = {"id": "int64", "x": "float64", "name": "string"}
     columns = pl.Schema({"id": pl.Int64, "x": pl.Float64, "name": pl.String})
-    check(read(path, schema=schema), pl.scan_csv(path, schema=columns).collect())
+    check(read(path, format=sf.Csv(schema=schema)), pl.scan_csv(path, schema=columns).collect())
     return {
         "Polars": pl.scan_csv(path, schema=columns).collect,
-        "seqflow": lambda: read(path, schema=schema),
+        "seqflow": lambda: read(path, format=sf.Csv(schema=schema)),
     }
 
 

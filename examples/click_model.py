@@ -52,7 +52,7 @@ def made_up_lines(count: int) -> list[str]:
 
 def loader_of(path: Path, lines: list[str]) -> sf.Loader:
     path.write_text("\n".join(lines) + "\n")
-    source = sf.open(path, header=False, list_delimiter="|", schema=SCHEMA)
+    source = sf.open(path, format=sf.Csv(header=False, list_delimiter="|", schema=SCHEMA))
     return sf.Loader(source, batch=128, shuffle=True, fill=dict.fromkeys(COUNTS, 0), net=PREPARE)
 
 

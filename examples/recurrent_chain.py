@@ -13,7 +13,7 @@ embedding, w_fc = rng.normal(size=(256, 16)), rng.normal(size=(24, 32)) / 6
 w_lstm = rng.normal(size=(4 * 32, 16)) / 4, rng.normal(size=(4 * 32, 32)) / 6
 w_gru = rng.normal(size=(3 * 8, 24)) / 5, rng.normal(size=(3 * 8, 8)) / 3
 
-files = sf.open("{stdlib}/json/*.py", encoding="utf-8")["text"]  # files of bytes
+files = sf.open("{stdlib}/json/*.py", format=sf.Text(encoding="utf-8"))["text"]  # files of bytes
 lines = auto.split_words(files, pattern=r"\s*\n\s*").values  # files of lines of bytes
 
 h = auto.lstm(auto.gather(embedding, lines), *w_lstm).h  # along each line

@@ -181,7 +181,7 @@ def _text(rng: random.Random, folder: Path) -> None:
         rng,
         folder / "x.txt",
         content,
-        **({} if encoding is None else {"encoding": encoding, "errors": errors}),
+        format=sf.Text(encoding=encoding, errors=errors),
     )
 
 
@@ -192,6 +192,7 @@ _LINES: dict[str, bytes] = {
     * 3,
     "csv": 'id,ids,text\n7,1 2,"a ""b"", c"\n-3,,h\u00e4\n'.encode() + b"1,2,3\n" * 3,
 }
+_FORMATS = {"libsvm": sf.Libsvm, "criteo": sf.Criteo, "jsonl": sf.JsonLines, "csv": sf.Csv}
 _SCHEMA = {"id": "int64", "ids": "list<int32>", "text": "string"}
 _COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -222,7 +223,8 @@ def _lines(rng: random.Random, folder: Path) -> None:
         options = {"schema": _SCHEMA, "extra_fields": rng.choice(("error", "ignore"))}
         options |= {"list_delimiter": " "} if kind == "csv" else {}
     batch_bytes = 4096 if len(content) > 10_000 else rng.choice((7, 50, 4096))
-    _open_and_use(rng, folder / f"x{suffix}", content, kind=kind, batch_bytes=batch_bytes, **options)
+    format = _FORMATS[kind](batch_bytes=batch_bytes, **options)
+    _open_and_use(rng, folder / f"x{suffix}", content, format=format)
 
 
 def _constant(rng: random.Random, folder: Path) -> None:

@@ -184,6 +184,7 @@ _TEXT_JOB = """\
 batch = 3
 [source]
 paths = "docs.txt"
+[source.text]
 encoding = "utf-8"
 errors = "strict"
 batch_bytes = "1 MiB"

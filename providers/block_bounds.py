@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from seqflow.providers.parquet import ParquetFile, ParquetSource
+from seqflow.providers.formats.parquet import ParquetFile, ParquetSource
+from seqflow.providers.formats.text import TextSource
 from seqflow.providers.provider import Provider
-from seqflow.providers.text import TextSource
 from seqflow.record.selection import leaf_types
 
 

@@ -2,34 +2,14 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict, Unpack, get_type_hints
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
-from seqflow.providers.avro import open_avro
-from seqflow.providers.criteo import Categories, open_criteo
-from seqflow.providers.csv_lines import open_csv
-from seqflow.providers.hugging_face import in_saved_order
-from seqflow.providers.ipc import open_arrow
-from seqflow.providers.json_lines import open_json_lines
-from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
-from seqflow.providers.libsvm import open_libsvm
-from seqflow.providers.megatron import open_megatron
-from seqflow.providers.memory import check_arrays, open_table, table_of
-from seqflow.providers.numpy_files import open_numpy
-from seqflow.providers.objects import opener_of
-from seqflow.providers.orc import open_orc
-from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
-from seqflow.providers.own_sources import is_own, open_own
-from seqflow.providers.parquet import open_parquet
-from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
-from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
-from seqflow.providers.provider import OpenedBy, Provider
-from seqflow.providers.row_filter import (
+from seqflow.providers.filter.row_filter import (
     Condition,
     Where,
     bound_filter,
@@ -37,95 +17,79 @@ from seqflow.providers.row_filter import (
     columns_to_open,
     condition_of,
 )
-from seqflow.providers.sqlite import open_sqlite
-from seqflow.providers.table_folders import table_folder
-from seqflow.providers.table_formats import check_table_formats
-from seqflow.providers.tar import open_tar
-from seqflow.providers.text import open_text
+from seqflow.providers.formats.options import FORMATS, Format, byte_count, option_types, options_of
+from seqflow.providers.formats.suffixes import OF_LINES, Chosen, check_utf8, choose, choose_kind, kind_of
+from seqflow.providers.memory.tables import check_arrays, open_table, table_of
+from seqflow.providers.object_openers import opener_of
+from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
+from seqflow.providers.own_sources import is_own, open_own
+from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
+from seqflow.providers.provider import OpenedBy, Provider
+from seqflow.providers.tables.hugging_face import in_saved_order
+from seqflow.providers.tables.partitioned import find_partitions, open_partitioned, recorded_types
+from seqflow.providers.tables.table_folders import table_folder
+from seqflow.providers.tables.table_formats import check_table_formats
 from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
 from seqflow.record.selection import Picked, Rename, select_schema
 
-_FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
-    "parquet": (open_parquet, ("memory_map", "use_threads", "untrusted")),
-    "arrow": (open_arrow, ("memory_map", "untrusted")),
-    "text": (open_text, ("encoding", "errors", "batch_bytes")),
-    "libsvm": (open_libsvm, ("one_based", "batch_bytes")),
-    "criteo": (open_criteo, ("categories", "batch_bytes")),
-    "jsonl": (open_json_lines, ("schema", "extra_fields", "batch_bytes")),
-    "csv": (open_csv, ("schema", "extra_fields", "delimiter", "list_delimiter", "header", "batch_bytes")),
-    "numpy": (open_numpy, ("batch_bytes",)),
-    "orc": (open_orc, ("untrusted",)),
-    "megatron": (open_megatron, ("documents", "batch_bytes")),
-    "tar": (open_tar, ("batch_bytes",)),
-    "avro": (open_avro, ("batch_bytes",)),
-    "sqlite": (open_sqlite, ("table", "schema", "batch_bytes")),
-}
 _log = logging.getLogger("seqflow")
 
 
-class OpenOptions(TypedDict, total=False):
-    """All options of `open`, of whatever kind of source."""
+class _FurtherOptions(TypedDict, total=False):
+    options: Mapping[str, Any] | None
+    partitioning: Sequence[str] | None
+    batch_bytes: int | str | None
+    schema: SchemaLike | None
+
+
+class OpenOptions(_FurtherOptions, total=False):
+    """All options of `open`."""
 
     columns: Columns | None
     where: Where
     kind: str | None
-    options: Mapping[str, Any] | None
+    format: Format | None
     exclude: Sequence[str] | str
     rename: Rename | None
     fill: Fill
     valid: Valid
-    batch_bytes: int | None
-    memory_map: bool | None
-    use_threads: bool | None
-    untrusted: bool | None
-    encoding: str | None
-    errors: Literal["strict", "replace", "ignore"] | None
-    one_based: bool | None
-    categories: Categories | None
-    schema: SchemaLike | None
-    extra_fields: Literal["error", "ignore"] | None
-    delimiter: str | None
-    list_delimiter: str | None
-    header: bool | None
-    documents: bool | None
-    table: str | None
-    partitioning: Sequence[str] | None
 
 
 def option_names() -> tuple[str, ...]:
-    """The names of all options of `open`."""
-    return tuple(OpenOptions.__annotations__)
+    """The names of all options of `open`, and of those that are in formats now."""
+    return tuple({**get_type_hints(OpenOptions), **option_types()})
 
 
 def file_kinds() -> list[str]:
     """The kinds of files that are built in."""
-    return list(_FILES)
+    return sorted(FORMATS)
 
 
 def check_kind(kind: Any) -> None:
     """ProviderOptionError for what is no kind of files, `module:function`, or kind that a package offers."""
-    if isinstance(kind, str) and (kind in _FILES or place_of(kind)):
+    if isinstance(kind, str) and (kind in FORMATS or place_of(kind)):
         return
-    known = [*_FILES, *package_kinds()]
+    known = [*file_kinds(), *package_kinds()]
     meant = nearest(kind, known) if isinstance(kind, str) else ""
     raise ProviderOptionError(
         f"kind is {kind!r}{meant}, but must be one of {', '.join(known)}, or 'module:function'"
     )
 
 
-@checked(ProviderOptionError, options=OpenOptions.__annotations__)
+@checked(ProviderOptionError)
 def open(
     source: Any,
     *,
     columns: Columns | None = None,
     where: Where = None,
     kind: str | None = None,
+    format: Format | None = None,
     exclude: Sequence[str] | str = (),
     rename: Rename | None = None,
     fill: Fill = None,
     valid: Valid = False,
-    **options: Any,
+    **options: Unpack[_FurtherOptions],
 ) -> Provider:
     """Open a source of rows as a provider. Footers and schemas are read here, data only later.
 
@@ -154,27 +118,21 @@ def open(
     Files in folders called `lang=python` have a column `lang` behind their own: integers where all values are such,
     else text. `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
 
-    More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
-    child process first, so that what would crash pyarrow is an error, as for ORC; for Parquet `use_threads=False`;
-    for text `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
-    `categories="ids"` or "texts", both with `batch_bytes` (4 MiB), and compressed where the name ends in .gz, .bz2 or
-    .zst; for JSON lines and CSV, also compressed, `schema` (types by column, `{"ids": "list<int64>"}`, too), without
-    which the first lines decide, `extra_fields="error"` or "ignore", and `batch_bytes` (4 MiB); for CSV
-    `delimiter=","` (a tab where the name ends in .tsv or .tab), `list_delimiter` for columns declared as lists, and
-    `header=True`; for SQLite `table` and `schema`, for Megatron's files `documents=True`, for both, NumPy's, Avro and
-    tar `batch_bytes` (8 MiB); for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB;
-    `schema`, a `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the
-    first rows; `options`, a dict of arguments for the function of a kind of your own.
+    `format` has the options of files of one format: `format=sf.Csv(delimiter=";")`; files of other formats are then
+    left out of folders and globs. `options` are the arguments of a function of your own. `schema`, a
+    `pyarrow.Schema`, is for functions, lists, iterators and cursors, whose columns are else those of the first rows;
+    `batch_bytes` for what is in memory (64 MiB) and for streams that can be had again (8 MiB).
 
     Raises MissingSourceError, UnknownColumnError, FilterError, and ProviderError for files that are damaged or
     disagree, and for names that collide as tensor names.
     """
+    given = {name: value for name, value in options.items() if value is not None}
+    if format is not None:
+        given["format"] = format
     if where is None:
-        provider = _open(source, Picked(columns, rename), kind, exclude, options)
+        provider = _open(source, Picked(columns, rename), kind, exclude, given)
     else:
-        provider = _open_filtered(
-            source, condition_of(where), Picked(columns, rename), kind, exclude, options
-        )
+        provider = _open_filtered(source, condition_of(where), Picked(columns, rename), kind, exclude, given)
     if fill is None and valid is False:
         return provider
     check_fill(fill, provider.schema)
@@ -224,17 +182,20 @@ def _open(
         return source
     if kind is not None:
         check_kind(kind)
-        if kind not in _FILES:
+        if kind not in FORMATS:
             return _open_own_kind(source, kind, exclude, picked, options)
-    if options.get("options") is not None:
+    if "options" in options:
         raise ProviderOptionError("options are passed to the function of a kind: kind='module:function'")
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
-        is_whole = kind is None and not exclude and is_path(source)
+        format = options.get("format")
+        is_whole = kind is None and format is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
             table = open_folder(picked, **_checked(options, (), "the folder of a table"))
             return replace(table, search=Search.of(source, kind, exclude))
-        provider = _open_files(source, _chosen(source, kind, exclude), picked, options, condition)
+        provider = _open_files(source, _chosen(source, kind, format, exclude), picked, options, condition)
+        if kind is None and format is not None and format.kind != "text":
+            kind = format.kind
         return replace(provider, search=Search.of(source, kind, exclude))
     if isinstance(source, list | tuple) and not source:
         raise ProviderError("the list of sources is empty")
@@ -268,11 +229,44 @@ def _open_own_kind(
     return replace(provider, opened_by=OpenedBy(kind, json.dumps(given, sort_keys=True)))
 
 
-def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chosen:
-    """The files to read; logs what is left out, and files that are read twice."""
+def choose_files(
+    source: Any, kind: str | None, format: Format | None = None, exclude: Sequence[str] | str = ()
+) -> Chosen:
+    """Find the files to read, and their kind: `kind`, that of `format`, or that of their suffixes."""
     paths, named = find_files(source, exclude)
     paths = in_saved_order(paths, named)
-    chosen = choose(paths, named, str(source)) if kind is None else choose_kind(paths, kind, named)
+    if kind == "text":
+        return Chosen(kind, paths, "")
+    if kind is not None:
+        return choose_kind(paths, kind, named)
+    if format is None:
+        return choose(paths, named, str(source))
+    chosen = choose_kind(paths, format.kind, named)
+    lines = (*OF_LINES, "criteo")
+    for path in chosen.paths:
+        other = kind_of(path)
+        if other not in (None, "text", format.kind) and not (other in lines and format.kind in lines):
+            raise ProviderOptionError(
+                f"format is {type(format).__name__}, and {path} is {FORMATS[str(other)].__name__}\n"
+                f"kind={format.kind!r} reads it as that all the same"
+            )
+    return chosen
+
+
+def format_of(path: str, kind: str | None, **options: Any) -> Format:
+    """Return these options as those of the format that files have."""
+    found: Any = FORMATS.get(kind if kind is not None else choose_files(path, None).kind)
+    if found is None:
+        raise ProviderOptionError(
+            f"{', '.join(options)}: an option of formats of files, and kind is {kind!r}"
+        )
+    format: Format = found(**options)
+    return format
+
+
+def _chosen(source: Any, kind: str | None, format: Format | None, exclude: Sequence[str] | str) -> Chosen:
+    """The files to read; logs what is left out, and files that are read twice."""
+    chosen = choose_files(source, kind, format, exclude)
     if chosen.kind in ("parquet", "arrow"):
         check_table_formats(chosen.paths)
     if chosen.kind != "text":
@@ -296,27 +290,26 @@ def _open_files(
     options: Mapping[str, Any],
     condition: Condition | None,
 ) -> Provider:
-    opener, known = _FILES[chosen.kind]
-    checked = _checked(options, (*known, "partitioning"), chosen.kind)
-    partitions = find_partitions(source, chosen.paths, checked.pop("partitioning", None))
-    open_files = partial(opener, **checked)
+    given = {name: value for name, value in options.items() if name not in ("format", "partitioning")}
+    of_format = options_of(chosen.kind, options.get("format"), given, chosen.paths[0])
+    partitions = find_partitions(source, chosen.paths, options.get("partitioning"))
     if partitions is not None:
         provider = open_partitioned(
-            open_files, partitions, picked, types=recorded_types(source), condition=condition
+            of_format.open, partitions, picked, types=recorded_types(source), condition=condition
         )
     else:
-        provider = open_files(chosen.paths, picked)
+        provider = of_format.open(chosen.paths, picked)
     return replace(provider, left_out=chosen.left_out)
 
 
 def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:
-    """The options that are set; ProviderOptionError for one that this kind of source does not have."""
-    for name, value in options.items():
-        if name not in known and value is not None:
+    """The options; ProviderOptionError for one that this kind of source does not have."""
+    for name in options:
+        if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"
             raise ProviderOptionError(
                 f"open has no option {name!r} for {what}{nearest(name, known)}; {there}"
             )
-        if name == "batch_bytes" and value is not None and not 0 < value < 2**63:
-            raise ProviderOptionError(f"batch_bytes is {value}, expected at least 1")
-    return {name: value for name, value in options.items() if value is not None}
+    if "batch_bytes" in options:
+        return {**options, "batch_bytes": byte_count(options["batch_bytes"])}
+    return dict(options)

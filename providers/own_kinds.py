@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Any
 
 from seqflow.errors import ProviderOptionError, nearest
-from seqflow.providers.foreign import foreign_errors
+from seqflow.providers.other_packages import foreign_errors
 
 GROUP = "seqflow.providers"
 """The group of entry points in which packages offer kinds."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.printable import printable_line
-from seqflow.providers.foreign import foreign_errors
-from seqflow.providers.memory import table_of
+from seqflow.providers.memory.rereadable import with_columns
+from seqflow.providers.memory.tables import table_of
+from seqflow.providers.other_packages import foreign_errors
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.replayed import with_columns
 from seqflow.record import BadRow, as_table
 from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import validated

@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
-from seqflow.providers.kinds import SUFFIXES, kind_of
+from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
 
 _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")

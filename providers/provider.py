@@ -12,9 +12,9 @@ from seqflow.errors import ProviderError
 from seqflow.printable import printable_line
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
-from seqflow.providers.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
+from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
+from seqflow.providers.filter.row_filter import ALL, RowFilter
 from seqflow.providers.paths import Search
-from seqflow.providers.row_filter import ALL, RowFilter
 from seqflow.providers.source import Block, SlicedSource, Source, VersionedSource, of_files, reads_within
 from seqflow.record import BadRow, Fill, Record, Valid, column_from_arrow
 from seqflow.record.buffers import chunks_of

@@ -46,7 +46,22 @@ if TYPE_CHECKING:
     )
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
-    from seqflow.providers import open
+    from seqflow.providers import (
+        Arrow,
+        Avro,
+        Criteo,
+        Csv,
+        JsonLines,
+        Libsvm,
+        Megatron,
+        Numpy,
+        Orc,
+        Parquet,
+        Sqlite,
+        Tar,
+        Text,
+        open,
+    )
     from seqflow.record.from_arrow.columns import from_arrow
     from seqflow.record.to_arrow import to_arrow
     from seqflow.sequence import Sequence
@@ -80,22 +95,32 @@ def _on_tensors(name: str) -> Any:
 registry.tensor_calls.append(_on_tensors)
 
 __all__ = [
+    "Arrow",
+    "Avro",
     "BadRows",
     "Balance",
     "Buckets",
+    "Criteo",
+    "Csv",
     "Dimension",
     "Expression",
     "ExpressionError",
     "JobError",
+    "JsonLines",
+    "Libsvm",
     "LoD",
-    "LodError",
     "Loader",
+    "LodError",
+    "Megatron",
     "Mix",
     "Net",
     "NetError",
+    "Numpy",
     "OpError",
+    "Orc",
     "Packed",
     "Pad",
+    "Parquet",
     "PartialShape",
     "Prefetch",
     "ProviderError",
@@ -106,8 +131,11 @@ __all__ = [
     "Sequence",
     "ShapeError",
     "Shuffle",
+    "Sqlite",
+    "Tar",
     "TensorSlice",
     "TensorSpec",
+    "Text",
     "TokenBudget",
     "Vocabulary",
     "arrow_function",
@@ -134,7 +162,7 @@ _ROOMS = {
     "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
     "map_features": "features pool_features",
     "net": "Net",
-    "providers": "open",
+    "providers": "Arrow Avro Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
     "record": "from_arrow to_arrow",
     "sequence": "Sequence",
     "shape": "Dimension PartialShape",

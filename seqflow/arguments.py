@@ -72,7 +72,6 @@ WORDS: Mapping[Any, str] = {
 def checked(
     error: type[SeqflowError] = OpTypeError,
     *,
-    options: Mapping[str, Any] = types.MappingProxyType({}),
     late: bool = False,
     methods: bool = True,
 ) -> Callable[[F], F]:
@@ -81,7 +80,6 @@ def checked(
 
     Arguments are checked after the call, so that more specific errors of the function itself come first. With `late`,
     for functions that are called often, they are checked only if the call fails with an error that is not ours.
-    `options` are the types of further keywords.
     """
 
     def misfit(
@@ -89,7 +87,7 @@ def checked(
     ) -> SeqflowError | None:
         defaults, hints = _declared(function)
         for name, value in [*zip(hints, args, strict=False), *given.items()]:
-            hint = hints.get(name, options.get(name, Any))
+            hint = hints.get(name, Any)
             is_long = failed and isinstance(value, int) and not -(2**63) <= value < 2**64
             if value is not defaults.get(name) and (is_long or not fits(value, hint)):
                 guess = nearest(value, choices(hint)) if isinstance(value, str) else ""

@@ -49,10 +49,14 @@ def renamed_arguments(function: str, given: Mapping[str, Any], shown: str = "") 
             continue
         if new in found:
             raise TypeError(f"{shown} {new} is given twice, also by its old name {old!r}")
-        message = f"{shown} {old!r} is called {new!r} now"
-        warnings.warn(message, DeprecationWarning, stacklevel=_frames_inside())
+        warn_of_old_name(f"{shown} {old!r} is called {new!r} now")
         found[new] = given[old]
     return found
+
+
+def warn_of_old_name(message: str) -> None:
+    """Give a DeprecationWarning at the line outside of seqflow that wrote an old name."""
+    warnings.warn(message, DeprecationWarning, stacklevel=_frames_inside())
 
 
 def _frames_inside() -> int:

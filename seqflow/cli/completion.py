@@ -12,13 +12,13 @@ def op_names(incomplete: str) -> list[str]:
 
 def settings(incomplete: str) -> list[str]:
     """Return the keys of jobs that begin with the text, for `--set`."""
-    from dataclasses import fields
-
     from seqflow.job.keys import SECTIONS
-    from seqflow.job.sections import BATCH_KINDS
+    from seqflow.job.sections import BATCH_KINDS, keys_of
+    from seqflow.providers.formats.options import FORMATS
 
     classes = {**SECTIONS, "batch": tuple(BATCH_KINDS.values())}
-    keys = [f"{name}.{field.name}=" for name, of in classes.items() for one in of for field in fields(one)]
+    classes |= {f"source.{kind}": (options,) for kind, options in FORMATS.items()}
+    keys = [f"{name}.{field.name}=" for name, of in classes.items() for one in of for field in keys_of(one)]
     return [key for key in dict.fromkeys([*keys, "batch.kind="]) if key.startswith(incomplete)]
 
 

@@ -25,12 +25,7 @@ def inspect(
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
     kind: Kind = None,
     where: Where = None,
-    untrusted: Annotated[
-        bool,
-        typer.Option(
-            "--untrusted", help="Read Parquet and Arrow metadata, and ORC, in a child process first."
-        ),
-    ] = False,
+    untrusted: Annotated[bool, typer.Option("--untrusted", help="{parquet.untrusted}")] = False,
     json: AsJson = False,
 ) -> None:
     """Show what files hold: tensors, lengths, waste of padding.
@@ -39,10 +34,12 @@ def inspect(
     """
     from seqflow import providers
     from seqflow.progress import over
+    from seqflow.providers.opening import format_of
     from seqflow.report.survey import Survey
 
     import_kind(kind)
-    source = providers.open(path, kind=kind, where=where, untrusted=untrusted or None)
+    format = format_of(path, kind, untrusted=True) if untrusted else None
+    source = providers.open(path, kind=kind, where=where, format=format)
     with progress_line(show=not json):
         survey = Survey(batch)
         for block in over(source.blocks(), "blocks", lambda: source.num_blocks):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -47,9 +47,7 @@ def train_tokenizer(
     min_frequency: Annotated[
         int, typer.Option(min=1, max=2**31, help="Number of times a pair must occur to become a token.")
     ] = 2,
-    errors: Annotated[
-        Literal["strict", "replace"], typer.Option(help="Bytes that are not UTF-8: an error, or U+FFFD.")
-    ] = "strict",
+    errors: Annotated[Literal["strict", "replace"], typer.Option(help="{text.errors}")] = "strict",
     kind: Annotated[
         str | None, typer.Option(help="parquet, arrow or text, if the names do not show it.")
     ] = None,
@@ -70,10 +68,10 @@ def train_tokenizer(
 
     specials = special or []
     _check_size(vocab_size, specials)
-    options: dict[str, Any] = {"kind": kind, "exclude": exclude or ()}
-    source = providers.open(paths, **options)
+    source = providers.open(paths, kind=kind, exclude=exclude or ())
     if source.kind == "text":
-        source = providers.open(paths, encoding="utf-8", errors=errors, **options)
+        text = providers.Text(encoding="utf-8", errors=errors)
+        source = providers.open(paths, kind=kind, exclude=exclude or (), format=text)
     _check_target(output, source, overwrite)
     texts = Texts(source, _column(source, column), errors, Stage("blocks", source.num_blocks, "reading"))
     start = perf_counter()

@@ -19,6 +19,7 @@ class EngineSettings:
     """Settings of the workers that make the parts of a job; they do not change its output."""
 
     kind: Literal["local", "ray"] = "local"
+    """Processes of this machine, or tasks of a Ray cluster."""
     workers: int | None = None
     """Number of processes that make parts at once, of this machine or as tasks of Ray. None: this process alone, with
     threads; with Ray as many as its cluster has CPUs for."""

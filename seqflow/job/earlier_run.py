@@ -21,7 +21,7 @@ from seqflow.loader.order.identity import FORMAT
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
-_ACCESS = ("paths", "memory_map", "untrusted", "where")
+_ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
 """Keys of [source] that say how files are found and read, not what is read, and what the loader's settings have."""
 _COUNTS = {**{name: is_count for name in COUNTED if name != "filtered"}, "rows_left": int}
 
@@ -66,11 +66,11 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
 def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     """Return the settings and data that decide the batches: of the source, or of each source of a mix."""
     if isinstance(loader, Loader):
-        section = asdict(job.source).items()
+        section = job.source.settings().items()
         settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}
         return {**settings, **loader.settings(), "data": loader.data_fingerprint()}
     assert job.mix is not None
-    sections = {one.name: asdict(one.source).items() for one in job.mix.sources}
+    sections = {one.name: one.source.settings().items() for one in job.mix.sources}
     return {
         f"source.{key} of {name}": value
         for name, section in sections.items()

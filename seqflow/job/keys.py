@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from seqflow.engine import EngineSettings
 from seqflow.job.sections import (
@@ -17,8 +18,11 @@ from seqflow.job.sections import (
     OrderSection,
     OutputSection,
     SourceSection,
+    keys_of,
 )
 from seqflow.loader import BadRows, Balance, Loader
+from seqflow.providers.formats.options import FORMATS, Format
+from seqflow.providers.opening import file_kinds
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 
@@ -64,6 +68,10 @@ def _keys() -> str:
         for section in classes:
             parts.append(f"{_summary(section)}\n")
             parts.append(_table(section))
+        if name == "source":
+            names = ", ".join(f"`[source.{kind}]`" for kind in file_kinds())
+            parts.append(f"Options of the files' format are a section of one of {names}:\n")
+            parts.append(_table(*(FORMATS[kind] for kind in file_kinds())))
     return "\n" + "\n".join(part.strip("\n") + "\n" for part in parts)
 
 
@@ -71,17 +79,23 @@ def _summary(section: type) -> str:
     return inspect.cleandoc(section.__doc__ or "").split("\n\n")[0].replace("\n", " ")
 
 
-def _table(section: type) -> str:
-    meanings = _attribute_docs(section)
+def _table(*sections: type) -> str:
+    """The keys of a section, or of several formats, each with the name of its own section."""
     rows = [
-        f"| `{field.name}` | `{_kind(field)}` | {_default(field)} | {meanings.get(field.name, '')} |"
-        for field in fields(section)
+        f"| `{f'{section.kind}.' if issubclass(section, Format) else ''}{field.name}` | "
+        f"`{_kind(get_type_hints(section)[field.name])}` | {_default(field)} | {meanings_of(section)[field.name]} |"
+        for section in sections
+        for field in keys_of(section)
     ]
     return "\n".join(["", "| key | takes | default | meaning |", "| --- | --- | --- | --- |", *rows, ""])
 
 
-def _kind(field: Field[Any]) -> str:
-    return str(field.type).replace("|", "\\|")
+def _kind(hint: Any) -> str:
+    is_union = get_origin(hint) in (Union, UnionType)
+    members = map(inspect.formatannotation, get_args(hint) if is_union else (hint,))
+    text = re.sub(r"\b[a-z_.]+\.(?=[A-Z])", "", " | ".join(members).replace("NoneType", "None"))
+    # TOML has no objects of pyarrow
+    return text.replace("Schema | Mapping[str, str | DataType]", "dict[str, str]").replace("|", "\\|")
 
 
 def _default(field: Field[Any]) -> str:
@@ -92,7 +106,7 @@ def _default(field: Field[Any]) -> str:
     return "required"
 
 
-def _attribute_docs(section: type) -> dict[str, str]:
+def meanings_of(section: type) -> dict[str, str]:
     """The text below each field in the source of the class."""
     pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""$', re.MULTILINE | re.DOTALL)
     found = pattern.findall(inspect.getsource(section))

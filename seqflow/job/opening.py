@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,13 @@ from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
-from seqflow.job.sections import NetSection, SourceSection
+from seqflow.job.sections import NetSection, SourceSection, keys_of
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
 from seqflow.printable import printable
 from seqflow.providers import Provider
+from seqflow.providers.formats.options import FORMATS
 from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
@@ -87,17 +87,19 @@ def files_of(loader: Loader | Mix) -> tuple[str, ...]:
 
 def _open_options(section: SourceSection) -> dict[str, Any]:
     """The arguments of `sf.open` for a source."""
-    options: dict[str, Any] = {field.name: getattr(section, field.name) for field in fields(section)}
+    options = {field.name: getattr(section, field.name) for field in keys_of(SourceSection)}
     paths = options.pop("paths")
-    if section.batch_bytes is not None:
-        options["batch_bytes"] = parse_bytes(section.batch_bytes)
+    if section.format:
+        options["format"] = FORMATS[section.format](**section.given)
+    else:
+        options |= section.given
     return {"source": paths if isinstance(paths, str) else list(paths) or None, **options}
 
 
 def _loader_options(job: Job) -> dict[str, Any]:
     """The options of a loader that do not concern its source."""
     sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
-    memory_map = all(section.memory_map is not False for section in sections)
+    memory_map = all(section.given.get("memory_map") is not False for section in sections)
     constants = {name: _constant(name, file, memory_map) for name, file in job.constants.items()}
     return {
         "prepare": _net(job.prepare, "prepare", job.folder, constants),

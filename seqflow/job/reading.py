@@ -10,7 +10,7 @@ import sys
 import tomllib
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -29,6 +29,7 @@ from seqflow.job.sections import (
     OrderSection,
     OutputSection,
     SourceSection,
+    keys_of,
 )
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule, TokenBudget
@@ -36,17 +37,21 @@ from seqflow.loader.epoch.deal import spans_of
 from seqflow.loader.plans.dealing import totals_of
 from seqflow.loader.run.windows import texts_of_required
 from seqflow.output import MAX_THREADS
+from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
 
 T = TypeVar("T")
 
+_OPTION_TYPES = option_types()
+_OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
+"""Options of formats that were keys of [source]."""
+
 _PATHS = (
     "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
 )  # fmt: skip
 _SIZES = (
-    "source.batch_bytes", "mix.sources.batch_bytes", "order.window", "order.memory", "output.row_group_bytes",
-    "output.part_bytes", "engine.memory",
+    "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes", "engine.memory",
 )  # fmt: skip
 _RANGES: Mapping[str, tuple[int, int | None]] = {
     "order.threads": (0, MAX_THREADS),
@@ -177,7 +182,14 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
 
 
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
-    source = _section(SourceSection, name, tables, job_file)
+    table = _table(tables, name, job_file)
+    format, given = _options_of_format(name, table, job_file)
+    rest = {key: value for key, value in table.items() if key not in FORMATS and key not in _OLD_KEYS}
+    source = replace(
+        _section(SourceSection, name, {name: rest}, job_file, further=tuple(FORMATS)),
+        format=format,
+        given=given,
+    )
     is_own = source.kind is not None and bool(place_of(source.kind))
     if source.kind is not None and not is_own:
         try:
@@ -191,6 +203,30 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
     if not source.paths and not is_own:
         job_file.fail(f"{name}.paths", "paths is empty, expected at least one path")
     return source
+
+
+def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -> tuple[str, dict[str, Any]]:
+    """The format that has a section in this one, and its options; else those that are keys as they once were."""
+    formats = [key for key in table if key in FORMATS]
+    given: Mapping[str, Any] = {key: value for key, value in table.items() if key in _OLD_KEYS}
+    place = name
+    if formats:
+        place = f"{name}.{formats[0]}"
+        wrong = next((f"[{name}.{other}]" for other in formats[1:]), next(iter(given), ""))
+        if wrong:
+            job_file.fail(name, f"{wrong} is given next to [{place}], expected one of them")
+        given = _table({place: table[formats[0]]}, place, job_file)
+    for key in given if formats else ():
+        try:
+            check_option(key, FORMATS[formats[0]], f"[{place}]")
+        except ProviderOptionError as error:
+            job_file.fail(f"{place}.{key}", str(error))
+    values = {
+        key: _value(value, _OPTION_TYPES[key], f"{place}.{key}", job_file)
+        for key, value in given.items()
+        if value is not None
+    }
+    return "".join(formats), values
 
 
 def _mix(tables: Mapping[str, Any], job_file: JobFile) -> MixSection | None:
@@ -399,7 +435,7 @@ def _section(
         table = renamed_arguments(getattr(section, "__name__", name), table, shown=f"[{name}]")
     except TypeError as error:
         job_file.fail(name, str(error))
-    known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
+    known = {field.name: field for field in keys_of(section)}  # type: ignore[arg-type]
     _check_known([*further, *known], table, name, job_file, title)
     hints = typing.get_type_hints(section)
     values = {key: _value(value, hints[key], f"{name}.{key}", job_file) for key, value in table.items()}
@@ -444,7 +480,7 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
         if isinstance(value, tuple):
             return tuple(job_file.locate(name, path) for path in value)
         return job_file.locate(name, str(value))
-    if setting in _SIZES:
+    if setting in _SIZES or key == "batch_bytes":
         try:
             parse_bytes(value)
         except ValueError as error:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, Literal
 
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, Schedule, TokenBudget
+from seqflow.providers.formats.options import option_types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,7 @@ class SourceSection:
     """Files, folders, globs and URIs `file:///…`; `{stdlib}` and the other names of `sysconfig.get_paths` stand for
     folders. Needed, unless `kind` is a function that takes none."""
     columns: tuple[str, ...] | None = None
+    """The columns that are read, or fields of them, `docs.title`; None reads all."""
     where: str | None = None
     """Which rows are kept: a condition on the source's columns, `lang == "py" and tokens.lengths > 30`."""
     kind: str | None = None
@@ -25,43 +27,37 @@ class SourceSection:
     options: dict[str, Any] | None = None
     """Arguments for that function, a section [source.options]."""
     exclude: tuple[str, ...] = ()
+    """Patterns of files that are left out."""
     partitioning: tuple[str, ...] | None = None
     """The columns that folders one inside the other give by their names, `["year", "month"]` for `2024/05/`; folders
     `year=2024` need no such list."""
     rename: dict[str, str] | None = None
+    """New names of columns by their old ones."""
     fill: Any = None
     """What nulls become: a number, text, date or list for all columns that can hold it, or a table of such by column,
     field or level."""
     valid: bool | tuple[str, ...] = False
     """True, or a list of columns, asks for masks of nulls: `c.valid`, `c.values.valid`."""
-    encoding: str | None = None
-    errors: Literal["strict", "replace", "ignore"] | None = None
-    """How bytes that are not text of the encoding are treated; None is strict."""
-    memory_map: bool | None = None
-    """False reads files, and constants, instead of mapping them, for files that may shrink meanwhile."""
-    untrusted: bool | None = None
-    """True reads the metadata of Parquet and Arrow files, and ORC files, in a child process first."""
-    one_based: bool | None = None
-    """True says that the indices in libsvm files count from 1."""
-    categories: Literal["ids", "texts"] | None = None
-    """What the categories in Criteo files are read as; None is ids."""
     schema: dict[str, str] | None = None
-    """Types of the columns of JSON lines and CSV, `ids = "list<int64>"`; None infers them from the first lines.
-    Those of columns of SQLite; None takes what the table declares."""
-    extra_fields: Literal["error", "ignore"] | None = None
-    """What becomes of keys and columns that are not in the schema; None is error."""
-    delimiter: str | None = None
-    """What separates the columns of CSV; None is a comma, or a tab where the name ends in .tsv or .tab."""
-    list_delimiter: str | None = None
-    """What separates the values in the columns of CSV that are declared as lists."""
-    header: bool | None = None
-    """False says that the first lines of CSV files are rows; the columns are then those of `schema`, in order."""
-    documents: bool | None = None
-    """False says that the rows of Megatron's files are sequences, not documents."""
-    table: str | None = None
-    """The table of SQLite databases, where they have more than one."""
+    """Types of the columns of what the function of `kind` returns, `ids = "list<int64>"`; for files it is an option
+    of their format."""
     batch_bytes: int | str | None = None
-    """Bytes that are read, and prepared, together; the default is that of `sf.open`."""
+    """Bytes that are read, and prepared, together, of what the function of `kind` returns; for files it is an option
+    of their format."""
+    format: str = field(default="", metadata={"is_key": False})
+    """The format whose options are given, in a section such as [source.csv]; empty for none, and for old keys."""
+    given: Mapping[str, Any] = field(default_factory=dict, metadata={"is_key": False})
+    """Options of a format: those of its section, or keys of [source] as they once were."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the values of its keys and of all options of formats, by name, as records of runs have them."""
+        keys = {one.name: getattr(self, one.name) for one in keys_of(type(self))}
+        return {**dict.fromkeys(option_types()), **keys, **self.given}
+
+
+def keys_of(section: type) -> list[Field[Any]]:
+    """Return the fields of a section that are keys of job files."""
+    return [one for one in fields(section) if one.metadata.get("is_key", True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,9 @@ class MixSection:
     """Several sources, each a section `[[mix.sources]]`, in place of `[source]`: the arguments of `Mix`."""
 
     sources: tuple[MixSource, ...]
+    """The sources, each with its weight."""
     seed: int = 0
+    """Decides from which source each row, or each batch, comes."""
     stop: Literal["first", "all"] = "first"
     """Whether the epoch ends with the source that is exhausted first, or with the last; others then begin again."""
     column: str = "source"
@@ -112,7 +110,9 @@ class NetSection:
     """A net: its text, or the file that holds it."""
 
     net: str | None = None
+    """The text of the net."""
     file: str | None = None
+    """The file with the text of the net."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,7 @@ class OutputSection:
     kind: Literal["parquet", "arrow", "none"] | None = None
     """None takes it from the suffix of `path`, and is "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None
+    """The columns that are written; None writes all."""
     sort_by: str | tuple[str, ...] | None = None
     """Columns by which all rows are sorted, over all files; a leading "-" counts down: `["lang", "-score"]`."""
     partition_by: str | tuple[str, ...] | None = None

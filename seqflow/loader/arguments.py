@@ -68,7 +68,7 @@ def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
 
 def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
     """The source, opened with those of the options that are `sf.open`'s. A provider is open already."""
-    given = {name: options[name] for name in option_names() if name in options}
+    given = {name: options[name] for name in options if name not in (*RANKS, *PREFETCH)}
     if isinstance(source, Provider):
         given = {name: given[name] for name in ("where", "fill", "valid") if name in given}
         return providers.open(source, **given)

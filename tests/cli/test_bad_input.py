@@ -99,7 +99,7 @@ CASES = {
     "a truncated Parquet file": ('[source]\npaths = "cut.parquet"\n' + OUTPUT, BAD_DATA, "cut.parquet"),
     "a damaged Parquet file": ('[source]\npaths = "damaged.parquet"\n' + OUTPUT, BAD_DATA, "damaged.parquet"),
     "a file that is not UTF-8 text": (
-        '[source]\npaths = "*.txt"\nencoding = "utf-8"\n' + OUTPUT, BAD_DATA, "latin.txt: not utf-8 at byte 2",
+        '[source]\npaths = "*.txt"\n[source.text]\nencoding = "utf-8"\n' + OUTPUT, BAD_DATA, "latin.txt: not utf-8 at byte 2",
     ),
     "a folder of other files to write to": (
         SOURCE + '[output]\npath = "."\n', BAD_USAGE, "is or holds",
@@ -113,10 +113,10 @@ CASES = {
         "TokenBudget: there is not just one list column of numbers; name its lengths with lengths=",
     ),
     "an option of another kind of source": (
-        SOURCE + 'encoding = "utf-8"\n' + OUTPUT, BAD_USAGE, "open has no option 'encoding' for parquet",
+        SOURCE + '[source.text]\nencoding = "utf-8"\n' + OUTPUT, BAD_USAGE, "format is Text, and",
     ),
     "an encoding that is not there": (
-        '[source]\npaths = "text.txt"\nencoding = "utf-9"\n' + OUTPUT, BAD_USAGE, "encoding='utf-9': unknown",
+        '[source]\npaths = "text.txt"\n[source.text]\nencoding = "utf-9"\n' + OUTPUT, BAD_USAGE, "encoding='utf-9': unknown",
     ),
     "files of two kinds": (
         '[source]\npaths = ["text.txt", "docs.parquet"]\n' + OUTPUT, BAD_USAGE, "read one kind at a time",

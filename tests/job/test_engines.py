@@ -340,7 +340,10 @@ def test_a_part_that_always_kills_its_worker_ends_with_an_error_that_names_it(
 def test_what_other_processes_cannot_have_is_refused_before_anything_is_written(folder: Path) -> None:
     (folder / "in.jsonl").write_text('{"word": "a"}\n{"word": "b"}\n')
     tables: Tables = {
-        "source": {"paths": "in.jsonl", "schema": {"word": "dictionary<values=string, indices=int32>"}},
+        "source": {
+            "paths": "in.jsonl",
+            "jsonl": {"schema": {"word": "dictionary<values=string, indices=int32>"}},
+        },
         "batch": {"n": 1},
     }
     described = job(folder, tables, {"workers": 2})

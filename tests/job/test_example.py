@@ -57,7 +57,7 @@ def test_files_of_several_windows_come_back_too(tmp_path: Path) -> None:
     source.mkdir()
     for i in range(30):
         (source / f"{i:02}.py").write_bytes(bytes([i]) * 1500 * (i % 4))
-    settings = {"source.paths": [str(source)], "source.batch_bytes": 5000, "order.window": 9000}
+    settings = {"source.paths": [str(source)], "source.text.batch_bytes": 5000, "order.window": 9000}
     run(Job.read(EXAMPLE, {**settings, "output.path": str(tmp_path / "out")}))
     windows = pq.read_table(tmp_path / "out")["window"].to_pylist()
     assert max(windows) > 2

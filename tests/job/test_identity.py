@@ -104,7 +104,7 @@ EDITS = {
         r"\[net\] the constant v \(v\.arrow\) has other content",
     ),
 }
-NOT_MAPPED = {"source": {"paths": "in.parquet", "memory_map": False}}
+NOT_MAPPED = {"source": {"paths": "in.parquet", "parquet": {"memory_map": False}}}
 
 
 @pytest.mark.parametrize(("first", "second", "difference"), EDITS.values(), ids=EDITS)

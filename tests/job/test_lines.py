@@ -22,7 +22,10 @@ def write_csv(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "name", "options"),
-    [(write_json, "a.jsonl", ""), (write_csv, "a.csv.gz", 'list_delimiter = " "\nfill = {ids = []}')],
+    [
+        (write_json, "a.jsonl", "[source.jsonl]"),
+        (write_csv, "a.csv.gz", 'fill = {ids = []}\n[source.csv]\nlist_delimiter = " "'),
+    ],
     ids=["json", "csv"],
 )
 def test_a_job_that_is_killed_at_five_points_writes_what_an_undisturbed_one_does(
@@ -30,5 +33,5 @@ def test_a_job_that_is_killed_at_five_points_writes_what_an_undisturbed_one_does
 ) -> None:
     write(tmp_path / name)  # type: ignore[operator]
     schema = 'schema = {day = "int64", ids = "list<int64>"}'
-    write_dying_job(tmp_path, f'[source]\npaths = "{name}"\n{schema}\n{options}\nbatch_bytes = 1024')
+    write_dying_job(tmp_path, f'[source]\npaths = "{name}"\nbatch_bytes = 1024\n{options}\n{schema}')
     assert sorted(written_though_killed(tmp_path)) == list(range(ROWS))

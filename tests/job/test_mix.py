@@ -173,7 +173,7 @@ def test_a_source_has_keys_of_its_own(folder: Path) -> None:
     )
     own = {
         "name": "lines", "paths": "rows.jsonl", "weight": 1.0, "rename": {"ids": "tokens"}, "columns": ["tokens", "id"],
-        "schema": {"ids": "list<int32>", "id": "int64"}, "where": "id < 30",
+        "jsonl": {"schema": {"ids": "list<int32>", "id": "int64"}}, "where": "id < 30",
     }  # fmt: skip
     mix = {"sources": [own, *sources(1, where="id >= 20")]}
     found = table_of(run(job(folder, mix, order={"window": "1 MiB"})))

@@ -129,7 +129,7 @@ MALFORMED = [
     ('[source]\npaths = 3', r"line 2: paths is 3, expected text or a list of text"),
     ('[source]\npaths = ["x", 3]', r"line 2: paths is \['x', 3\], expected text or a list of text"),
     ('[source]\npaths = "x"\nvalid = "yes"', r"line 3: valid is 'yes', expected true or false"),
-    ('[source]\npaths = "x"\nkind = "parqet"', r"line 3: kind is 'parqet' \(did you mean 'parquet'\?\), but must be one of parquet, arrow, .* or 'module:function'"),
+    ('[source]\npaths = "x"\nkind = "parqet"', r"line 3: kind is 'parqet' \(did you mean 'parquet'\?\), but must be one of arrow, avro, .* or 'module:function'"),
     ('[source]\npaths = "x"\n[source.rename]\na = 3', r"line 3: rename is \{'a': 3\}, expected a table of text"),
     ('[source]\npaths = "x"\n[batch]\nkind = "pack"', r"line 4: kind is 'pack', expected 'rows' or 'tokens' or 'buckets' or 'packed' or 'module:Name' \(did you mean 'packed'\?\)"),
     ('[source]\npaths = "x"\n[batch]\nkind = "packed"', r"line 3: \[batch\] with kind = \"packed\" needs 'capacity'"),

@@ -135,7 +135,7 @@ def test_a_run_with_a_filter_that_is_killed_goes_on_byte_for_byte(data: Path, pa
     (data / "job.toml").write_text(
         f'imports = ["killer"]\n[source]\npaths = "{paths}"\ncolumns = ["id", "tokens"]\n'
         "where = \"lang in ['py', 'go'] and tokens.lengths != 3\"\n"
-        f'{"batch_bytes = 600" * (paths == "a.jsonl")}\n[order]\nwindow = 600\n[batch]\n{batch}\n[output]\npath = "out"\npart_bytes = 400\n'
+        f'{"[source.jsonl]" * (paths == "a.jsonl")}\n{"batch_bytes = 600" * (paths == "a.jsonl")}\n[order]\nwindow = 600\n[batch]\n{batch}\n[output]\npath = "out"\npart_bytes = 400\n'
     )
 
     def files() -> dict[str, bytes]:

@@ -55,7 +55,9 @@ def test_a_file_becomes_text_of_so_many_times_its_bytes(tmp_path, encoding, erro
     content = worst.get(encoding, b"\x00\xff")
     (tmp_path / "a.txt").write_bytes(content)
     (tmp_path / "b.txt").write_bytes(b"")
-    provider = sf.open(tmp_path, kind="text", encoding=encoding, errors=errors, rename={"path": "file"})
+    provider = sf.open(
+        tmp_path, kind="text", format=sf.Text(encoding=encoding, errors=errors), rename={"path": "file"}
+    )
     (found,) = check_sums(provider)
     column = "bytes" if encoding is None else "text"
     paths = sum(len(str(tmp_path / name)) for name in ("a.txt", "b.txt"))
@@ -66,7 +68,7 @@ def test_a_file_becomes_text_of_so_many_times_its_bytes(tmp_path, encoding, erro
 
 def test_of_other_encodings_nothing_is_known(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"ab")
-    (found,) = check_sums(sf.open(tmp_path, kind="text", encoding="utf-16-le"))
+    (found,) = check_sums(sf.open(tmp_path, kind="text", format=sf.Text(encoding="utf-16-le")))
     assert list(found.sums) == ["path.lengths"]
 
 

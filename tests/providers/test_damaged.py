@@ -85,19 +85,22 @@ def test_no_byte_of_an_arrow_file_ends_the_process(tmp_path: Path, column: pa.Ar
         )
 
 
-@pytest.mark.parametrize("kind", ["parquet", "arrow"])
-def test_an_untrusted_file_that_is_damaged_is_read_by_a_child(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("format", [sf.Parquet(untrusted=True), sf.Arrow(untrusted=True)])
+def test_an_untrusted_file_that_is_damaged_is_read_by_a_child(
+    tmp_path: Path, format: sf.Parquet | sf.Arrow
+) -> None:
+    kind = format.kind
     good, bad = tmp_path / f"good.{kind}", tmp_path / f"bad.{kind}"
     if kind == "parquet":
         pq.write_table(pa.table({"x": [[1, 2], [3]]}), good)
     else:
         with pa.ipc.new_file(good, pa.schema([("x", pa.int64())])) as writer:
             writer.write_table(pa.table({"x": [1]}))
-    assert len(sf.open(good, untrusted=True)) in (1, 2)
+    assert len(sf.open(good, format=format)) in (1, 2)
     content = good.read_bytes()
     bad.write_bytes(content[: len(content) // 2] + content[-10:])
     with pytest.raises(ProviderError, match=r"bad.*is damaged"):
-        sf.open([good, bad], untrusted=True)
+        sf.open([good, bad], format=format)
 
 
 def test_a_child_that_crashes_is_an_error_that_names_the_file(tmp_path: Path) -> None:
@@ -181,7 +184,7 @@ def test_types_nested_too_deep_and_names_that_are_no_text_are_refused() -> None:
 def test_what_is_no_text_encoding_is_refused(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "x.txt").write_text("x")
     with pytest.raises(ProviderError, match="encoding="):
-        sf.open(tmp_path / "x.txt", encoding=encoding)
+        sf.open(tmp_path / "x.txt", format=sf.Text(encoding=encoding))
 
 
 @pytest.mark.parametrize("compression", [None, "lz4"])
@@ -194,7 +197,7 @@ def test_files_that_are_not_mapped_give_the_same(tmp_path: Path, compression: st
             writer.write_table(table, max_chunksize=4)
         for columns in (None, ["x"], ["t", "a"]):
             mapped = sf.open(tmp_path / name, columns=columns)
-            read = sf.open(tmp_path / name, columns=columns, memory_map=False)
+            read = sf.open(tmp_path / name, columns=columns, format=sf.Arrow(memory_map=False))
             for block in read.blocks():
                 assert read.read(block).equals(mapped.read(block))
 

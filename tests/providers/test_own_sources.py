@@ -233,7 +233,7 @@ def ids_of(loader: sf.Loader) -> list[int]:
     ("own_words:words", {"options": {5: 1}}, "5 is no name"),
     ("own_words:words", {"exclude": "*.py"}, "exclude is of files that are found"),
     ("own_words:words", {"encoding": "utf-8"}, "no option 'encoding' for a source of your own"),
-    ("parqet", {}, r"kind is 'parqet' \(did you mean 'parquet'\?\), but must be one of parquet, .*'module:function'"),
+    ("parqet", {}, r"kind is 'parqet' \(did you mean 'parquet'\?\), but must be one of arrow, .*'module:function'"),
     ("text", {"options": {"a": 1}}, "options are passed to the function of a kind"),
 ])  # fmt: skip
 def test_wrong_kinds_and_options_are_refused(module: Path, kind: str, options: Any, message: str) -> None:

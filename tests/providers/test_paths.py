@@ -14,7 +14,7 @@ import pytest
 import seqflow as sf
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
 from seqflow.providers import paths
-from seqflow.providers.kinds import choose_kind, kind_of
+from seqflow.providers.formats.suffixes import choose_kind, kind_of
 
 FILES = [
     "a.py",
@@ -294,8 +294,7 @@ def test_names_that_are_not_utf_8_can_be_excluded(tmp_path):
     [
         ({"exclude": 3}, "exclude is 3, expected a pattern or a list of patterns"),
         ({"exclude": [b"x"]}, r"exclude is \[b'x'\], expected a pattern or a list of patterns"),
-        ({"kind": ["parquet"]}, r"kind is \['parquet'\], but must be one of parquet"),
-        ({"memory_map": "no"}, "memory_map is 'no', expected True or False"),
+        ({"kind": ["parquet"]}, r"kind is \['parquet'\], but must be one of arrow"),
         ({"columns": 3}, "columns must be a list of names, not int"),
         ({"columns": [3]}, "columns must be a list of names, not of int"),
     ],

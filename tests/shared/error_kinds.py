@@ -272,7 +272,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ProviderError: [
         Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
         Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](loader.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
-        Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", schema={"n": "int64"})["n"]),
+        Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", format=sf.JsonLines(schema={"n": "int64"}))["n"]),
         Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats say it alike", "copy it again; `kind=` says what a file is", lambda: sf.open("cut.parquet")["n"]),
         Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_rows=` leaves out rows, not blocks", lambda: sf.open("damaged.parquet")["tokens"]),
         Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", '`rename={"a.b": "a_b"}`', lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
@@ -285,7 +285,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
-        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", schema={"m": "int64"}, bad_rows="skip")),
+        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema={"m": "int64"}), bad_rows="skip")),
     ],
     MissingSourceError: [
         Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),
@@ -294,7 +294,10 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ProviderOptionError: [
         Kind("… has the suffix …, which is not known, expected …", "nothing is guessed from content", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
         Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", 'one of those; [a kind of your own](extending.md#a-source) is `"module:function"`', lambda: sf.open("rows.parquet", kind="csvv")),
-        Kind("open has no option … for …; …", "an option of another kind of source", "[sources](sources.md)", lambda: sf.open("rows.parquet", one_based=True)),
+        Kind("open has no option … for …; …", "an option that this kind of source does not have", "[sources](sources.md)", lambda: sf.open(TABLE, format=sf.Csv())),
+        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](jobs.md#source)", lambda: sf.open("rows.parquet", one_based=True)),
+        Kind("format is …, and … is …", "the options of another format", "those of the format that the file has, or `kind=` as well", lambda: sf.open("rows.parquet", format=sf.Csv())),
+        Kind("… is given next to format", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), untrusted=True)),
         Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),
         Kind("kind: there is no module …", "the module of your own source is not found", "install it, or put it beside the job", lambda: sf.open("rows.parquet", kind="no_such_module:f")),
         Kind("options are passed to the function of a kind: kind='module:function'", "`options=` without a kind of your own", "arguments of `open` itself", lambda: sf.open("rows.parquet", options={"a": 1})),

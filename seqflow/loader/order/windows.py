@@ -14,7 +14,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns, LazySequence
-from seqflow.providers.filtered_blocks import FilteredBlock
+from seqflow.providers.filter.filtered_blocks import FilteredBlock
 
 
 @dataclass(frozen=True, slots=True)

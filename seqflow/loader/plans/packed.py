@@ -62,13 +62,19 @@ class Packed(BatchPlan):
     """
 
     capacity: int
+    """Elements of a packed row."""
     columns: tuple[str, ...] | None = None
+    """The list columns that are packed; None is all under the planned lengths."""
     fills: dict[str, float] = field(default_factory=dict)
+    """What fills the rest of packed rows, by column, in place of `fill`."""
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit"
+    """How sequences are packed: see `ops.pack_rows`."""
     rows: int = 64
     """Packed rows of a batch."""
     fill: int | float = 0
+    """What fills the rest of packed rows."""
     drop_last: bool = False
+    """Leave out short batches."""
     lengths: str | None = None
     """The lengths tensor to plan on; by default of the first of `columns`, or the only list column of numbers."""
     min_length: int | None = None
@@ -76,6 +82,7 @@ class Packed(BatchPlan):
     max_length: int | None = None
     """Longer rows are left out, and counted."""
     oversize: Oversize = "split"
+    """What becomes of a sequence above `capacity`: it is cut into pieces, cut off, left out, or a bad row."""
     multiple_of: int = field(default=1, metadata=LATER)
     """Each piece is padded to a multiple, as context parallelism needs it: 2 * ranks. `capacity` is one, too."""
     first_fills: dict[str, float] = field(default_factory=dict, metadata=LATER)

@@ -32,7 +32,9 @@ class Rows(BatchPlan):
     """Batches of `n` rows. A last short batch is kept unless `drop_last`."""
 
     n: int
+    """Rows of a batch."""
     drop_last: bool = False
+    """Leave out short batches."""
     lengths: str | None = None
     """The lengths tensor whose fill is reported; the only list column of numbers by default."""
     min_length: int | None = None
@@ -100,18 +102,25 @@ class TokenBudget(BatchPlan):
     """
 
     max_tokens: int
+    """Most tokens of a batch."""
     padded: bool = False
+    """Count the tokens of padded batches: rows times the longest."""
     max_rows: int | None = None
+    """Most rows of a batch; None for any number."""
     drop_last: bool = False
+    """Leave out short batches at the end of a window."""
     lengths: str | None = None
     """The lengths tensor to plan on; the only list column of numbers by default."""
     multiple_of: int = 1
+    """The longest row is rounded up to a multiple of it, with `padded`."""
     min_length: int | None = None
     """Shorter rows are left out, and counted."""
     max_length: int | None = None
     """Longer rows are left out, and counted."""
     oversize: Oversize = "bad_rows"
+    """What becomes of a row above the budget: it is a bad row, cut off, cut into several rows, or left out."""
     columns: tuple[str, ...] | None = None
+    """The list columns that are cut; None is all under the planned lengths."""
     strategy: Literal["in_order", "best_fit"] = field(default="in_order", metadata=LATER)
     """Which rows of a window make a batch: those that follow each other, or those that fill it best."""
     linear: float | None = field(default=None, metadata=LATER)
@@ -280,7 +289,9 @@ class Buckets(BatchPlan):
     """
 
     boundaries: int | tuple[int, ...]
+    """Lengths that divide buckets; a number makes so many buckets of equally many rows."""
     plan: Rows | TokenBudget
+    """The plan of the batches of each bucket; in a job its keys are written next to `boundaries`."""
     balance: Balance | None = field(default=None, metadata=LATER)
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 

@@ -80,7 +80,9 @@ class BadRows:
     """
 
     policy: Literal["raise", "skip", "quarantine"] = "raise"
+    """Treatment of a bad row: an error, left out, or left out and written to `path`."""
     path: str | Path | None = None
+    """File of the rows that are left out, with "quarantine"."""
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):

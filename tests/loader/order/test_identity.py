@@ -97,20 +97,24 @@ def test_columns_that_change_their_names_are_other_data():
 
 
 @pytest.mark.parametrize(
-    "options", [({"encoding": "latin-1"}, {"encoding": "cp1252"}), ({"batch_bytes": 10}, {"batch_bytes": 2})]
+    "formats",
+    [
+        (sf.Text(encoding="latin-1"), sf.Text(encoding="cp1252")),
+        (sf.Text(batch_bytes=10), sf.Text(batch_bytes=2)),
+    ],
 )
 @pytest.mark.parametrize("opened", [False, True])
-def test_options_of_the_source_are_part_of_a_state(tmp_path, options, opened):
+def test_options_of_the_source_are_part_of_a_state(tmp_path, formats, opened):
     for name in "abcdef":
         (tmp_path / f"{name}.txt").write_text(name * 3)
 
-    def loader(chosen):
-        return sf.Loader(sf.open(tmp_path, **chosen)) if opened else sf.Loader(tmp_path, **chosen)
+    def loader(format):
+        return sf.Loader(sf.open(tmp_path, format=format)) if opened else sf.Loader(tmp_path, format=format)
 
-    state = loader(options[0]).state_dict()
-    loader(options[0]).load_state_dict(state)
+    state = loader(formats[0]).state_dict()
+    loader(formats[0]).load_state_dict(state)
     with pytest.raises(sf.OpError, match="the data have changed"):
-        loader(options[1]).load_state_dict(state)
+        loader(formats[1]).load_state_dict(state)
 
 
 @pytest.mark.parametrize("row", [0, 30, 59])

@@ -363,7 +363,7 @@ def test_rank_and_world_size_come_from_the_environment(folder, monkeypatch):
         ("batch_size", "write batch=n"),
         ("num_workers", "write threads=n"),
         ("colums", "did you mean 'columns'"),
-        ("encodin", "did you mean 'encoding'"),
+        ("exclud", "did you mean 'exclude'"),
     ],
 )
 def test_an_option_that_a_loader_has_not_says_what_to_write(folder, option, advice):

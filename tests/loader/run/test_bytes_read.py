@@ -61,7 +61,7 @@ def test_eight_ranks_together_read_little_more_than_one_alone(
     def loader(**ranks):
         index = tmp_path / "lengths.arrow"
         return sf.Loader(
-            folder / files, batch=PLANS[plan], streams=8, index=index, memory_map=False, threads=threads,
+            folder / files, batch=PLANS[plan], streams=8, index=index, format=sf.Parquet(memory_map=False), threads=threads,
             **options, **ranks,
         )  # fmt: skip
 
@@ -79,7 +79,13 @@ def test_eight_ranks_together_read_little_more_than_one_alone(
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_a_resumed_loader_reads_two_windows_at_most(folder, batch, shuffle):
     window = 1 << 20
-    options = {"batch": batch, "shuffle": shuffle, "window": window, "memory_map": False, "threads": 0}
+    options = {
+        "batch": batch,
+        "shuffle": shuffle,
+        "window": window,
+        "format": sf.Parquet(memory_map=False),
+        "threads": 0,
+    }
     loader = sf.Loader(folder, **options)
     states = [loader.state_dict()]
     for _ in loader:
@@ -100,7 +106,12 @@ def test_a_resumed_loader_reads_two_windows_at_most(folder, batch, shuffle):
 def test_a_batch_by_its_number_reads_the_windows_that_it_lies_in(folder, tmp_path, plan):
     options = {"index": tmp_path / "lengths.arrow"} if plan == "tokens" else {}
     loader = sf.Loader(
-        str(folder / "*.parquet"), batch=PLANS[plan], threads=0, memory_map=False, **SHUFFLED, **options
+        str(folder / "*.parquet"),
+        batch=PLANS[plan],
+        threads=0,
+        format=sf.Parquet(memory_map=False),
+        **SHUFFLED,
+        **options,
     )
     number = len(loader) // 2
     everything = bytes_read(lambda: drain(loader))

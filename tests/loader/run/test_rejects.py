@@ -124,8 +124,10 @@ def test_files_that_are_not_text_are_bad_rows(tmp_path):
     (texts / "b.txt").write_bytes(b"ab\xff")
     (texts / "c.txt").write_bytes(b"c")
     with pytest.raises(sf.ProviderError, match=r"b\.txt"):
-        list(sf.Loader(texts, kind="text", encoding="utf-8"))
-    loader = sf.Loader(texts, kind="text", encoding="utf-8", bad_rows=sf.BadRows("quarantine", bad))
+        list(sf.Loader(texts, kind="text", format=sf.Text(encoding="utf-8")))
+    loader = sf.Loader(
+        texts, kind="text", format=sf.Text(encoding="utf-8"), bad_rows=sf.BadRows("quarantine", bad)
+    )
     (batch,) = loader
     assert bytes(batch["text.values"]) == "éc".encode()
     assert loader.stats().bad_rows == 1
@@ -372,7 +374,11 @@ def left_by_an_error(batches):
 def test_bad_rows_that_were_seen_are_kept_however_an_epoch_is_left(lines, leave):
     bad = lines / "bad.parquet"
     loader = sf.Loader(
-        lines / "*.jsonl", schema={"id": "int64"}, batch=2, window=1, bad_rows=sf.BadRows("quarantine", bad)
+        lines / "*.jsonl",
+        format=sf.JsonLines(schema={"id": "int64"}),
+        batch=2,
+        window=1,
+        bad_rows=sf.BadRows("quarantine", bad),
     )
     batches = iter(loader)
     with suppress(KeyError):
@@ -386,7 +392,8 @@ def test_bad_rows_that_were_seen_are_kept_however_an_epoch_is_left(lines, leave)
 
 def test_bad_rows_are_in_their_file_as_windows_end(lines):
     bad = lines / "bad.arrow"
-    options = {"schema": {"id": "int64"}, "batch": 2, "window": 1, "bad_rows": sf.BadRows("quarantine", bad)}
+    format = sf.JsonLines(schema={"id": "int64"})
+    options = {"format": format, "batch": 2, "window": 1, "bad_rows": sf.BadRows("quarantine", bad)}
     batches = iter(sf.Loader(lines / "*.jsonl", **options))
     next(batches)
     assert pa.ipc.open_file(bad).read_all()["bad"].to_pylist()[0]["line"] == b"{broken"
@@ -394,11 +401,12 @@ def test_bad_rows_are_in_their_file_as_windows_end(lines):
     assert pa.ipc.open_file(bad).read_all().num_rows == 2
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "csv"])
-def test_a_source_whose_rows_are_all_left_out_is_an_error_with_the_first_reason(tmp_path, kind):
+@pytest.mark.parametrize("format", [sf.JsonLines(schema={"id": "int64"}), sf.Csv(schema={"id": "int64"})])
+def test_a_source_whose_rows_are_all_left_out_is_an_error_with_the_first_reason(tmp_path, format):
+    kind = format.kind
     (tmp_path / f"bad.{kind}").write_text("id\n" * (kind == "csv") + "x\n" * 20)
     (tmp_path / f"good.{kind}").write_text("id\n1\n" if kind == "csv" else '{"id": 1}\n')
-    options = {"schema": {"id": "int64"}, "bad_rows": "skip"}
+    options = {"format": format, "bad_rows": "skip"}
     bad, good = (sf.Loader(tmp_path / f"{name}.{kind}", **options) for name in ("bad", "good"))
     for loader in (
         bad,

@@ -175,7 +175,7 @@ def test_windows_without_batches_are_read_where_their_rows_are_not_known(tmp_pat
     lines = [json.dumps({"id": i, "tokens": [i] * (9 if i < 9 else 2)}) + "\n" for i in range(30)]
     path.write_text("".join(lines))
     options = {"window": 1, "threads": 0, "index": index}
-    provider = sf.providers.open(path, batch_bytes=len(lines[0]) * 2)
+    provider = sf.open(path, format=sf.JsonLines(batch_bytes=len(lines[0]) * 2))
     filtered = sf.Loader(provider, batch=sf.Rows(3, max_length=4), **options)
     filtered.lengths_index()
     list(filtered)

@@ -203,7 +203,7 @@ import seqflow as sf
 path, where = sys.argv[1:]
 list(sf.Loader(path, where="id < 10", columns=["id"], threads=0))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-options = {"window": "4 MiB", "memory": "16 MiB", "threads": 1, "memory_map": False}
+options = {"window": "4 MiB", "memory": "16 MiB", "threads": 1, "format": sf.Parquet(memory_map=False)}
 rows = sum(batch.num_rows for batch in sf.Loader(path, where=where, batch=200, **options))
 print(rows, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 """

@@ -1,4 +1,4 @@
-// Lines `label qid:number index:value …` in one pass. In NumPy: providers/libsvm.py, for all other lines, too.
+// Lines `label qid:number index:value …` in one pass. In NumPy: providers/lines/libsvm.py, for all other lines, too.
 #include <charconv>
 #include <cstring>
 #include <limits>

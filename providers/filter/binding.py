@@ -1,0 +1,261 @@
+"""Filters as text, bound to the columns of a source: an expression of Arrow, its literals of the columns' types.
+
+Arrow compares exactly where both sides are of one type, so each literal is brought to the type of the column that it
+meets: an integer column is never compared as a float, which would round it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from seqflow.errors import UnknownColumnError, nearest
+from seqflow.expression.filter_parser import refuse
+from seqflow.expression.filter_syntax import (
+    LENGTHS,
+    Column,
+    Comparison,
+    Connection,
+    Constant,
+    Filter,
+    Membership,
+    Negation,
+    NullTest,
+    Operation,
+    columns_of,
+)
+from seqflow.providers.filter.arrow_values import comparable_schema, comparable_type
+from seqflow.providers.filter.comparisons import (
+    COMPARISONS,
+    MIRRORED,
+    Value,
+    advice,
+    compared,
+    comparison_class,
+    exact_limit,
+    plain_literal,
+    value_type,
+    written_form,
+)
+from seqflow.record.arrow_types import LISTS, TEXTS, is_any
+
+_ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_DATES = (types.is_date, types.is_timestamp)
+
+
+def bind_filter(text: str, tree: Filter, schema: pa.Schema) -> Any:
+    """The `pyarrow.compute.Expression` of a filter over columns of these names and types.
+
+    Null is neither true nor false, and `not` keeps it null. FilterError, with the place, where types don't fit;
+    UnknownColumnError for a name that is not there.
+    """
+    if next(columns_of(tree), None) is None:
+        refuse(text, 0, "the filter names no column")
+    return _Binder(text, comparable_schema(schema, halves=True)).condition(tree, negated=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    text: str
+    schema: pa.Schema
+    tells_null: bool = False
+    """Whether null must be told from false: a row is left out for both, but not where `== False` is asked."""
+
+    def fail(self, tree: Filter, message: str, advice: str = "") -> NoReturn:
+        refuse(self.text, tree.token.start, message, advice)
+
+    def condition(self, tree: Filter, *, negated: bool) -> Any:
+        """A condition, or what is true where it is false: negations are moved to the comparisons."""
+        match tree:
+            case Negation(condition=inner):
+                return self.condition(inner, negated=not negated)
+            case Connection(is_and=is_and, conditions=parts):
+                found = [self.condition(part, negated=negated) for part in parts]
+                return _joined(pc.and_kleene if is_and != negated else pc.or_kleene, found)
+            case Comparison():
+                return _inverted(self.comparison(tree), negated)
+            case Membership():
+                return self.membership(tree, tree.negated != negated)
+            case NullTest(value=inner):
+                value = self.value(inner).expression
+                return pc.is_valid(value) if tree.negated != negated else pc.is_null(value)
+        value = self.value(tree)
+        if not types.is_boolean(value.type):
+            self.fail(
+                tree,
+                f"{self.shown(tree)} is {value.type}, expected a condition",
+                advice(self.shown(tree), value.type),
+            )
+        return _inverted(value.expression, negated)
+
+    def value(self, tree: Filter) -> Value:
+        match tree:
+            case Column():
+                return self.column(tree)
+            case Operation(name=name, arguments=arguments) if name == LENGTHS:
+                if len(arguments) != 1:
+                    self.fail(tree, f"{LENGTHS} takes 1 argument, found {len(arguments)}")
+                return self.lengths(tree, self.value(arguments[0]))
+            case Operation():
+                return self.arithmetic(tree)
+            case Constant(value=constant):
+                return Value(*plain_literal(constant))
+        return Value(replace(self, tells_null=True).condition(tree, negated=False), pa.bool_())
+
+    def column(self, tree: Column) -> Value:
+        name = tree.name
+        parts = tree.path or ([name] if name in self.schema.names else name.split("."))
+        if parts[0] not in self.schema.names:
+            known = self.schema.names
+            raise UnknownColumnError(
+                f"where: there is no column {name!r}{nearest(name, known)}; there are {', '.join(known)}"
+            )
+        kind, path = self.schema.field(parts[0]).type, [parts[0]]
+        for part in parts[1:]:
+            is_coded, kind = types.is_dictionary(kind), value_type(kind)
+            if part == LENGTHS and (types.is_map(kind) or is_any(kind, (*LISTS, *TEXTS))):
+                return self.lengths(tree, Value(pc.field(*path), kind, is_coded))
+            names = [child.name for child in kind] if types.is_struct(kind) else []
+            if part not in names:
+                what = f"{'.'.join(path)} is {kind}, which has no field {part!r}{nearest(part, names)}"
+                raise UnknownColumnError(f"where: {what}")
+            kind = kind.field(part).type
+            path.append(part)
+        return Value(pc.field(*path), value_type(kind), types.is_dictionary(kind))
+
+    def lengths(self, tree: Filter, value: Value) -> Value:
+        """Elements of lists, bytes of texts."""
+        if types.is_map(value.type) or is_any(value.type, LISTS):
+            return Value(pc.list_value_length(value.expression), pa.int64())
+        if is_any(value.type, TEXTS):
+            texts = value.expression.cast(value.type) if value.is_coded else value.expression
+            return Value(pc.binary_length(texts), pa.int64())
+        return self.fail(tree, f"{value.type} has no lengths, expected lists or texts")
+
+    def arithmetic(self, tree: Operation) -> Value:
+        known = (*_ARITHMETIC, "/", "abs")
+        if tree.name not in known:
+            hint = "other functions are for prepare= and net=, which get the rows that are kept"
+            self.fail(tree, f"a filter has no {tree.name!r}, expected {LENGTHS}, {', '.join(known)}", hint)
+        values = [self.value(one) for one in tree.arguments]
+        if len(values) not in {"abs": (1,), "-": (1, 2)}.get(tree.name, (2,)):
+            self.fail(tree, f"{tree.name} takes another number of arguments, found {len(values)}")
+        for one, value in zip(tree.arguments, values, strict=True):
+            if not (types.is_integer(value.type) or types.is_floating(value.type)):
+                self.fail(
+                    one,
+                    f"{self.shown(one)} is {value.type}, expected numbers",
+                    advice(self.shown(one), value.type),
+                )
+        operands = [value.expression for value in values]
+        if tree.name == "/":
+            return Value(pc.divide(*(one.cast(pa.float64(), safe=False) for one in operands)), pa.float64())
+        is_float = any(types.is_floating(value.type) for value in values)
+        kind = pa.float64() if is_float else pa.int64()
+        operands = [one.cast(kind, safe=not is_float) for one in operands]  # integers are rounded to floats
+        if tree.name == "abs":
+            return Value(pc.abs_checked(*operands), kind)
+        if len(operands) == 1:
+            return Value(pc.negate_checked(*operands), kind)
+        return Value(_ARITHMETIC[tree.name](*operands), kind)
+
+    def comparison(self, tree: Comparison) -> Any:
+        operator, left, right = tree.token.text, tree.left, tree.right
+        if isinstance(left, Constant):
+            operator, left, right = MIRRORED[operator], right, left
+        if isinstance(left, Constant):
+            self.fail(left, "this compares two literals, expected a column on one side")
+        value = self.value(left)
+        self.comparable(left, value.type)
+        if isinstance(right, Constant):
+            operator, scalar = self.with_literal(operator, value.type, left, right)
+            return COMPARISONS[operator](value.expression, scalar)
+        other = self.value(right)
+        self.comparable(right, other.type)
+        if comparison_class(value.type) != comparison_class(other.type):
+            self.mismatch(tree, left, value.type, f"{self.shown(right)}, which is {other.type}")
+        return compared(operator, value, other)
+
+    def comparable(self, tree: Filter, kind: pa.DataType) -> None:
+        if comparison_class(kind) is None:
+            self.fail(
+                tree, f"{self.shown(tree)} is {kind}, which is not compared", advice(self.shown(tree), kind)
+            )
+
+    def mismatch(self, place: Filter, left: Filter, kind: pa.DataType, other: str) -> NoReturn:
+        self.fail(place, f"{self.shown(left)} is {kind} and does not compare with {other}")
+
+    def with_literal(
+        self, operator: str, kind: pa.DataType, left: Filter, right: Constant
+    ) -> tuple[str, pa.Scalar]:
+        """An operator and a scalar that compare all values of a type as the literal does."""
+        if comparison_class(kind) == "numbers" and type(right.value) in (int, float):
+            return exact_limit(operator, right, kind)
+        return operator, self.literal(kind, left, right)
+
+    def literal(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
+        """A literal that is not a number as a scalar of the type that it is compared with."""
+        constant = right.value
+        if types.is_boolean(kind) and isinstance(constant, bool):
+            return pa.scalar(constant)
+        if isinstance(constant, str) and comparison_class(kind) == "texts":
+            is_text = types.is_string(kind) or types.is_large_string(kind)
+            return pa.scalar(constant if is_text else constant.encode())
+        if isinstance(constant, str) and (is_any(kind, _DATES) or types.is_time(kind)):
+            return self.time(kind, left, right)
+        return self.mismatch(right, left, kind, f"the literal {right.token.text}{written_form(kind)}")
+
+    def time(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
+        try:
+            if types.is_time(kind):
+                return (
+                    pa.scalar(f"1970-01-01T{right.value}")
+                    .cast(pa.timestamp("ns"))
+                    .cast(pa.time64("ns"))
+                    .cast(kind)
+                )
+            return pa.scalar(right.value).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            self.fail(
+                right, f"{self.shown(left)} is {kind}, and {right.token.text} is none{written_form(kind)}"
+            )
+
+    def membership(self, tree: Membership, negated: bool) -> Any:
+        value = self.value(tree.value)
+        self.comparable(tree.value, value.type)
+        expression = value.expression
+        found = [self.with_literal("==", value.type, tree.value, one) for one in tree.members]
+        members = [scalar for operator, scalar in found if operator == "=="]  # no value equals the others
+        has_nan = False
+        if types.is_floating(value.type):  # is_in finds NaN of the same bits, and tells 0.0 from -0.0
+            has_nan = any(math.isnan(one.as_py()) for one in members)
+            members += [pa.scalar(-one.as_py(), one.type) for one in members if one.as_py() == 0]
+        kind = comparable_type(value.type)
+        is_in = expression.isin(pa.array([one.cast(kind) for one in members], kind))
+        if has_nan:
+            is_in = pc.or_kleene(is_in, pc.is_nan(expression))
+        is_in = _inverted(is_in, negated)
+        if self.tells_null:
+            return pc.if_else(pc.is_valid(expression), is_in, pc.scalar(pa.scalar(None, pa.bool_())))
+        return pc.and_kleene(pc.is_valid(expression), is_in) if negated else is_in
+
+    def shown(self, tree: Filter) -> str:
+        return tree.name if isinstance(tree, Column) else repr(tree.token.text)
+
+
+def _joined(function: Any, parts: Sequence[Any]) -> Any:
+    """The conditions joined in pairs, and these in pairs: a chain would be nested as deep as it is long."""
+    while len(parts) > 1:
+        pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
+        parts = [function(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
+
+
+def _inverted(expression: Any, negated: bool) -> Any:
+    return pc.invert(expression) if negated else expression

@@ -1,0 +1,176 @@
+"""Literals of filters in the types of the columns that they are compared with, and two columns compared exactly.
+
+Arrow brings both sides to one type first. Of unlike types it rounds one, or fails as soon as a number is large.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from seqflow.expression.filter_syntax import LENGTHS, Constant, Scalar
+from seqflow.providers.filter.arrow_expressions import OPERATORS
+from seqflow.providers.filter.arrow_values import comparable_type
+from seqflow.record.arrow_types import LISTS, TEXTS, is_any
+
+
+def plain_literal(constant: Scalar) -> tuple[Any, pa.DataType]:
+    """A literal by itself, as an expression, and its type; an integer beyond int64 is a float."""
+    is_large = isinstance(constant, int) and not -(2**63) <= constant < 2**63
+    scalar = pa.scalar(float(constant) if is_large else constant)
+    return pc.scalar(scalar), scalar.type
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a dictionary's values; any other type itself."""
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def comparison_class(kind: pa.DataType) -> str | None:
+    """What values of a type are compared as; None where they are not."""
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "numbers"
+    if types.is_boolean(kind):
+        return "bools"
+    if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
+        return "texts"
+    if types.is_timestamp(kind):
+        return "times without zone" if kind.tz is None else "times"
+    return str(kind) if types.is_temporal(kind) else None
+
+
+def exact_limit(operator: str, constant: Constant, kind: pa.DataType) -> tuple[str, pa.Scalar]:
+    """An operator and a value of a type of numbers that compare all values of the type as the literal does.
+
+    Integers and decimals are compared exactly, floats with the nearest float of their type.
+    """
+    if types.is_floating(kind):
+        operator, limit = _float_limit(operator, constant.exact, kind)
+        return operator, pa.scalar(limit, comparable_type(kind))
+    scale = kind.scale if types.is_decimal(kind) else 0
+    operator, whole = _whole_limit(operator, _shifted(constant.exact, scale), *_limits(kind))
+    return operator, pa.scalar(_shifted(Decimal(whole), -scale) if types.is_decimal(kind) else whole, kind)
+
+
+def _shifted(number: Decimal, places: int) -> Decimal:
+    """A number times a power of ten, exactly: multiplying decimals would round them."""
+    sign, digits, exponent = number.as_tuple()
+    return Decimal((sign, digits, exponent + places)) if isinstance(exponent, int) else number
+
+
+def _whole_limit(operator: str, number: Decimal, low: int, high: int) -> tuple[str, int]:
+    """An operator and an integer that compare all integers from `low` to `high` as a number does, exactly."""
+    if number.is_nan():
+        return ("<=", high) if operator == "!=" else (">", high)
+    if number > high:
+        return ("<=", high) if operator in ("<", "<=", "!=") else (">", high)
+    if number < low:
+        return (">=", low) if operator in (">", ">=", "!=") else ("<", low)
+    floor = math.floor(number)
+    if floor == number:
+        return operator, floor
+    if operator in ("==", "!="):
+        return ("<=", high) if operator == "!=" else (">", high)
+    return {"<": "<=", ">=": ">"}.get(operator, operator), floor
+
+
+def _limits(kind: pa.DataType) -> tuple[int, int]:
+    """The smallest and the largest integer of a type; of decimals without their point."""
+    if types.is_decimal(kind):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    bits = kind.bit_width
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if types.is_signed_integer(kind) else (0, 2**bits - 1)
+
+
+def _float_limit(operator: str, number: Decimal, kind: pa.DataType) -> tuple[str, float]:
+    """The nearest float; of a number beyond all floats infinity, with an operator for which that is larger still."""
+    with np.errstate(over="ignore"):
+        nearest = float(np.dtype(kind.to_pandas_dtype()).type(float(number)))
+    if math.isfinite(nearest) or not number.is_finite():
+        return operator, nearest
+    if operator in ("==", "!="):
+        return ("<", -math.inf) if operator == "==" else ("!=", math.nan)
+    if nearest > 0:
+        return ("<" if operator in ("<", "<=") else ">="), nearest
+    return (">" if operator in (">", ">=") else "<="), nearest
+
+
+def advice(name: str, kind: pa.DataType) -> str:
+    """What a filter can ask of values of a type that it does not compare, or that are no condition."""
+    if types.is_map(kind) or is_any(kind, LISTS):
+        return f"its lengths can be compared: {name}.{LENGTHS} > 30"
+    if types.is_struct(kind):
+        return f"its fields can be compared: {name}.{kind.field(0).name if kind.num_fields else 'field'} == …"
+    return f"compare it: {name} == …" if comparison_class(kind) else "pass an expression of pyarrow.compute"
+
+
+def written_form(kind: pa.DataType) -> str:
+    """How literals of a type are written."""
+    if types.is_date(kind):
+        return ": dates are written '2024-01-31'"
+    if types.is_timestamp(kind):
+        zone = "" if kind.tz is None else "Z"
+        return f": times are written '2024-01-31T12:30:00{zone}', in at most the column's precision"
+    if types.is_time(kind):
+        return ": times of day are written '12:30:00'"
+    return ""
+
+
+COMPARISONS = {sign: getattr(pc, function) for function, sign in OPERATORS.items()}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_WHOLE = pa.decimal128(20)
+"""Has a place for all integers of 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression and its type; of dictionaries that of their values."""
+
+    expression: Any
+    type: pa.DataType
+    is_coded: bool = False
+    """Whether the values are those of a dictionary."""
+
+
+def compared(operator: str, one: Value, other: Value) -> Any:
+    """The comparison of two values of one class, of any types.
+
+    Of unlike types the values of the finer one are rounded to the coarser one. Rounding keeps the order, so that only
+    equal results leave the question open: there the rounded value is compared with the one before in the finer type.
+    A decimal meets a float as literals do: as the nearest float of its type.
+    """
+    if _fineness(one.type) > _fineness(other.type):
+        return compared(MIRRORED[operator], other, one)
+    compare = COMPARISONS[operator]
+    coarse, kind, fine, of = one.expression, one.type, other.expression, other.type
+    if types.is_floating(kind) and types.is_decimal(of):
+        # by way of text: Arrow's own cast of decimals to floats is off by some bits
+        return compare(coarse, fine.cast(pa.string()).cast(kind).cast(comparable_type(kind)))
+    if types.is_floating(kind) and types.is_integer(of):
+        grid, of = pa.float64(), _WHOLE
+    elif types.is_signed_integer(kind) and types.is_uint64(of):
+        grid = of = _WHOLE
+    elif types.is_decimal(of) and kind != of:
+        grid = pa.decimal256(76, kind.scale if types.is_decimal(kind) else 0)
+    elif types.is_timestamp(kind) and kind.unit != of.unit:
+        grid = pa.timestamp(kind.unit, of.tz)
+    else:
+        return compare(coarse, fine)
+    coarse, rounded, fine = coarse.cast(grid), fine.cast(grid, safe=False), fine.cast(of)
+    return pc.if_else(pc.equal(coarse, rounded), compare(rounded.cast(of), fine), compare(coarse, rounded))
+
+
+def _fineness(kind: pa.DataType) -> int:
+    """Place of a type among those of its class, of which the later ones are rounded to the earlier ones."""
+    if types.is_timestamp(kind):
+        return ("s", "ms", "us", "ns").index(kind.unit)
+    if types.is_decimal(kind):
+        return 3 + int(kind.scale)
+    return 0 if types.is_floating(kind) else 1 + types.is_uint64(kind)

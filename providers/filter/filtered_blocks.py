@@ -1,0 +1,239 @@
+"""Blocks of a source with a filter: their rows are counted by its columns alone, and read without the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.providers.filter.row_filter import RowFilter
+from seqflow.providers.filter.value_ranges import RangedSource
+from seqflow.providers.source import Block, SlicedSource, Source, reads_within
+from seqflow.record import BadRow
+from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
+from seqflow.record.record import Tensor
+from seqflow.record.run_ends import decoded_type, take_table
+from seqflow.record.selection import Selection, Table
+
+_WHOLE_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
+"""Bytes above which a block is read in pieces, and bytes of these."""
+
+
+class KeptRows(NamedTuple):
+    """Rows of a block, as a filter keeps them."""
+
+    table: Table
+    numbers: range | Tensor
+    """The numbers of these rows in the block."""
+    left_out: int
+    """How many rows the filter has left out; those of a block that is read in slices count with its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredBlock(Block):
+    """The rows of a block that a filter keeps; their number is not known before they are counted, or read."""
+
+    inner: Block = field(repr=False)
+    left_out: int | None
+    is_whole: bool = False
+    """Whether the ranges of values say that all of its rows are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredReader:
+    """Reads the rows of a source that a filter keeps."""
+
+    source: Source
+    filter: RowFilter
+
+    def blocks(self, schema: pa.Schema) -> Iterator[FilteredBlock]:
+        """All blocks, in order, of the kept rows."""
+        full = self.filter.with_columns(schema)
+        paths = list(self.filter.looks_at().values())
+        if not isinstance(self.source, RangedSource) or not paths:
+            yield from (self._filtered(block, True, True) for block in self.source.blocks(full))
+            return
+        found = list(self.source.ranged_blocks(full, paths))
+        possible = self.filter.possible([ranges for _, ranges in found])
+        may_be_left_out = possible.false | possible.null
+        for (block, _), may_be_kept, may_not in zip(found, possible.true, may_be_left_out, strict=True):
+            yield self._filtered(block, bool(may_be_kept), bool(may_not))
+
+    def _filtered(self, block: Block, may_be_kept: bool, may_be_left_out: bool) -> FilteredBlock:
+        """A block, whose rows are known where the ranges of its values tell that it is empty or whole."""
+        rows = None
+        if not may_be_kept:
+            rows = 0
+        elif not may_be_left_out:
+            rows = block.num_rows
+        return _with_rows(block, rows, is_whole=not may_be_left_out)
+
+    def counted(self, block: FilteredBlock, max_bytes: int | None) -> FilteredBlock:
+        """A block with the number of its kept rows."""
+        return _with_rows(block.inner, self.count(block.inner, max_bytes), is_whole=block.is_whole)
+
+    def count(self, block: Block, max_bytes: int | None) -> int:
+        """How many rows of a block are kept."""
+        key = block.origin, block.index
+        counts = self.filter.counts
+        if key not in counts:
+            counts[key] = sum(len(found) for found in self._numbers(block, max_bytes))
+        return counts[key]
+
+    def read(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
+    ) -> KeptRows:
+        """The kept rows of a block. Those that can't be read are kept: they are bad, not left out."""
+        assert isinstance(block, FilteredBlock)
+        if block.num_rows == 0:
+            return KeptRows(_empty(schema), range(0), block.left_out or 0)
+        if block.is_whole:
+            return self._read_whole(block.inner, schema, bad_rows, max_bytes)
+        full = self.filter.with_columns(schema)
+        tables: list[Table] = []
+        numbers: list[Tensor] = []
+        rows = 0
+        for start, table in self._pieces(block.inner, full, bad_rows, max_bytes):
+            mask = self.filter.mask(table).to_numpy()
+            if bad_rows:
+                mask[[bad.row for bad in bad_rows]] = True
+            numbers.append(np.flatnonzero(mask) + start)
+            tables.append(_chosen(table, schema, mask))
+            rows += table.num_rows
+        kept = np.concatenate(numbers)
+        if bad_rows:
+            places = np.searchsorted(kept, [bad.row for bad in bad_rows]).tolist()
+            bad_rows[:] = [bad._replace(row=row) for bad, row in zip(bad_rows, places, strict=True)]
+        return KeptRows(_joined(tables), kept, rows - len(kept))
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
+        """Some of the kept rows of a block: `rows` count these alone. Holds no more of the others than a piece."""
+        assert isinstance(block, FilteredBlock)
+        if block.is_whole:
+            return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)
+        inner, full = block.inner, self.filter.with_columns(schema)
+        key = inner.origin, inner.index
+        numbers = self.filter.numbers.get(key, lambda: np.concatenate(list(self._numbers(inner, max_bytes))))
+        chosen = numbers[rows.start : rows.stop]
+        tables = []
+        start = int(chosen[0])
+        stop = int(chosen[-1]) + 1
+        for piece in _ranges(inner, start, stop, _piece_bytes(max_bytes)):
+            table = self._read_rows(inner, full, piece, max_bytes)
+            mask = np.zeros(len(piece), bool)
+            mask[
+                chosen[np.searchsorted(chosen, piece.start) : np.searchsorted(chosen, piece.stop)]
+                - piece.start
+            ] = True
+            tables.append(_chosen(table, schema, mask))
+        left_out = (block.left_out or 0) if rows.start == 0 else 0
+        if rows.stop == len(numbers):
+            self.filter.numbers.forget(key)
+        if rows.stop == len(numbers) and stop < (
+            inner.num_rows or 0
+        ):  # the source waits for its block's last row
+            self._read_rows(inner, full, range((inner.num_rows or 0) - 1, inner.num_rows or 0), max_bytes)
+        return KeptRows(_joined(tables), chosen, left_out)
+
+    def _read_whole(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
+    ) -> KeptRows:
+        """All rows of a block, without the columns that only the filter looks at."""
+        if max_bytes is not None and reads_within(self.source):
+            table = self.source.read_within(block, schema, None, max_bytes)
+        else:
+            table = self.source.read(block, schema, bad_rows)
+        return KeptRows(table, range(table.num_rows), 0)
+
+    def _numbers(self, block: Block, max_bytes: int | None) -> Iterator[Tensor]:
+        """The numbers of the kept rows, piece by piece, by the filter's columns alone."""
+        for start, table in self._pieces(block, self.filter.columns, None, max_bytes):
+            yield np.flatnonzero(self.filter.mask(table).to_numpy()) + start
+
+    def _pieces(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
+    ) -> Iterator[tuple[int, Table]]:
+        """The block, or a large one that can be sliced a part at a time, each with the number of its first row."""
+        most = _piece_bytes(max_bytes)
+        is_large = (block.nbytes or 0) > (_WHOLE_BYTES if max_bytes is None else most)
+        if is_large and isinstance(self.source, SlicedSource) and block.num_rows:
+            for rows in _ranges(block, 0, block.num_rows, most):
+                yield rows.start, self._read_rows(block, schema, rows, max_bytes)
+        elif max_bytes is not None and reads_within(self.source):
+            yield 0, self.source.read_within(block, schema, None, max_bytes)
+        else:
+            yield 0, self.source.read(block, schema, bad_rows)
+
+    def _read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> Table:
+        if max_bytes is not None and reads_within(self.source):
+            return self.source.read_within(block, schema, rows, max_bytes)
+        assert isinstance(self.source, SlicedSource)
+        return self.source.read_rows(block, schema, rows)
+
+
+def _with_rows(block: Block, rows: int | None, *, is_whole: bool) -> FilteredBlock:
+    """A block of the source of which so many rows are kept; its size is their share."""
+    size, left_out = block.nbytes, None
+    if rows is not None and block.num_rows is not None:
+        left_out = block.num_rows - rows
+        if size is not None and block.num_rows:
+            size = -(-size * rows // block.num_rows)
+    return FilteredBlock(block.origin, block.index, rows, size, block, left_out, is_whole)
+
+
+def _piece_bytes(max_bytes: int | None) -> int:
+    """A quarter of `max_bytes`, at least 1 MiB."""
+    return _PIECE_BYTES if max_bytes is None else max(1 << 20, min(_WHOLE_BYTES, max_bytes // 4))
+
+
+def _ranges(block: Block, start: int, stop: int, nbytes: int) -> Iterator[range]:
+    """Rows of a block in parts of about so many bytes."""
+    step = max(1, (block.num_rows or 0) * nbytes // max(1, block.nbytes or 0))
+    for first in range(start, stop, step):
+        yield range(first, min(stop, first + step))
+
+
+def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
+    """The columns of `schema`, of the rows where the mask is true."""
+    chosen = Selection(table.schema, table.schema, schema).apply(table)
+    count = int(np.count_nonzero(mask))
+    if count == len(mask):
+        return chosen
+    if any(is_any_level(kind, _cannot_be_filtered) for kind in chosen.schema.types):
+        return _encoded(take_table(chosen, np.flatnonzero(mask)), schema)
+    return chosen.filter(pa.array(mask))
+
+
+def _cannot_be_filtered(kind: pa.DataType) -> bool:
+    """Whether Arrow's `filter` doesn't take arrays of a type."""
+    return pa.types.is_run_end_encoded(kind) or any(holds(kind) for holds in TEXT_VIEWS)
+
+
+def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With run ends where the schema has them, and `take_table` has decoded them."""
+    import pyarrow.compute as pc
+
+    for at, expected in enumerate(schema):
+        if pa.types.is_run_end_encoded(expected.type) and table.schema.field(at).type != expected.type:
+            values = table.column(at).cast(expected.type.value_type)
+            table = table.set_column(at, expected, pc.run_end_encode(values, expected.type.run_end_type))
+    return table
+
+
+@lru_cache(maxsize=16)
+def _empty(schema: pa.Schema) -> pa.Table:
+    """No rows; of run ends inside other types, of which Arrow makes no array, the types of their values."""
+    try:
+        return schema.empty_table()
+    except pa.ArrowNotImplementedError:
+        return pa.schema([field.with_type(decoded_type(field.type)) for field in schema]).empty_table()
+
+
+def _joined(tables: list[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables([pa.table(one) for one in tables])

@@ -1,0 +1,269 @@
+"""RowFilter: which rows of a source are kept, as an expression of Arrow over the source's own columns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import FilterError, ProviderError, UnknownColumnError, nearest
+from seqflow.expression.filter_parser import parse_filter
+from seqflow.expression.filter_syntax import LENGTHS, Filter, columns_of
+from seqflow.providers.filter.arrow_expressions import Node, canonical, fields_of, structure
+from seqflow.providers.filter.arrow_values import comparable, comparable_schema, value_of
+from seqflow.providers.filter.value_ranges import Path, Possible, Ranges, ValueRange
+from seqflow.providers.other_packages import is_a
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Rename, Selection, Table, field_paths, rename_schema
+
+Where = Any
+"""A filter as users write it: text, or a `pyarrow.compute.Expression`."""
+ALL = ("", -1)
+"""In the place of a block: all blocks together."""
+_RECENT = 8
+"""Blocks of which it is kept which rows are, while they are read in slices."""
+_LONGEST = 1000
+"""Characters of a filter that are kept as they are, in states and messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A filter before the columns are known: its text with the syntax tree, or an expression of Arrow."""
+
+    text: str
+    tree: Filter | None
+    expression: Any = None
+
+    def columns(self) -> list[str] | None:
+        """The columns that it reads, by the source's names; None where that cannot be told."""
+        if self.tree is not None:
+            names = (
+                one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}")
+                for one in columns_of(self.tree)
+            )
+            return list(dict.fromkeys(names))
+        found = structure(self.expression)
+        return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
+
+    def bind(self, schema: pa.Schema) -> Any:
+        """The expression over columns of a schema; FilterError or UnknownColumnError where it does not fit them."""
+        if self.tree is not None:
+            from seqflow.providers.filter.binding import bind_filter
+
+            return bind_filter(self.text, self.tree, schema)
+        found = structure(self.expression)
+        for path in () if found is None else fields_of(found):
+            if path[0] not in schema.names:
+                known = nearest(path[0], schema.names)
+                raise UnknownColumnError(
+                    f"where: there is no column {path[0]!r}{known}; there are {', '.join(schema.names)}"
+                )
+        return self.expression
+
+
+def condition_of(where: Where) -> Condition:
+    """The condition of a text or a `pyarrow.compute.Expression`; FilterError for anything else."""
+    if isinstance(where, str):
+        return Condition(where, parse_filter(where))
+    if is_a(where, "pyarrow", "Expression"):
+        try:
+            where.__reduce__()
+        except pa.ArrowNotImplementedError as error:
+            raise FilterError(
+                f"where: {where} can't be saved: {error}\nname its columns: pc.field(name)"
+            ) from None
+        return Condition(str(where), None, where)
+    what = "a function" if callable(where) else f"a {type(where).__name__}"
+    raise FilterError(
+        f"where is {what}, expected text, such as \"lang == 'py'\", or an expression of pyarrow.compute, such as "
+        'pc.field("lang") == "py"'
+        + ("\nrows are chosen by a function in prepare=" if callable(where) else "")
+    )
+
+
+class RecentNumbers:
+    """The numbers of the kept rows of a few blocks, those that were asked for last. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], Tensor] = {}
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return RecentNumbers, ()
+
+    def get(self, block: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
+        """The numbers of a block, which are made where they are not kept."""
+        found = self._found.get(block)
+        if found is None:
+            found = make()
+            for oldest in list(self._found)[: 1 - _RECENT]:
+                self._found.pop(oldest, None)
+            self._found[block] = found
+        return found
+
+    def forget(self, block: tuple[str, int]) -> None:
+        """The last slice of a block was read."""
+        self._found.pop(block, None)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Which rows are kept: those for which the expression is true; not those for which it is null."""
+
+    expression: Any = field(compare=False)
+    text: str
+    """The expression as text: equal for filters that are written differently, and are the same expression."""
+    full: pa.Schema
+    """All columns that are read, for the filter or not, under the provider's names."""
+    columns: pa.Schema
+    """Those that the filter looks at."""
+    source: pa.Schema
+    """The same columns under the source's names."""
+    counts: dict[tuple[str, int], int] = field(default_factory=dict, compare=False, repr=False)
+    """How many rows of each block are kept, as far as they were counted, by origin and index; ALL has all of them."""
+    numbers: RecentNumbers = field(default_factory=RecentNumbers, compare=False, repr=False)
+    """Which rows of the blocks that are read in slices are kept."""
+
+    @property
+    def structure(self) -> Node | None:
+        return structure(self.expression)
+
+    def looks_at(self) -> dict[Path, Path]:
+        """The columns and fields that the expression looks at: the source's paths, and the provider's."""
+        tree = self.structure
+        paths = [] if tree is None else dict.fromkeys(fields_of(tree))
+        return {path: _path_under(path, self.source, self.columns) for path in paths}
+
+    def possible(self, ranges: Sequence[Sequence[ValueRange]]) -> Possible:
+        """What it may be in each block, by the ranges of what it looks at."""
+        schema = comparable_schema(self.source)
+        columns = {
+            path: (_type_at(path, schema), [of_block[at] for of_block in ranges])
+            for at, path in enumerate(self.looks_at())
+        }
+        return Ranges(len(ranges), columns).possible(self.structure)
+
+    def with_columns(self, schema: pa.Schema) -> pa.Schema:
+        """A schema, and the columns of the filter besides."""
+        names = [*schema.names, *(name for name in self.columns.names if name not in schema.names)]
+        shared = set(self.columns.names)
+        return pa.schema([self.full.field(name) if name in shared else schema.field(name) for name in names])
+
+    def mask(self, table: Table) -> pa.ChunkedArray:
+        """bool[rows]: whether each row of a table is kept; never null."""
+        try:
+            found = self.evaluate(self.expression, table)
+        except pa.ArrowException as error:  # a number that is too large, text that is not a number
+            raise ProviderError(f"where: {self.text} can't be evaluated: {error}") from error
+        if not found.null_count:
+            return found
+        import pyarrow.compute as pc
+
+        return pc.fill_null(found, False)
+
+    def evaluate(self, expression: Any, table: Table) -> pa.ChunkedArray:
+        """The value of an expression over the source's names, for each row of a table of the provider's."""
+        columns = [table.column(name) for name in self.columns.names]
+        chosen = pa.Table.from_arrays(columns, names=self.columns.names)
+        if self.source.names != self.columns.names or self.source.types != self.columns.types:
+            chosen = Selection(chosen.schema, self.source, self.source).apply(chosen)
+        return value_of(expression, comparable(chosen))
+
+
+def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -> RowFilter:
+    """The filter over the columns of a provider that was opened with `rename`, and has those that it needs.
+
+    Raises UnknownColumnError, and FilterError where types don't fit, or the filter is no condition.
+    """
+    inverse = _inverse(full, rename) if isinstance(rename, Mapping) else {}
+    source = rename_schema(full, inverse)
+    shown = comparable_schema(source)
+    expression = condition.bind(source)
+    _check_condition(condition, expression, shown)
+    tree = structure(expression)
+    names = source.names if tree is None else list(dict.fromkeys(path[0] for path in fields_of(tree)))
+    positions = [at for at, name in enumerate(source.names) if name in names]
+    columns, own = (pa.schema([schema.field(at) for at in positions]) for schema in (full, source))
+    return RowFilter(expression, _text(expression, tree), full, columns, own)
+
+
+def _check_condition(condition: Condition, expression: Any, schema: pa.Schema) -> None:
+    try:
+        found = value_of(expression, schema.empty_table())
+    except (pa.ArrowException, TypeError) as error:
+        raise FilterError(f"where: {condition.text} can't be evaluated: {error}") from None
+    if not types.is_boolean(found.type):
+        raise FilterError(f"where: {condition.text} is {found.type}, expected a condition")
+
+
+def _text(expression: Any, tree: Node | None) -> str:
+    """An expression as text; of a long one, or one whose structure is not known, with a digest."""
+    text = str(expression) if tree is None else canonical(tree)
+    if tree is not None and len(text) <= _LONGEST:
+        return text
+    content = bytes(expression.__reduce__()[1][0]) if tree is None else text.encode()
+    return f"{text[:_LONGEST]}… {hashlib.blake2b(content, digest_size=16).hexdigest()}"
+
+
+def _path_under(path: Path, source: pa.Schema, renamed: pa.Schema) -> Path:
+    """The path of a field in a schema that has the same types under other names."""
+    found = []
+    fields: Any = source
+    others: Any = renamed
+    for name in path:
+        at = fields.get_field_index(name)
+        found.append(others.field(at).name)
+        fields, others = fields.field(at).type, others.field(at).type
+    return tuple(found)
+
+
+def _type_at(path: Path, schema: pa.Schema) -> pa.DataType:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        kind = kind.field(name).type
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _inverse(full: pa.Schema, rename: Mapping[str, str]) -> dict[str, str]:
+    """The source's names of the renamed columns and fields, by their new paths."""
+    known = {path for one in full for path in field_paths(one)}
+    found = {}
+    for old, name in rename.items():
+        path = new_path(old, rename)
+        if path in known:
+            found[path] = old.rpartition(".")[2] if "." in path else old
+        elif name in known:  # a column with a dot in its name
+            found[name] = old
+    return found
+
+
+def new_path(path: str, rename: Mapping[str, str]) -> str:
+    """The path of a column or field under its new names."""
+    parts = path.split(".")
+    prefixes = [".".join(parts[: end + 1]) for end in range(len(parts))]
+    return ".".join(rename.get(prefix, part) for prefix, part in zip(prefixes, parts, strict=True))
+
+
+def columns_to_open(
+    condition: Condition, columns: Sequence[str] | None, rename: Rename | None
+) -> Sequence[str] | None:
+    """The columns to open a source with, by their new names, so that it has those of the filter; None for all."""
+    needed = condition.columns()
+    if columns is None or isinstance(columns, str) or needed is None:
+        return columns if isinstance(columns, str) else None
+    if rename is None:
+        return [*columns, *needed]
+    if not isinstance(rename, Mapping) or any("." in name for name in rename):
+        return None
+    return [*columns, *(new_path(name, rename) for name in needed)]
+
+
+def check_rename(rename: Rename | None) -> None:
+    """FilterError for a list of new names: nobody knows then what the source called its columns."""
+    if rename is not None and not isinstance(rename, Mapping):
+        raise FilterError(
+            "where names the source's columns\ngive rename as a mapping of old names to new ones"
+        )

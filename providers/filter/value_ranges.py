@@ -1,0 +1,262 @@
+"""What a filter can be in a block, as far as the smallest and largest values of its columns tell.
+
+The ranges of all blocks are compared at once, by the same functions of Arrow that compare rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.kernels.arrays import Array
+from seqflow.providers.filter.arrow_expressions import Call, Field, Literal, Node
+from seqflow.providers.filter.arrow_values import value_of
+from seqflow.providers.source import Block
+from seqflow.record.arrow_types import TEXTS, is_any
+
+Path = tuple[str, ...]
+
+
+class ValueRange(NamedTuple):
+    """Bounds of the values of a column in a block; None where they are not known.
+
+    Integers stand for dates and times, in the column's unit, and bytes for texts. Some values may be NaN besides.
+    """
+
+    minimum: Any = None
+    maximum: Any = None
+    has_nulls: bool = True
+    has_values: bool = True
+    """Whether some may not be null."""
+
+
+UNKNOWN = ValueRange()
+
+
+def range_of_value(value: Any) -> ValueRange:
+    """The range of a column that has one value, an integer or a text, or null, in all rows of a block."""
+    if value is None:
+        return ValueRange(has_nulls=True, has_values=False)
+    if isinstance(value, str):
+        value = value.encode()
+    return ValueRange(value, value, has_nulls=False) if isinstance(value, int | bytes) else UNKNOWN
+
+
+@runtime_checkable
+class RangedSource(Protocol):
+    """A source that knows the ranges of values in its blocks before it reads them."""
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        """All blocks, as `blocks` gives them, each with the ranges of some columns or fields of structs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """For each block, whether a condition may be true, false or null for some of its rows."""
+
+    true: Array
+    false: Array
+    null: Array
+
+
+class Ranges:
+    """The ranges of columns in some blocks, by their paths."""
+
+    def __init__(self, count: int, columns: Mapping[Path, tuple[pa.DataType, Sequence[ValueRange]]]) -> None:
+        self.count = count
+        self._columns = {path: _Column.of(kind, ranges) for path, (kind, ranges) in columns.items()}
+
+    def possible(self, node: Node | None) -> Possible:
+        """What a condition may be, as far as is known; where nothing is known, it may be anything.
+
+        Conditions may be nested as deep as somebody's chain of them is long, so they wait on a stack.
+        """
+        found: list[Possible] = []
+        stack: list[tuple[Node | None, bool]] = [(node, False)]
+        while stack:
+            one, is_second = stack.pop()
+            if not isinstance(one, Call) or one.function not in _CONNECTIVES:
+                found.append(self._leaf(one))
+            elif not is_second:
+                stack += [(one, True), *((part, False) for part in one.arguments)]
+            elif one.function == "invert":
+                found.append(_inverted(found.pop()))
+            else:
+                pair = found.pop(), found.pop()
+                found.append(_both(*pair) if one.function == "and_kleene" else _either(*pair))
+        return found.pop()
+
+    def _leaf(self, node: Node | None) -> Possible:
+        match node:
+            case Call("is_null", (Field(path),), options) if not any(one.as_py() for one in options.values()):
+                return self._null_test(path)
+            case Call("is_valid", (Field(path),)):
+                return _inverted(self._null_test(path))
+            case Call("is_in", (Field(path),), options):
+                return self._membership(path, options)
+            case Call(function, (Field(path), Literal(value))) if function in _MIRRORED:
+                return self._comparison(path, function, value)
+            case Call(function, (Literal(value), Field(path))) if function in _MIRRORED:
+                return self._comparison(path, _MIRRORED[function], value)
+            case Field(path):
+                return self._comparison(path, "equal", pa.scalar(True))
+        return self._anything()
+
+    def _anything(self) -> Possible:
+        everywhere = np.ones(self.count, bool)
+        return Possible(everywhere, everywhere, everywhere)
+
+    def _null_test(self, path: Path) -> Possible:
+        column = self._columns.get(path)
+        if column is None:
+            return self._anything()
+        return Possible(column.has_nulls, column.has_values, np.zeros(self.count, bool))
+
+    def _comparison(self, path: Path, function: str, value: pa.Scalar) -> Possible:
+        column = self._columns.get(path)
+        if column is None or not value.is_valid:
+            return self._anything()
+        nans = column.has_values if column.may_be_nan else np.zeros(self.count, bool)
+        if function in ("equal", "not_equal"):
+            true = column.maybe("less_equal", value, low=True) & column.maybe(
+                "greater_equal", value, low=False
+            )
+            false = column.maybe_not("equal", value, low=True) | column.maybe_not("equal", value, low=False)
+            found = Possible(true & column.has_values, (false & column.has_values) | nans, column.has_nulls)
+            if function == "equal":
+                return found
+            return Possible(found.false, found.true, found.null)
+        is_less = function.startswith("less")
+        true = column.maybe(function, value, low=is_less) & column.has_values
+        false = column.maybe_not(function, value, low=not is_less) & column.has_values
+        return Possible(true, false | nans, column.has_nulls)
+
+    def _membership(self, path: Path, options: Mapping[str, pa.Scalar]) -> Possible:
+        column = self._columns.get(path)
+        if column is None or options["null_matching_behavior"].as_py() not in _MATCHES_OR_SKIPS:
+            return self._anything()
+        members = options["value_set"].values
+        has_null = members.null_count > 0
+        has_nan = column.may_be_nan and any(one != one for one in members.to_pylist())
+        true = (column.may_hold(members) | has_nan) & column.has_values
+        return Possible(
+            true | (column.has_nulls & has_null), np.ones(self.count, bool), np.zeros(self.count, bool)
+        )
+
+
+_CONNECTIVES = ("and_kleene", "or_kleene", "invert")
+_MIRRORED = {
+    "equal": "equal", "not_equal": "not_equal",
+    "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
+}  # fmt: skip
+_MATCHES_OR_SKIPS = (0, 1)
+"""How `is_in` treats null, in Arrow's numbers: found in a list with null, or never."""
+
+
+def _inverted(one: Possible) -> Possible:
+    return Possible(one.false, one.true, one.null)
+
+
+def _both(one: Possible, other: Possible) -> Possible:
+    null = (one.null & (other.null | other.true)) | (other.null & one.true)
+    return Possible(one.true & other.true, one.false | other.false, null)
+
+
+def _either(one: Possible, other: Possible) -> Possible:
+    return _inverted(_both(_inverted(one), _inverted(other)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The ranges of one column."""
+
+    low: pa.Array
+    high: pa.Array
+    """The smallest and largest values; null where they are not known."""
+    has_nulls: Array
+    has_values: Array
+    may_be_nan: bool
+
+    @classmethod
+    def of(cls, kind: pa.DataType, ranges: Sequence[ValueRange]) -> _Column:
+        return cls(
+            _values([one.minimum for one in ranges], kind),
+            _values([one.maximum for one in ranges], kind),
+            np.array([one.has_nulls for one in ranges], bool),
+            np.array([one.has_values for one in ranges], bool),
+            types.is_floating(kind),
+        )
+
+    def maybe(self, function: str, value: pa.Scalar, *, low: bool) -> Array:
+        """Whether the smallest (`low`) or largest values compare so, or are not known."""
+        return self._compared(function, value, low, True)
+
+    def maybe_not(self, function: str, value: pa.Scalar, *, low: bool) -> Array:
+        """Whether the smallest (`low`) or largest values don't compare so, or are not known."""
+        found: Array = ~self._compared(function, value, low, False)
+        return found
+
+    def may_hold(self, members: pa.Array) -> Array:
+        """Whether one of the members of a list lies in each range; true where ranges or types are others."""
+        kind, of = self.low.type, members.type
+        is_text = types.is_large_binary(kind)
+        if not is_text and kind != of and not (types.is_integer(kind) and types.is_integer(of)):
+            return np.ones(len(self.low), bool)
+        try:
+            found = _as_numbers(members.cast(kind) if is_text else members).to_pylist()
+        except pa.ArrowException:
+            return np.ones(len(self.low), bool)
+        ordered = sorted(one for one in found if one is not None and one == one)
+        limits = zip(_as_numbers(self.low).to_pylist(), _as_numbers(self.high).to_pylist(), strict=True)
+        return np.array([_is_between(ordered, low, high) for low, high in limits], bool)
+
+    def _compared(self, function: str, value: pa.Scalar, low: bool, unknown: bool) -> Array:
+        import pyarrow.compute as pc
+
+        limits = self.low if low else self.high
+        if types.is_large_binary(limits.type):
+            content = value.as_py()
+            value = pa.scalar(content.encode() if isinstance(content, str) else content)
+        compare = getattr(pc, function)(pc.field("limit"), pc.scalar(value))
+        try:
+            found = value_of(compare, pa.table({"limit": limits}))
+        except pa.ArrowException:  # the rows, if any are read, have the same error
+            return np.full(len(limits), unknown)
+        filled: Array = pc.fill_null(found, unknown).to_numpy()
+        return filled
+
+
+def _is_between(ordered: Sequence[Any], low: Any, high: Any) -> bool:
+    """Whether an entry of a sorted list lies between limits; None is none."""
+    at = 0 if low is None else bisect_left(ordered, low)
+    return at < len(ordered) and (high is None or ordered[at] <= high)
+
+
+def _as_numbers(values: pa.Array) -> pa.Array:
+    """Dates and times as the integers that they are stored as; others themselves."""
+    if not types.is_temporal(values.type):
+        return values
+    return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
+
+
+def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values of a range as an array: of the column's type, texts as bytes; null where they don't fit it."""
+    if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
+        kind = pa.large_binary()
+    if types.is_floating(kind):
+        values = [None if value is None or value != value else value for value in values]
+    try:
+        if types.is_temporal(kind):
+            return pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(values), kind)

@@ -1,0 +1,187 @@
+"""Arrow IPC files, Feather files and stream files, memory-mapped: a block is a record batch."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.block_slices import SliceReaders
+from seqflow.providers.formats.options import Format, file_format
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.schemas import common_selections
+from seqflow.providers.untrusted import read_in_child
+from seqflow.record import BadRow
+from seqflow.record.decoded_sizes import decoded_nbytes
+from seqflow.record.selection import Picked, Selection, Table
+from seqflow.record.validation import opening, reading, validated
+
+_FILE_MAGIC = b"ARROW1"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowFile:
+    """One file: rows of each batch, what is read from it, and how.
+
+    `stream` has the batches of a file in stream format. A file that is `mapped` is mapped whole, which costs nothing:
+    Arrow would copy single columns. Of all others (compressed ones, or without memory maps) single columns are read.
+    """
+
+    rows: tuple[int, ...]
+    selection: Selection
+    stream: tuple[pa.RecordBatch, ...] | None
+    mapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowSource:
+    """Arrow files of one schema, by path. Batches are views of the mapped file, unless it is compressed."""
+
+    files: dict[str, ArrowFile]
+    memory_map: bool
+    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    @property
+    def num_rows(self) -> int:
+        return sum(sum(file.rows) for file in self.files.values())
+
+    def of_files(self, paths: Collection[str]) -> "ArrowSource":
+        files = {path: self.files[path] for path in paths if path in self.files}
+        return replace(self, files=files, slices=SliceReaders())
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for path, file in self.files.items():
+            for index, rows in enumerate(file.rows):
+                batch = self._batch(path, index, schema)
+                with reading(f"{_place(path, index)} can't be read"):
+                    batch.validate()
+                yield Block(path, index, rows, decoded_nbytes(batch))
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        batch = self._batch(block.origin, block.index, schema)
+        validated(batch, _place(block.origin, block.index))
+        selection = self.files[block.origin].selection.to(schema)
+        return selection.apply(batch, self._present(block.origin, schema))
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        def batches() -> Iterator[pa.RecordBatch]:
+            batch = self._batch(block.origin, block.index, schema)
+            yield validated(batch, _place(block.origin, block.index))
+
+        present = self._present(block.origin, schema)
+        key = (block.origin, block.index, *present)
+        found = self.slices.read(key, batches, rows, block.num_rows or 0)
+        return self.files[block.origin].selection.to(schema).apply(pa.Table.from_batches(found), present)
+
+    def _batch(self, path: str, index: int, schema: pa.Schema) -> pa.RecordBatch:
+        """One batch, of columns that need not all be chosen, its buffers not checked."""
+        file, present = self.files[path], self._present(path, schema)
+        if file.stream is not None:
+            return file.stream[index].select(present)
+        with reading(f"{_place(path, index)} can't be read"):
+            batch = _open_file(path, self.memory_map, None if file.mapped else present).get_batch(index)
+        return batch.select(present) if file.mapped else batch
+
+    def _present(self, path: str, schema: pa.Schema) -> list[int]:
+        """The positions of the columns that are read, in order."""
+        return self.files[path].selection.to(schema).present
+
+
+def _place(path: str, index: int) -> str:
+    return f"{path}, batch {index}"
+
+
+@file_format("arrow")
+class Arrow(Format):
+    """Options of Arrow IPC files and Feather files."""
+
+    memory_map: bool = True
+    """False reads files, and constants of a job, instead of mapping them, for files that may shrink meanwhile."""
+    untrusted: bool = False
+    """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
+        if self.untrusted:
+            read_in_child(paths, _READ_BATCHES)
+        opened = [_inspect(path, self.memory_map) for path in paths]
+        selections = common_selections(paths, [schema for schema, *_ in opened], picked)
+        files = {
+            path: ArrowFile(rows, selection, stream, mapped)
+            for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)
+        }
+        return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files, self.memory_map))
+
+
+_READ_BATCHES = """
+import pyarrow as pa
+def read(path):
+    with pa.OSFile(path) as file:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+        for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+            batch.validate(full=True)
+"""
+
+_Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None, bool]
+
+
+def _inspect(path: str, memory_map: bool) -> _Inspected:
+    """Schema, rows of each batch, the batches of a stream (it has no index to find them by), whether it is mapped."""
+    with opening(path, "an Arrow IPC file"):
+        with pa.OSFile(path) as file:
+            is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        return _inspect_file(path, memory_map) if is_file else _inspect_stream(path, memory_map)
+
+
+def _inspect_file(path: str, memory_map: bool) -> _Inspected:
+    mapped = memory_map and not _is_compressed(path)
+    reader = _open_file(path, memory_map, None)
+    schema, count = reader.schema, reader.num_record_batches
+    if not mapped:
+        reader = _open_file(path, memory_map, _smallest(schema))
+    return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, mapped
+
+
+def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
+    file = _file(path, memory_map)
+    reader = pa.ipc.open_stream(file)
+    batches = tuple(reader)
+    if file.read().strip(b"\0"):
+        raise ProviderError(f"{path} has more after the end of its stream\nwrite one stream to a file")
+    return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map
+
+
+def _is_compressed(path: str) -> bool:
+    """Whether the first batch of a file is no view of it."""
+    with pa.memory_map(path) as file:
+        memory = file.read_buffer()
+        reader = pa.ipc.open_file(file)
+        return reader.num_record_batches > 0 and not _is_within(reader.get_batch(0), memory)
+
+
+def _is_within(batch: pa.RecordBatch, memory: pa.Buffer) -> bool:
+    """Whether the batch is a view of this memory."""
+    buffers = (buffer for column in batch.columns for buffer in column.buffers() if buffer)
+    return all(memory.address <= buffer.address <= memory.address + memory.size for buffer in buffers)
+
+
+def _open_file(path: str, memory_map: bool, positions: list[int] | None) -> Any:
+    options = pa.ipc.IpcReadOptions(included_fields=positions or None)
+    return pa.ipc.open_file(_file(path, memory_map), options=options)
+
+
+def _file(path: str, memory_map: bool) -> Any:
+    return pa.memory_map(path) if memory_map else pa.OSFile(path)
+
+
+def _smallest(schema: pa.Schema) -> list[int]:
+    """The column to read where only the number of rows matters."""
+    flat = [position for position, field in enumerate(schema) if pa.types.is_primitive(field.type)]
+    return flat[:1] or [0]

@@ -1,0 +1,163 @@
+"""Megatron's indexed datasets: tokens in .bin, mapped, and where documents begin in the .idx beside it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import MissingSourceError, ProviderError
+from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.formats.row_files import open_row_files
+from seqflow.providers.provider import Provider
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Picked, Table
+
+COLUMN = "tokens"
+_MAGIC = b"MMIDIDX\x00\x00"
+_HEADER = 34
+_DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f8", 7: "f4", 8: "u2"}
+"""Codes of element types."""
+
+
+@dataclass(frozen=True, slots=True)
+class MegatronFile:
+    """Rows `limits[i]` … `limits[i + 1] - 1` are block i; a row is a document, or a sequence."""
+
+    dtype: str
+    documents: bool
+    limits: tuple[int, ...]
+    nbytes: tuple[int, ...]
+    beside: tuple[str, ...]
+    """The file with the tokens."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(COLUMN, pa.large_list(pa.from_numpy_dtype(self.dtype)))])
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        rows = np.diff(self.limits).tolist()
+        return list(zip(rows, self.nbytes, strict=True))
+
+    def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
+        start, stop = self.limits[index : index + 2]
+        found = _read_index(path, os.path.getsize(self.beside[0]), self.documents)
+        first, last = found.rows[start], found.rows[stop]
+        pointers, lengths = found.pointers[first:last], found.lengths[first:last].astype(np.int64)
+        ends = np.append(0, np.cumsum(lengths))
+        values = _values(self.beside[0], np.dtype(self.dtype), pointers, lengths, ends)
+        offsets = ends[found.rows[start : stop + 1] - first]
+        kind = self.schema.field(COLUMN).type
+        array = pa.Array.from_buffers(kind, stop - start, [None, pa.py_buffer(offsets)], children=[values])
+        return pa.table({COLUMN: array})
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What an .idx file tells: of each sequence where it begins in bytes and how many elements it has."""
+
+    dtype: str
+    lengths: Tensor
+    pointers: Tensor
+    rows: Tensor
+    """int64[rows + 1]: the first sequence of each row."""
+
+
+@file_format("megatron")
+class Megatron(Format):
+    """Options of Megatron's indexed datasets."""
+
+    documents: bool = True
+    """False says that rows are sequences, not documents."""
+    batch_bytes: int | str = "8 MiB"
+    """Bytes of tokens that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
+
+        A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
+        """
+        open_file = partial(_open_file, documents=self.documents, batch_bytes=byte_count(self.batch_bytes))
+        return open_row_files("megatron", paths, open_file, picked)
+
+
+def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:
+    data = f"{os.path.splitext(path)[0]}.bin"
+    if not os.path.isfile(data):
+        raise MissingSourceError(f"there is no {data} beside it, which has the tokens")
+    found = _read_index(path, os.path.getsize(data), documents)
+    item = np.dtype(found.dtype).itemsize
+    ends = np.append(0, np.cumsum(found.lengths, dtype=np.int64))[found.rows] * item + 8 * np.arange(
+        len(found.rows)
+    )
+    limits = [0]
+    while limits[-1] < len(ends) - 1:
+        reached = int(np.searchsorted(ends, ends[limits[-1]] + batch_bytes, side="right")) - 1
+        limits.append(max(reached, limits[-1] + 1))
+    nbytes = np.diff(ends[limits]).tolist()
+    return MegatronFile(found.dtype, documents, tuple(limits), tuple(nbytes), (data,))
+
+
+def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
+    """The index, mapped and checked against the size of the tokens; ProviderError for one that lies."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        header = file.read(_HEADER)
+        if header[:9] != _MAGIC or len(header) < _HEADER:
+            raise ProviderError("it does not begin as an index of Megatron does")
+        version, code = int.from_bytes(header[9:17], "little"), header[17]
+        count, num_documents = (int.from_bytes(header[at : at + 8], "little") for at in (18, 26))
+        if version != 1 or code not in _DTYPES:
+            raise ProviderError(
+                f"it has version {version} and element type {code}, expected version 1 and type 1 to 8"
+            )
+        expected = _HEADER + 12 * count + 8 * num_documents
+        if expected != size:  # the modes of sequences that are images, say, lie after the documents
+            raise ProviderError(
+                f"it has {size:,} bytes, but {count:,} sequences in {num_documents:,} documents take {expected:,}"
+            )
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    lengths = np.frombuffer(content, "<i4", count, _HEADER)
+    pointers = np.frombuffer(content, "<i8", count, _HEADER + 4 * count)
+    rows = np.frombuffer(content, "<i8", num_documents, _HEADER + 12 * count)
+    item = np.dtype(_DTYPES[code]).itemsize
+    if count and (
+        lengths.min() < 0
+        or pointers.min() < 0
+        or (pointers > data_bytes - lengths.astype(np.int64) * item).any()
+    ):
+        raise ProviderError(f"its sequences lie outside the {data_bytes:,} bytes of tokens beside it")
+    if not documents:
+        return Index(_DTYPES[code], lengths, pointers, np.arange(count + 1))
+    if not len(rows) or rows[0] != 0 or rows[-1] != count or (np.diff(rows) < 0).any():
+        raise ProviderError(
+            "its documents are not all of its sequences in order\nread sequences: documents=False"
+        )
+    return Index(_DTYPES[code], lengths, pointers, rows)
+
+
+def _values(
+    path: str, dtype: np.dtype[np.generic], pointers: Tensor, lengths: Tensor, ends: Tensor
+) -> pa.Array:
+    """The elements of sequences one behind the other: mapped where they lie so, else copied."""
+    total, kind = int(ends[-1]), pa.from_numpy_dtype(dtype)
+    if not total:
+        return pa.array([], kind)
+    with open(path, "rb") as file:
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    is_filled = lengths > 0
+    first = int(pointers[is_filled][0])
+    is_aligned = first % dtype.itemsize == 0
+    if is_aligned and np.array_equal(pointers[is_filled], first + ends[:-1][is_filled] * dtype.itemsize):
+        buffer = pa.py_buffer(content).slice(first, total * dtype.itemsize)
+        return pa.Array.from_buffers(kind, total, [None, buffer])
+    values, memory = np.empty(total, dtype), memoryview(content)
+    for start, end, pointer in zip(ends[:-1].tolist(), ends[1:].tolist(), pointers.tolist(), strict=True):
+        values[start:end] = np.frombuffer(memory, dtype, end - start, pointer) if end > start else 0
+    return pa.array(values)

@@ -1,0 +1,113 @@
+"""Options of file formats: a frozen dataclass for each, and the keywords of `sf.open` that they were before."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar, dataclass_transform, get_type_hints
+
+from seqflow.arguments import checked
+from seqflow.byte_sizes import parse_bytes
+from seqflow.deprecated_names import warn_of_old_name
+from seqflow.errors import ProviderOptionError, nearest
+from seqflow.providers.provider import Provider
+from seqflow.record.selection import Picked
+
+F = TypeVar("F", bound="Format")
+
+
+class Format:
+    """Options of one file format, and how its files are opened."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    """The name of the format, as `kind=` takes it."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """Open files of this format as a provider of the picked columns."""
+        raise NotImplementedError
+
+
+FORMATS: dict[str, type[Format]] = {}
+"""The options of each format, by its kind."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def file_format(kind: str) -> Callable[[type[F]], type[F]]:
+    """Decorate a class with the options of a format as fields, whose types are checked."""
+
+    def decorate(options: type[F]) -> type[F]:
+        made: Any = dataclass(frozen=True, slots=True, kw_only=True)(options)
+        create, made.kind = made.__init__, kind
+
+        @functools.wraps(create)
+        def init(self: Any, *args: Any, **given: Any) -> None:
+            for name in given:
+                check_option(name, made, "this")
+            create(self, *args, **given)
+
+        made.__init__ = init
+        FORMATS[kind] = checked(ProviderOptionError, methods=False)(made)
+        return FORMATS[kind]  # type: ignore[return-value]
+
+    return decorate
+
+
+def names_of(options: type[Format]) -> list[str]:
+    """Return the names of the options of a format."""
+    return [one.name for one in fields(options)]  # type: ignore[arg-type]
+
+
+def option_types() -> dict[str, Any]:
+    """Return the types of the options of all formats by name."""
+    hints = {one: get_type_hints(one) for one in FORMATS.values()}
+    return {name: types[name] for one, types in hints.items() for name in names_of(one)}
+
+
+def check_option(name: str, options: type[Format], source: str) -> None:
+    """Raise ProviderOptionError for an option that the format does not have; it names the formats that do."""
+    known = names_of(options)
+    if name in known:
+        return
+    owners = [one.__name__ for one in FORMATS.values() if name in names_of(one)]
+    if owners:
+        raise ProviderOptionError(
+            f"{name!r} is an option of {', '.join(owners)}, and {source} is {options.__name__}"
+        )
+    raise ProviderOptionError(
+        f"{options.__name__} has no option {name!r}{nearest(name, known)}; it has {', '.join(known)}"
+    )
+
+
+def options_of(kind: str, format: Format | None, given: Mapping[str, Any], source: str) -> Format:
+    """Return the options of files of this kind: `format`, or what is given by the keywords of before."""
+    options = FORMATS[kind]
+    for name in given:
+        check_option(name, options, source)
+    if format is not None and not isinstance(format, options):
+        raise ProviderOptionError(f"format is {type(format).__name__}, and {source} is {options.__name__}")
+    if not given:
+        return format or options()
+    spelling = f"format=sf.{options.__name__}({', '.join(f'{name}=…' for name in given)})"
+    if format is not None:
+        raise ProviderOptionError(f"{next(iter(given))!r} is given next to format\nwrite {spelling}")
+    warn_of_old_name(
+        f"{', '.join(map(repr, given))}: write {spelling}, in a job the section [source.{kind}]; "
+        "the old spelling goes in 0.5"
+    )
+    return options(**given)
+
+
+def byte_count(batch_bytes: int | str) -> int:
+    """Return the bytes of a block; ProviderOptionError for what is not a positive number of them."""
+    try:
+        count = parse_bytes(batch_bytes if isinstance(batch_bytes, str) else operator.index(batch_bytes))
+    except (ValueError, TypeError):
+        count = 0
+    if not 0 < count < 2**63:
+        raise ProviderOptionError(
+            f"batch_bytes is {batch_bytes!r}, expected bytes as a number or text such as '8 MiB'"
+        )
+    return count

@@ -1,0 +1,375 @@
+"""Parquet files: a block is a row group, whose sizes come from the footer."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.byte_sizes import format_bytes
+from seqflow.errors import ProviderError
+from seqflow.kernels.arrays import Array
+from seqflow.providers.block_columns import BlockColumns
+from seqflow.providers.block_slices import SliceReaders
+from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange
+from seqflow.providers.formats.options import Format, file_format
+from seqflow.providers.formats.parquet_footer_cache import FooterCache
+from seqflow.providers.formats.parquet_footers import ColumnChunks, read_column_chunks
+from seqflow.providers.formats.parquet_ranges import value_range
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.schemas import common_selections
+from seqflow.providers.untrusted import read_in_child
+from seqflow.record import BadRow
+from seqflow.record.decoded_sizes import row_bytes
+from seqflow.record.selection import Picked, Selection, Table, leaf_types
+from seqflow.record.validation import opening, reading
+
+_BUFFER = 1 << 18
+"""Bytes of each column that are read at once from a row group that is read in slices."""
+
+
+_WHOLE = 1 << 30
+"""Bytes up to which a row group is read at once: pyarrow joins no nested texts of 2 GiB."""
+_COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
+"""Rows that are read at once, at most and at least, where the footer does not tell how large texts are."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnboundedTexts:
+    """How to read columns of text whose size the footer does not bound."""
+
+    coded: tuple[str, ...]
+    """The columns that are read as codes of a dictionary, so that they can be counted before they are texts."""
+    rows: int
+    """How many rows are read at once."""
+
+
+class TextChunk(NamedTuple):
+    """A column chunk of text whose size the footer does not bound."""
+
+    leaf: int
+    num_values: int
+    uncompressed_bytes: int
+    has_prefixes: bool
+
+
+Uncounted = Mapping[int, Sequence[TextChunk]]
+"""The texts whose size is not known before they are read, by row group."""
+_NO_TEXTS: Uncounted = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParquetFile:
+    """One file: what plans need of its footer, and what is read from it."""
+
+    rows: Array
+    """int64: the rows of each row group."""
+    num_leaves: int
+    selection: Selection
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.rows.sum())
+
+    def chunks(self, path: str) -> ColumnChunks:
+        """The leaf columns of each row group."""
+        return read_column_chunks(path, len(self.rows), self.num_leaves)
+
+    def uncounted(self, chunks: ColumnChunks) -> Uncounted:
+        """The column chunks of text whose size the footer does not bound, by row group."""
+        texts = self.selection.texts
+        if not texts or chunks.tells_text_bytes[:, texts].all():
+            return _NO_TEXTS
+        found: dict[int, list[TextChunk]] = {}
+        for group, at in np.argwhere(~chunks.tells_text_bytes[:, texts]).tolist():
+            leaf = texts[at]
+            values, size = chunks.num_values[group, leaf], chunks.uncompressed_bytes[group, leaf]
+            text = TextChunk(leaf, int(values), int(size), bool(chunks.has_prefixes[group, leaf]))
+            found.setdefault(group, []).append(text)
+        return found
+
+    def bytes_of_groups(self, chunks: ColumnChunks, schema: pa.Schema) -> Array:
+        """int64: about how many bytes the columns of `schema` take in memory, for each row group.
+
+        Counts are added as floats, in which sums below 2**53 are exact and others do not overflow.
+        """
+        leaves, fixed = self.selection.to(schema).leaves, self.selection.value_bytes
+        values = chunks.num_values[:, leaves].astype(np.float64)
+        texts = np.maximum(chunks.uncompressed_bytes, chunks.text_bytes)[:, leaves] + 4 * values
+        sizes = np.where(fixed[leaves] > 0, values * fixed[leaves], texts)
+        capped: Array = np.minimum(sizes.sum(axis=1), 2.0**62).astype(np.int64)
+        return capped
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """Parquet files of one schema, by path. Reading opens a file anew, so that threads don't share handles."""
+
+    files: dict[str, ParquetFile]
+    memory_map: bool
+    use_threads: bool
+    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+    uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
+    """By path, of the files whose footers were read for it."""
+    footers: FooterCache = field(default_factory=FooterCache, compare=False)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    @property
+    def num_rows(self) -> int:
+        return sum(file.num_rows for file in self.files.values())
+
+    def of_files(self, paths: Collection[str]) -> "ParquetSource":
+        files = {path: self.files[path] for path in paths if path in self.files}
+        uncounted = {path: self.uncounted[path] for path in files if path in self.uncounted}
+        return replace(self, files=files, uncounted=uncounted, slices=SliceReaders())
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        return (block for block, _ in self._row_groups(schema))
+
+    def block_columns(self, schema: pa.Schema) -> BlockColumns:
+        return BlockColumns.of_files(
+            (path, file.rows, nbytes) for path, file, _, nbytes in self._files(schema)
+        )
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        leaves: list[tuple[int, pa.DataType] | None] = []
+        selection = None
+        for block, chunks in self._row_groups(schema):
+            file = self.files[block.origin]
+            if file.selection is not selection:
+                selection = file.selection
+                known = {path: (at, kind) for at, (path, kind) in enumerate(leaf_types(selection.renamed))}
+                leaves = [known.get(path) for path in paths]
+            rows = block.num_rows or 0
+            names = self._footer(block.origin).schema
+            yield block, [_range(names, chunks, block.index, leaf, rows) for leaf in leaves]
+
+    def _row_groups(self, schema: pa.Schema) -> Iterator[tuple[Block, ColumnChunks]]:
+        """All row groups, each with the column chunks of its file."""
+        for path, file, chunks, nbytes in self._files(schema):
+            sizes = zip(file.rows.tolist(), nbytes.tolist(), strict=True)
+            for group, (rows, size) in enumerate(sizes):
+                yield Block(path, group, rows, size), chunks
+
+    def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
+        """All files, each with its column chunks and the bytes of its row groups."""
+        for path, file in self.files.items():
+            chunks = file.chunks(path)
+            self.uncounted[path] = file.uncounted(chunks)
+            yield path, file, chunks, file.bytes_of_groups(chunks, schema)
+
+    def _footer(self, path: str) -> Any:
+        """The footer of a file; ProviderError where it is another one than when the file was opened."""
+        return self.footers.get(path, lambda: _same_footer(path, self.files[path]))
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        columns, finish = self._columns(block, schema)
+        with reading(f"{block.origin}, row group {block.index} can't be read"), self._open(block) as opened:
+            table = self._read_group(opened, block, columns)
+        if table.num_rows != block.num_rows:
+            raise _wrong_count(block, table.num_rows)
+        return finish(table)
+
+    def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
+        """A row group at once, or a large one some rows at a time."""
+        options, count = {"columns": columns, "use_threads": self.use_threads}, block.num_rows or 0
+        rows = max(1, count // (1 + (block.nbytes or 0) // _WHOLE))
+        while True:
+            try:
+                if rows >= count:
+                    return opened.read_row_group(block.index, **options)
+                return pa.Table.from_batches(opened.iter_batches(rows, [block.index], **options))
+            except pa.ArrowNotImplementedError:  # of nested text whose size the footer does not tell, too
+                if rows == 1:
+                    raise
+                rows //= 2
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        columns, finish = self._columns(block, schema)
+        with reading(f"{block.origin}, row group {block.index} can't be read"):
+            found = self._read_slice(block, columns, rows)
+        return finish(pa.Table.from_batches(found))
+
+    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+        assert block.num_rows is not None
+        unbounded = self._unbounded_texts(block, schema, max_bytes)
+        if unbounded is None:
+            return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
+        with reading(f"{block.origin}, row group {block.index} can't be read"):
+            pieces = self._read_counted(block, schema, rows or range(block.num_rows), unbounded, max_bytes)
+            return self._columns(block, schema)[1](pa.Table.from_batches(pieces))
+
+    def _read_counted(
+        self, block: Block, schema: pa.Schema, rows: range, unbounded: UnboundedTexts, max_bytes: int
+    ) -> list[pa.RecordBatch]:
+        """Read a few rows at a time, texts as codes where that can be, until they are too large."""
+        columns, _ = self._columns(block, schema)
+
+        found: list[pa.RecordBatch] = []
+        size = 0
+        for start in range(rows.start, rows.stop, unbounded.rows):
+            part = range(start, min(start + unbounded.rows, rows.stop))
+            found += (read := self._read_slice(block, columns, part, unbounded))
+            size += sum(int(row_bytes(one, with_dictionaries=False).sum()) for batch in read for one in batch)
+            if size > max_bytes:
+                raise ProviderError(
+                    f"{block.origin}, row group {block.index}: rows {rows.start} to {part.stop - 1} take "
+                    f"{format_bytes(size)} in memory, expected {format_bytes(max_bytes)} at most\n"
+                    "its footer does not say so: raise memory, or write the file with smaller row groups"
+                )
+        return found
+
+    def _read_slice(
+        self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts | None = None
+    ) -> list[pa.RecordBatch]:
+        """Some rows of a row group; the next slice goes on where this one ends."""
+        coded, rows_at_once = (unbounded.coded, unbounded.rows) if unbounded else ((), len(rows))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._open_buffered(block, coded) as opened:
+                yield from opened.iter_batches(
+                    rows_at_once, [block.index], columns, use_threads=self.use_threads
+                )
+
+        assert block.num_rows is not None
+        key = (block.origin, block.index, unbounded, *(columns or ()))
+        found = self.slices.read(key, batches, rows, block.num_rows)
+        count = sum(batch.num_rows for batch in found)
+        if count != len(rows):
+            raise _wrong_count(block, rows.start + count)
+        return found
+
+    def _unbounded_texts(self, block: Block, schema: pa.Schema, max_bytes: int) -> UnboundedTexts | None:
+        """How to read texts that may exceed `max_bytes`; None where the footer shows that they do not."""
+        file = self.files[block.origin]
+        if block.origin not in self.uncounted:
+            self.uncounted[block.origin] = file.uncounted(file.chunks(block.origin))
+        leaves, coded, rows = file.selection.to(schema).leaves, [], _COUNTED_ROWS
+        for chunk in self.uncounted[block.origin].get(block.index, ()):
+            if chunk.leaf not in leaves or chunk.num_values * chunk.uncompressed_bytes <= max_bytes:
+                continue
+            if chunk.has_prefixes:
+                rows = min(rows, max(_FEW_ROWS, max_bytes // max(1, chunk.uncompressed_bytes)))
+            else:
+                coded.append(self._footer(block.origin).schema.column(chunk.leaf).path)
+        return UnboundedTexts(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
+
+    def _open(self, block: Block) -> Any:
+        from pyarrow.parquet import ParquetFile
+
+        metadata = self._footer(block.origin)
+        # fetching ahead in pyarrow's threads costs more than it gains: 2.6 times the time for small files on a disk
+        return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map, pre_buffer=False)
+
+    def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
+        """Open a file for buffered reading: pages of a memory map would stay in memory while it is open."""
+        from pyarrow.parquet import ParquetFile
+
+        metadata = self._footer(block.origin)
+        return ParquetFile(
+            block.origin,
+            metadata=metadata,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            read_dictionary=list(coded),
+        )
+
+    def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
+        """The columns to read, None for all, and what makes a table of `schema` of them."""
+        file = self.files[block.origin]
+        selection = file.selection.to(schema)
+        if len(selection.leaves) == file.num_leaves:
+            return None, selection.label
+        if len(set(file.selection.source.names)) < len(file.selection.source):
+            return None, selection.apply
+        names = self._footer(block.origin).schema
+        return [names.column(leaf).path for leaf in selection.leaves], selection.label
+
+
+@file_format("parquet")
+class Parquet(Format):
+    """Options of Parquet files."""
+
+    memory_map: bool = True
+    """False reads files, and constants of a job, instead of mapping them, for files that may shrink meanwhile."""
+    use_threads: bool = False
+    """Decode the columns of a block in several threads."""
+    untrusted: bool = False
+    """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of Parquet files; reads all footers, and checks that they agree."""
+        if self.untrusted:
+            read_in_child(paths, _READ_FOOTERS)
+        footers, schemas = FooterCache(), list[pa.Schema]()
+        found: list[tuple[Array, int]] = []
+        for path in paths:
+            metadata, schema, rows = _read_footer(path)
+            is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
+            schemas.append(schemas[-1] if is_same else schema)  # a million equal ones are one object
+            found.append((rows, metadata.num_columns))
+            footers.keep(path, metadata)
+        selections = common_selections(paths, schemas, picked)
+        files = {
+            path: ParquetFile(rows, num_leaves, selection)
+            for path, (rows, num_leaves), selection in zip(paths, found, selections, strict=True)
+        }
+        source = ParquetSource(files, self.memory_map, self.use_threads, footers=footers)
+        return Provider("parquet", origin_of(paths), selections[0].schema, source)
+
+
+_READ_FOOTERS = """
+from pyarrow.parquet import ParquetFile
+def read(path):
+    with ParquetFile(path) as file:
+        file.schema_arrow
+        for group in range(file.metadata.num_row_groups):
+            row_group = file.metadata.row_group(group)
+            for leaf in range(row_group.num_columns):
+                row_group.column(leaf).num_values
+"""
+
+
+def _same_footer(path: str, file: ParquetFile) -> Any:
+    """The footer of a file that was opened before; ProviderError where its row groups are others now."""
+    metadata, _, rows = _read_footer(path)
+    if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
+        raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
+    return metadata
+
+
+def _read_footer(path: str) -> tuple[Any, pa.Schema, Array]:
+    """The footer of a file, its schema, and the rows of each row group."""
+    from pyarrow.parquet import ParquetFile
+
+    with opening(path, "a Parquet file"), ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
+        raise ProviderError(
+            f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8]}"
+        )
+    return metadata, schema, np.array(rows, np.int64)
+
+
+def _wrong_count(block: Block, rows: int) -> ProviderError:
+    return ProviderError(
+        f"{block.origin}, row group {block.index} has {rows} rows, but its footer says {block.num_rows}"
+    )
+
+
+def _range(
+    names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
+) -> ValueRange:
+    """The range of a leaf column in a row group; of others nothing is known."""
+    if leaf is None:
+        return UNKNOWN
+    at, kind = leaf
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return value_range(chunks.statistics(group, at), kind, names.column(at), num_rows)

@@ -1,0 +1,100 @@
+"""RowFiles: files whose blocks and rows are known before they are read, of formats that say so little else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.memory.rereadable import with_columns
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.schemas import common_selections
+from seqflow.record import BadRow
+from seqflow.record.selection import ALL, Picked, Selection, Table, check_once
+from seqflow.record.validation import validated
+
+
+class RowFile(Protocol):
+    """One file: its columns, the rows and bytes of each of its blocks, and how one is read. It pickles."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def sizes(self) -> Sequence[tuple[int | None, int]]:
+        """Rows, None where they are not known, and bytes in memory of each block, about."""
+        ...
+
+    def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
+        """The rows of a block, with these columns at least."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowFileSource:
+    """Files by path, and what is read of each."""
+
+    files: Mapping[str, RowFile]
+    selections: Mapping[str, Selection]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, each with those beside it that it needs."""
+        return tuple(one for path, file in self.files.items() for one in (path, *getattr(file, "beside", ())))
+
+    @property
+    def num_rows(self) -> int | None:
+        rows = [rows for file in self.files.values() for rows, _ in file.sizes]
+        return None if None in rows else sum(rows)  # type: ignore[arg-type]
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for path, file in self.files.items():
+            for index, (rows, nbytes) in enumerate(file.sizes):
+                yield Block(path, index, rows, nbytes)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        chosen = self.selections[block.origin].to(schema)
+        expected = chosen.of_source
+        place = f"{block.origin}, block {block.index}"
+        with errors_at(f"{place} can't be read"):
+            table = self.files[block.origin].read(block.origin, block.index, expected.names)
+        table = with_columns(validated(table, place), expected, place)
+        if block.num_rows not in (None, table.num_rows):
+            raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
+        return chosen.apply(table, chosen.present)
+
+
+@contextmanager
+def errors_at(place: str) -> Iterator[None]:
+    """Raise whatever damaged data lead to as a ProviderError that names the place."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ProviderError(f"{place}: {str(error) or type(error).__name__}") from error
+
+
+def open_row_files(
+    kind: str, paths: Sequence[str], open_file: Callable[[str], RowFile], picked: Picked = ALL
+) -> Provider:
+    """A provider of files of one kind, which must agree in their columns; ProviderError for one that is damaged."""
+    opened: dict[str, RowFile] = {}
+    for path in paths:
+        with errors_at(f"{path} is no {kind} file, or damaged"):
+            opened[path] = open_file(path)
+    selections = common_selections(paths, [file.schema for file in opened.values()], picked)
+    for one in selections:  # which read columns by their names
+        check_once(one.source, [one.source.names[position] for position in one.positions])
+    source: Any = RowFileSource(opened, dict(zip(paths, selections, strict=True)))
+    return Provider(kind, origin_of(paths), selections[0].schema, source)
+
+
+def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:
+    """All rows in ranges of about `batch_bytes`."""
+    step = max(1, batch_bytes // max(1, row_bytes))
+    return tuple(range(start, min(num_rows, start + step)) for start in range(0, num_rows, step))

@@ -1,0 +1,369 @@
+"""CSV and TSV: one row in each line, held to a declared or inferred schema."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.providers.formats.options import Format, byte_count, file_format
+from seqflow.providers.formats.suffixes import COMPRESSIONS
+from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
+from seqflow.providers.lines.numerals import parse_values
+from seqflow.providers.lines.text_lines import BOM, first_lines, first_sample, open_lines
+from seqflow.providers.lines.typed_lines import (
+    Lines,
+    check_types,
+    inferred_from,
+    is_utf8,
+    not_utf8,
+    parse_lines,
+)
+from seqflow.providers.provider import Provider
+from seqflow.providers.type_texts import SchemaLike, declared_schema
+from seqflow.record.arrow_types import is_any
+from seqflow.record.buffers import offsets_of
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Picked, check_names
+
+_LEAVES = (
+    types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
+    types.is_large_string, types.is_timestamp, types.is_date32, types.is_decimal128,
+)  # fmt: skip
+_AS_WRITTEN = (types.is_boolean, types.is_string, types.is_large_string, types.is_timestamp)
+"""Types that Arrow's reader takes exactly as its cast of texts does."""
+_TABS = (".tsv", ".tab")
+_DELIMITERS = ",;\t|"
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_QUOTE, _RETURN, _NEWLINE = b'"\r\n'
+_SUSPECT = b" \txXnN"
+"""Letters of numbers of which Arrow's reader takes more than it should: with blanks, hexadecimal, `nan(1)`."""
+_AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
+_LONGEST_NAME = 1 << 17
+_PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion error to [^:]*: |Row #\d+: ")
+
+
+@file_format("csv")
+class Csv(Format):
+    """Options of CSV and TSV files."""
+
+    schema: SchemaLike | None = None
+    """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
+    extra_fields: Literal["error", "ignore"] = "error"
+    """What becomes of columns that are not in the schema."""
+    delimiter: str | None = None
+    """Separates columns; None is a comma, or a tab if the name ends in .tsv or .tab."""
+    list_delimiter: str | None = None
+    """Separates the values in columns that are declared as lists."""
+    header: bool = True
+    """False says that the first lines are rows; the columns are then those of `schema`, in order."""
+    batch_bytes: int | str = "4 MiB"
+    """Bytes of a file that are read, and prepared, together."""
+
+    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+        """A provider of lines of values; an empty value is null, `""` an empty text.
+
+        An empty list is a list without values. Without a schema it is inferred from the lines of the first 64 KiB of
+        the first file with rows. All files that are not blank have one header. A value has no newlines, not in quotes
+        either: such lines are malformed.
+        """
+        schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
+        is_guessed = self.delimiter is None
+        delimiter = _tabs_or_commas(paths[0]) if self.delimiter is None else self.delimiter
+        for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
+            if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
+                raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
+        if not header and schema is None:
+            raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
+        path, names = _common_header(paths, delimiter) if header else (paths[0], ())
+        if is_guessed and len(names) == 1:
+            _check_one_column(path, names[0], delimiter)
+        inferred = ""
+        if schema is None:
+            found, inferred = _inferred(paths, names, delimiter)
+        else:
+            found = declared_schema(schema)
+            check_types(found, _is_readable, "CSV")
+            _check_lists(found, list_delimiter)
+            if header:
+                _check_header(path, names, found.names, self.extra_fields)
+        line_format = CsvLines(found, names or tuple(found.names), delimiter, list_delimiter, header)
+        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
+
+
+def _tabs_or_commas(path: str) -> str:
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in COMPRESSIONS:
+        suffix = os.path.splitext(stem)[1]
+    return "\t" if suffix in _TABS else ","
+
+
+def _is_readable(kind: pa.DataType) -> bool:
+    return is_any(kind.value_type if types.is_list(kind) else kind, _LEAVES)
+
+
+def _check_lists(schema: pa.Schema, list_delimiter: str | None) -> None:
+    if list_delimiter is None:
+        for field in schema:
+            if types.is_list(field.type):
+                raise ProviderOptionError(
+                    f"schema: column {field.name!r} is {field.type}: list_delimiter= says what separates its values"
+                )
+
+
+def _common_header(paths: Sequence[str], delimiter: str) -> tuple[str, tuple[str, ...]]:
+    """The first file that is not blank, and the names of the columns, which all such files have in one order."""
+    starts = ((path, first_lines(path, _has_row)) for path in paths)
+    headers = [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]
+    first, found = headers[0][0], _header(*headers[0], delimiter)
+    for path, line in headers[1:]:
+        if (names := _header(path, line, delimiter)) != found:
+            raise ProviderError(
+                f"the columns are {', '.join(found)} in {first}, but {', '.join(names)} in {path}\n"
+                "open these files one by one"
+            )
+    return first, found
+
+
+def _is_row(line: bytes) -> bool:
+    return bool(line.strip(b"\r"))
+
+
+def _has_row(lines: Sequence[bytes]) -> bool:
+    return any(map(_is_row, lines))
+
+
+def _header(path: str, line: bytes, delimiter: str) -> tuple[str, ...]:
+    line = line.rstrip(b"\r")
+    if not line or line.count(b'"') % 2 or b"\r" in line:
+        raise ProviderError(
+            f"{path}, line 1: expected a header with the names of the columns in one line\n"
+            "header=False reads files without one"
+        )
+    try:
+        values = [value for *_, value in _values(line, delimiter)]
+        found = [(value or b"").decode() for value in values]
+    except UnicodeDecodeError as error:
+        raise ProviderError(f"{path}, line 1: not UTF-8: {error.reason}") from None
+    longest = max(map(len, found))
+    if values[-1] is None or longest > _LONGEST_NAME:
+        reason = _AFTER_QUOTE if values[-1] is None else f"a name has {longest:,} letters"
+        raise ProviderError(f"{path}, line 1: the header can't be read: {reason}")
+    check_names(pa.schema([(name, pa.null()) for name in found]))
+    return tuple(found)
+
+
+def _check_one_column(path: str, name: str, delimiter: str) -> None:
+    """ProviderError where the only column has a name that another delimiter would cut."""
+    other = next((letter for letter in _DELIMITERS if letter in name), None)
+    if other is not None:
+        raise ProviderError(
+            f"{path}, line 1: the header has no {delimiter!r} and is {name!r}, one name\n"
+            f"delimiter={other!r} cuts it, delimiter={delimiter!r} reads it as it is"
+        )
+
+
+def _check_header(path: str, names: Sequence[str], declared: Sequence[str], extra_fields: str) -> None:
+    for name in declared:
+        if name not in names:
+            raise ProviderError(
+                f"{path} has no column {name!r}{nearest(name, names)}; it has {', '.join(names)}"
+            )
+    for name in names:
+        if name not in declared and extra_fields == "error":
+            raise ProviderError(
+                f"{path}: column {name!r} is not in the schema\n"
+                'declare it, or leave such columns out with extra_fields="ignore"'
+            )
+
+
+def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
+    """Where the values of a line start and stop, and what they are: the last is None if text follows its quotes."""
+    cut = re.escape(delimiter).encode()
+    value = re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"|((?!")[^%b]*))(%b|\Z)' % (cut, cut))
+    found: list[tuple[int, int, bytes | None]] = []
+    start = 0
+    while match := value.match(line, start):
+        quoted, plain, end = match.groups()
+        found.append((start, match.start(3), plain if quoted is None else quoted.replace(b'""', b'"')))
+        if not end:
+            return found
+        start = match.end()
+    return [*found, (start, len(line), None)]
+
+
+def _inferred(paths: Sequence[str], names: Sequence[str], delimiter: str) -> tuple[pa.Schema, str]:
+    """The schema of the first lines: int64, double or bool where all values are such, and else string."""
+    path, lines = first_sample(paths, _is_row, header=True)
+    sample = b"\n".join([*lines[1:], b""])
+    texts = CsvLines(pa.schema([(name, pa.string()) for name in names]), tuple(names), delimiter, None, True)
+    rows, malformed = texts.parse(np.frombuffer(sample, np.uint8))
+    faults = list(malformed)
+    if len(faults) == rows.num_rows:
+        place, reason = path, "there is no line to infer a schema from"
+        if faults:
+            number = 2 + sample[: faults[0].position].count(b"\n")
+            place, reason = f"{path}, line {number}", f"the schema can't be inferred: {faults[0].reason}"
+        raise ProviderError(f"{place}: {reason}\ndeclare the types with schema={{…}}")
+    good = rows.take(pa.array(np.delete(np.arange(rows.num_rows), [fault.row for fault in faults])))
+    columns = zip(names, good.to_pydict().values(), strict=True)
+    schema = pa.schema([(name, _type_of(values)) for name, values in columns])
+    return schema, inferred_from(path, good.num_rows)
+
+
+def _type_of(values: Sequence[str | None]) -> pa.DataType:
+    found = [value for value in values if value is not None]
+    if found and all(map(_INTEGER.fullmatch, found)):
+        fits = all(len(value) <= 20 and -(2**63) <= int(value) < 2**63 for value in found)
+        return pa.int64() if fits else pa.string()
+    if found and all(_NUMBER.fullmatch(value) and isfinite(float(value)) for value in found):
+        return pa.float64()
+    is_bool = found and all(value in ("true", "false") for value in found)
+    return pa.bool_() if is_bool else pa.string()
+
+
+def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
+    """The type that Arrow's reader gives a column: text for what it converts wrongly."""
+    if types.is_list(kind) or types.is_decimal128(kind) or (are_texts and not is_any(kind, _AS_WRITTEN)):
+        return pa.string()
+    return kind
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLines:
+    """Parses lines of CSV; see LineFormat and typed_lines.Parser. `names` are those of all values in a line."""
+
+    schema: pa.Schema
+    names: tuple[str, ...]
+    delimiter: str
+    list_delimiter: str | None
+    header: bool
+    kind: ClassVar[str] = "csv"
+    blanks: ClassVar[bytes] = b"\r"
+    counted: ClassVar[bytes] = b'\r"'
+
+    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        return parse_lines(self, data)
+
+    def is_plain(self, data: Tensor) -> bool:
+        returns, quotes = (np.flatnonzero(data == letter) for letter in (_RETURN, _QUOTE))
+        return (
+            is_utf8(data)
+            and bool(np.isin(data[returns + 1], (_RETURN, _NEWLINE)).all())
+            and len(quotes) % 2 == 0
+            and bool(self._are_edges(data[quotes[::2] - 1]).all())
+            and bool(self._are_edges(data[quotes[1::2] + 1]).all())
+        )
+
+    def _are_edges(self, letters: Tensor) -> Tensor:
+        """Which letters may precede an opening quote or follow a closing one; a quote may be written twice."""
+        found: Tensor = (letters == _NEWLINE) | (letters == _RETURN) | (letters == _QUOTE)
+        found |= letters == ord(self.delimiter)
+        return found
+
+    def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str | Exception]]:
+        """Lines that pyarrow would read over the end of, as several, or as other texts."""
+        yield not_utf8(lines), "not UTF-8"
+        yield lines.counts[_RETURN] > 0, "a carriage return inside the line"
+        open_quote = "a quote that is not closed in its line; values with newlines can't be read"
+        yield lines.counts[_QUOTE] % 2 == 1, open_quote
+        wrong = np.zeros(len(lines.starts), np.bool_)
+        for at in self._suspects(lines).tolist():
+            *_, last = _values(lines.line(at), self.delimiter)[-1]
+            wrong[at] = last is None
+        yield wrong, ValueError(_AFTER_QUOTE)
+
+    def _suspects(self, lines: Lines) -> Tensor:
+        """Lines with a quote before a value whose quotes are not by turns before a value and after it."""
+        data, starts = lines.data, lines.starts
+        opening = np.flatnonzero((data[:-1] == ord(self.delimiter)) & (data[1:] == _QUOTE)) + 1
+        opening = np.concatenate([starts[data[starts] == _QUOTE], opening])
+        if not len(opening):
+            return opening
+        quotes = np.flatnonzero(data == _QUOTE)
+        line_of = np.searchsorted(starts, quotes, "right") - 1
+        closes = (np.arange(len(quotes)) - np.searchsorted(line_of, line_of)) % 2 == 1
+        odd = line_of[~self._are_edges(data[np.where(closes, quotes + 1, quotes - 1)])]
+        return np.intersect1d(odd, np.searchsorted(starts, opening, "right") - 1)
+
+    def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
+        from pyarrow import csv as arrow_csv
+
+        # Arrow's reader of numbers and dates takes blanks around them, its cast of texts does not. A delimiter
+        # that is a blank is inside quotes then.
+        letters = _SUSPECT.replace(self.delimiter.encode(), b'"')
+        are_texts = holds(data, letters)
+        table = arrow_csv.read_csv(
+            # Arrow leaves out a byte order mark, though here it is part of the first value
+            pa.BufferReader(pa.py_buffer(BOM + bytes(data) if bytes(data[:3]) == BOM else data)),
+            arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 9, column_names=self.names),
+            arrow_csv.ParseOptions(delimiter=self.delimiter),
+            arrow_csv.ConvertOptions(
+                check_utf8=False,  # the block is, or the line
+                column_types={field.name: _read_as(field.type, are_texts) for field in self.schema},
+                include_columns=self.schema.names,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        ).combine_chunks()
+        columns = []
+        for field in self.schema:
+            column = table.column(field.name)
+            values = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+            columns.append(self._built(values, field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _built(self, values: pa.Array, kind: pa.DataType) -> pa.Array:
+        import pyarrow.compute as pc
+
+        if types.is_list(kind):
+            return self._lists(values, kind)
+        if values.type != kind:
+            return parse_values(values, kind)
+        if types.is_floating(kind) and pc.any(pc.is_inf(values)).as_py():
+            raise ValueError(f"a number is beyond {kind}")
+        return values
+
+    def _lists(self, texts: pa.Array, kind: pa.ListType) -> pa.Array:
+        """Split each text into a list of values; an empty one, or none at all, has no values."""
+        import pyarrow.compute as pc
+
+        split = pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), self.list_delimiter)
+        lengths = pc.fill_null(pc.list_value_length(split), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(offsets_of(lengths, wide=False), pa.int32())
+        return pa.ListArray.from_arrays(offsets, parse_values(split.flatten(), kind.value_type), type=kind)
+
+    def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
+        """The first column whose value alone is refused, too."""
+        values = _values(line, self.delimiter)
+        start, _, last = values[-1]
+        if last is None:
+            name = self.names[min(len(values), len(self.names)) - 1]
+            return name, start, f"found {excerpt(line[start:])}, {_AFTER_QUOTE}"
+        if len(values) != len(self.names):
+            expected = f"{len(self.names)} value{'s' * (len(self.names) != 1)}"
+            is_ended = len(values) == len(self.names) + 1 and not last
+            more = (
+                f" with the empty one after the {self.delimiter!r} at the end: leave it out"
+                if is_ended
+                else ""
+            )
+            return "", 0, f"expected {expected}, found {len(values)}{more}"
+        for name, (start, stop, _) in zip(self.names, values, strict=True):
+            if name not in self.schema.names or start == stop:
+                continue
+            field = self.schema.field(name)
+            one = CsvLines(pa.schema([field]), (name,), self.delimiter, self.list_delimiter, self.header)
+            try:
+                one.rows(line[start:stop] + b"\n")
+            except (pa.ArrowException, ValueError):
+                return name, start, f"{name!r} is no {field.type}: {line[start:stop].decode()[:40]!r}"
+        return "", 0, _PLACE.sub("", _PLACE.sub("", str(error))).partition("\n")[0]

@@ -1,0 +1,204 @@
+"""Text files with one row a line, read in blocks of whole lines."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import IO, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
+from seqflow.providers.lines.line_faults import Malformed
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.record import BadRow
+from seqflow.record.buffers import INT32_MAX
+from seqflow.record.from_arrow.columns import BadLine
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Picked, Selection, Table, selection
+
+BLOCK_BYTES = 4 << 20
+SAMPLE_BYTES = 64 << 10
+_CHUNK = 64 << 10
+_NEWLINE = b"\n"
+BOM = b"\xef\xbb\xbf"
+"""Byte order mark: the start of a file may be one, and is no part of its first line."""
+
+
+class LineFormat(Protocol):
+    """The parser of a kind of line. Blank lines are no rows.
+
+    It may have `header`: true where the first line of a file is not a row.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        """Parse whole lines, uint8 data that ends with a newline: the rows, and the malformed lines in order.
+
+        A malformed line has a row, too: its lists are null or empty, its numbers 0.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineSource:
+    """Block i of a file holds the lines that start in its bytes `i * batch_bytes` … `(i + 1) * batch_bytes - 1`.
+
+    Of a compressed file the decompressed bytes count.
+    """
+
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+    batch_bytes: int
+    format: LineFormat
+    selection: Selection
+    inflated: InflatedFiles = field(default_factory=InflatedFiles, compare=False)
+
+    num_rows: ClassVar[None] = None
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for path, stored in zip(self.paths, self.sizes, strict=True):
+            size = self.inflated.size(path, stored) if stored and compression_of(path) else stored
+            for index, start in enumerate(range(0, size, self.batch_bytes)):
+                yield Block(path, index, None, min(self.batch_bytes, size - start))
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        path, start = block.origin, block.index * self.batch_bytes
+        lines_before = None
+        if compression_of(path):
+            content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes)
+            data = np.frombuffer(content, np.uint8)
+        else:
+            data, start = _read_lines(path, start, start + self.batch_bytes)
+        if start == 0:
+            start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
+            if len(data) > start and getattr(self.format, "header", False):
+                start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
+            data = data[start:]
+        batch, malformed = self.format.parse(data)
+        first_line = None
+        for row, position, column, reason in malformed:
+            if first_line is None:
+                first_line = 1 + (_newlines_before(path, start) if lines_before is None else lines_before)
+                newlines = np.flatnonzero(data == _NEWLINE[0])
+            line = int(np.searchsorted(newlines, position))
+            line_start = newlines[line - 1] + 1 if line else 0
+            place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
+            if bad_rows is None:
+                raise ProviderError(f"{place}: {reason}")
+            line_stop = newlines[line] if line < len(newlines) else len(data)
+            bad_rows.append(BadLine(row, column, f"{place}: {reason}", data[line_start:line_stop].tobytes()))
+        return self.selection.to(schema).apply(batch)
+
+
+def open_lines(
+    paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int, inferred: str = ""
+) -> Provider:
+    """A provider of the lines of files, in blocks of about `batch_bytes`."""
+    chosen = selection(line_format.schema, *picked)
+    sizes = tuple(map(_size, paths))
+    source = LineSource(tuple(paths), sizes, batch_bytes, line_format, chosen)
+    return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)
+
+
+def first_sample(
+    paths: Sequence[str], is_row: Callable[[bytes], object], header: bool = False
+) -> tuple[str, list[bytes]]:
+    """The first file with a row, and its first whole lines: those of 64 KiB, or more, up to a row.
+
+    The line of a header is not a row; without any row in the files, there are no lines.
+    """
+    for path in paths:
+        lines = first_lines(path, lambda lines: any(map(is_row, lines[header:])))
+        if any(map(is_row, lines[header:])):
+            return path, lines
+    return paths[0], []
+
+
+def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
+    """The first whole lines of a file, of 64 KiB together, or of more until they are enough or the file ends."""
+    content, size = b"", SAMPLE_BYTES
+    with reading(path), closing(_open(path)) as file:
+        while True:
+            piece = file.read(size)
+            content = content + piece if content else piece.removeprefix(BOM)
+            lines = content.split(_NEWLINE)
+            if len(piece) < size:
+                return lines
+            lines.pop()
+            if are_enough(lines):
+                return lines
+            size = len(content)
+
+
+def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
+    """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts."""
+    # One byte more at the start tells whether a line begins there, or has begun in the block before. The chunk
+    # at the end holds the rest of the last line, as long as that is usual.
+    begin, first = max(start - 1, 0), 0
+    content = _read(path, begin, stop + _CHUNK)
+    if start:
+        first = content.find(_NEWLINE, 0, stop - start) + 1
+        if not first:
+            return np.empty(0, np.uint8), start
+    end = content.find(_NEWLINE, stop - 1 - begin) + 1
+    if not end:
+        content += _rest_of_line(path, content, begin + len(content))
+        if content and not content.endswith(_NEWLINE):
+            content += _NEWLINE
+        end = len(content)
+    if end > INT32_MAX:
+        raise ProviderError(
+            f"{path}: a line has more than {INT32_MAX} bytes\nsplit it, or leave out the file"
+        )
+    return np.frombuffer(content, np.uint8)[first:end], begin + first
+
+
+def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
+    """Read on to the end of the last line of `content`, which ends at `position` of the file."""
+    pieces: list[bytes] = []
+    last, size = content, len(content)
+    while last and not last.endswith(_NEWLINE) and size <= INT32_MAX:
+        last = _read(path, position, position + _CHUNK)
+        position += len(last)
+        end = last.find(_NEWLINE) + 1
+        last = last[:end] if end else last
+        pieces.append(last)
+        size += len(last)
+    return b"".join(pieces)
+
+
+def _newlines_before(path: str, position: int) -> int:
+    count = at = 0
+    while at < position:
+        piece = _read(path, at, min(position, at + BLOCK_BYTES))
+        if not piece:
+            break
+        count += piece.count(_NEWLINE)
+        at += len(piece)
+    return count
+
+
+def _read(path: str, start: int, stop: int) -> bytes:
+    """The bytes `start` … `stop - 1` of a file; fewer where it ends earlier."""
+    with reading(path), open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        return file.read(stop - start)
+
+
+def _open(path: str) -> IO[bytes] | Decompressed:
+    return Decompressed(path) if compression_of(path) else open(path, "rb")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise ProviderError(f"{path} can't be read: {error.strerror}") from error

@@ -1,0 +1,184 @@
+"""Lines held to a schema: checked, parsed a block at once by Arrow, and searched for bad lines where that fails."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow import kernels
+from seqflow.errors import ProviderOptionError
+from seqflow.providers.lines.line_faults import Malformed
+from seqflow.record.record import Tensor
+
+_NEWLINE = ord("\n")
+_FEW = 8
+"""Lines that are parsed one by one where they are not all good: halves take more calls if many are bad."""
+
+
+class Parser(Protocol):
+    """Parses whole lines into rows of a schema, and finds what Arrow's parsers let through or crash on."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def blanks(self) -> bytes:
+        """Letters without a meaning at the start and the end of a line."""
+        ...
+
+    @property
+    def counted(self) -> bytes:
+        """Letters whose number in a line `faults` looks at."""
+        ...
+
+    def is_plain(self, data: Tensor) -> bool:
+        """Return whether a quick look shows that no line has faults, but that values may go on in the next line."""
+        ...
+
+    def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str | Exception]]:
+        """Which lines have which fault, whatever the schema; the first of a line counts.
+
+        More can be said by `explain` of an exception than of a text.
+        """
+        ...
+
+    def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
+        """The rows of whole lines; pyarrow's ArrowException, or ValueError, for lines that don't fit the schema."""
+        ...
+
+    def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
+        """Why a line is no row: the column, "" where it is not known, the position in the line, and the reason."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a block that are not blank: `data[start:stop]`, without the newline and blanks around it."""
+
+    data: Tensor
+    starts: Tensor
+    stops: Tensor
+    counts: dict[int, Tensor]
+    """How often each of some letters is in each line."""
+
+    @classmethod
+    def of(cls, data: Tensor, blanks: bytes, counted: bytes) -> "Lines":
+        """The lines of data that ends with a newline, without the `blanks` around each, with counts of letters."""
+        letters = np.frombuffer(counted, np.uint8)
+        starts, stops, counts = kernels.split_lines(data, np.frombuffer(blanks, np.uint8), letters)
+        return cls(data, starts, stops, dict(zip(counted, counts, strict=True)))
+
+    def line(self, at: int) -> bytes:
+        return self.data[self.starts[at] : self.stops[at]].tobytes()
+
+    def join(self, chosen: Tensor) -> bytes:
+        return b"".join(self.line(at) + b"\n" for at in chosen.tolist())
+
+
+def not_utf8(lines: Lines) -> Tensor:
+    """Which lines are not UTF-8."""
+    wrong = np.zeros(len(lines.starts), np.bool_)
+    if not is_utf8(lines.data):
+        wrong[:] = [not is_utf8(lines.line(at)) for at in range(len(wrong))]
+    return wrong
+
+
+def is_utf8(content: bytes | Tensor) -> bool:
+    """Return whether bytes are a text in UTF-8."""
+    offsets = pa.py_buffer(np.array([0, len(content)], np.int64))
+    text = pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(content)])
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+    """The rows of a block, and the malformed lines in order, whose rows are null."""
+    # In plain lines only a value that goes on in the next line can be wrong: then there are fewer rows than lines.
+    is_plain = parser.is_plain(data)
+    rows = _whole(parser, data) if is_plain else None
+    if rows is not None and rows.num_rows == np.count_nonzero(data == _NEWLINE):
+        return rows, iter(())
+    lines = Lines.of(data, parser.blanks, parser.counted)
+    bad: dict[int, str | Exception] = {}
+    if rows is None or rows.num_rows != len(lines.starts):
+        for wrong, reason in parser.faults(lines):
+            for at in np.flatnonzero(wrong).tolist():
+                bad.setdefault(at, reason)
+        rows = None if bad or is_plain else _whole(parser, data)
+    if rows is not None and rows.num_rows == len(lines.starts):
+        return rows, iter(())
+    good = np.delete(np.arange(len(lines.starts)), list(bad))
+    table = pa.Table.from_batches(_parsed(parser, lines, good, bad), parser.schema).combine_chunks()
+    rows = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], parser.schema)
+    if bad:
+        rows = _with_nulls(rows, np.isin(np.arange(len(lines.starts)), list(bad)))
+    return rows, _malformed(parser, lines, bad)
+
+
+def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
+    """The rows of a block, None where some line does not fit."""
+    try:
+        return parser.rows(data)
+    except (pa.ArrowException, ValueError):
+        return None
+
+
+def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
+    """The rows with a null row in the place of each bad one."""
+    return rows.take(pa.array(np.cumsum(~is_bad) - 1, mask=is_bad))
+
+
+def _parsed(
+    parser: Parser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
+) -> Iterator[pa.RecordBatch]:
+    """Parse the chosen lines; where that fails, each half of them, and of a few each one."""
+    pending = [chosen] if bad else _halves(chosen)
+    while pending:
+        part = pending.pop()
+        if not len(part):
+            continue
+        try:
+            batch = parser.rows(lines.join(part))
+            if batch.num_rows != len(part):
+                raise ValueError("found several rows in one line, or one row in several")
+            yield batch
+        except (pa.ArrowException, ValueError) as error:
+            if len(part) == 1:
+                bad[int(part[0])] = error
+            else:
+                pending += _halves(part)
+
+
+def _halves(part: Tensor) -> list[Tensor]:
+    """The halves of some lines, or each of a few, the last one first."""
+    return np.array_split(part, max(len(part), 1) if len(part) <= _FEW else 2)[::-1]
+
+
+def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
+    """The malformed lines in order; what is wrong in one is looked for when it is reported."""
+    for at, error in sorted(bad.items(), key=itemgetter(0)):
+        column, offset, reason = "", 0, error
+        if isinstance(error, Exception):
+            column, offset, reason = parser.explain(lines.line(at), error)
+        yield Malformed(at, int(lines.starts[at]) + offset, column or parser.schema.names[0], str(reason))
+
+
+def inferred_from(path: str, num_lines: int) -> str:
+    """A message that says which lines a schema is inferred from."""
+    return f"schema inferred from the first {num_lines:,} line{'s' * (num_lines != 1)} of {path}"
+
+
+def check_types(schema: pa.Schema, fits: Callable[[pa.DataType], bool], kind: str) -> None:
+    """ProviderOptionError for a declared column of a type that lines of this kind can't be read as."""
+    for field in schema:
+        if not fits(field.type):
+            raise ProviderOptionError(
+                f"schema: column {field.name!r} is {field.type}, which {kind} can't be read as\n"
+                "declare it as text, and convert it in a net"
+            )

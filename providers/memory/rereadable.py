@@ -1,0 +1,294 @@
+"""Streams that can be had again: a frame, a query or a function makes a new one for each pass."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
+from seqflow.providers.other_packages import foreign_errors
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow, convert
+from seqflow.record.decoded_sizes import decoded_nbytes, row_bytes
+from seqflow.record.record import Tensor
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
+from seqflow.record.validation import validated
+
+BLOCK_BYTES = 8 << 20
+
+
+class Streams(Protocol):
+    """What makes streams of the same rows."""
+
+    def schema(self) -> pa.Schema:
+        """The schema of each, as far as possible without reading one."""
+        ...
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        """A new reader of record batches, with these columns at least; one that has to be closed has `close`."""
+        ...
+
+
+@dataclass(slots=True)
+class Held:
+    """The rows of a block, until they are read."""
+
+    table: pa.Table | None
+    columns: pa.Schema
+    """The columns of the pass that the block is of: where it ends depends on them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBlock(Block):
+    """A block of a stream, which has its rows with it."""
+
+    held: Held = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RereadableSource:
+    """Streams of the same rows, one for each pass. Where a block ends depends on its rows alone.
+
+    How a stream cuts its rows into batches may differ from one to the next, so it does not matter here. That their
+    order is the same nobody knows; the first block of each pass must be that of the first pass.
+    """
+
+    streams: Streams
+    selection: Selection
+    origin: str
+    batch_bytes: int
+    first: dict[tuple[str, ...], str] = field(default_factory=dict, compare=False)
+    """The digest of the first block, by the columns that were read."""
+    is_stream: ClassVar[bool] = True
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def num_rows(self) -> None:
+        return None
+
+    def content(self, schema: pa.Schema) -> str:
+        """What a state compares: the digest of the first block."""
+        if tuple(schema.names) not in self.first:
+            tables = self._tables(schema)
+            self._check_first(schema, next(tables, None))
+            tables.close()
+        return self.first[tuple(schema.names)]
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        tables = self._tables(schema)
+        table = next(tables, None)
+        self._check_first(schema, table)
+        index = 0
+        while table is not None:
+            yield StreamBlock(self.origin, index, table.num_rows, decoded_nbytes(table), Held(table, schema))
+            index, table = index + 1, next(tables, None)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        return self.read_rows(block, schema, range(block.num_rows or 0))
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        assert isinstance(block, StreamBlock)
+        held = block.held
+        table = held.table
+        if table is None:
+            table = self._again(block)
+        if rows.stop >= table.num_rows:
+            held.table = None
+        return Selection(table.schema, table.schema, schema).apply(table.slice(rows.start, len(rows)))
+
+    def _again(self, block: StreamBlock) -> pa.Table:
+        """The rows of a block that was read before, from a new stream."""
+        tables = self._tables(block.held.columns)
+        try:
+            for index, table in enumerate(tables):
+                if index == block.index and table.num_rows == block.num_rows:
+                    return table
+        finally:
+            tables.close()
+        raise ProviderError(f"{self.origin}: a new stream has other rows than the one before{_ORDER}")
+
+    def _check_first(self, schema: pa.Schema, table: pa.Table | None) -> None:
+        found = "no rows" if table is None else digest_of_rows(table)
+        before = self.first.setdefault(tuple(schema.names), found)
+        if found != before:
+            what = "no rows" if table is None else "other rows, or in another order,"
+            raise ProviderError(f"{self.origin}: a new stream has {what} than the first one{_ORDER}")
+
+    def _tables(self, schema: pa.Schema) -> Any:
+        """The rows of a new stream in tables of about `batch_bytes`; a generator, which closes the stream."""
+        chosen = self.selection.to(schema)
+        reader = self._open(chosen.of_source.names)
+        dictionaries = SharedDictionaries()
+        coded = any(has_dictionaries(field.type) for field in schema)
+        try:
+            batches = (chosen.apply(one, chosen.present) for one in self._batches(reader, chosen))
+            for table in cut(batches, self.batch_bytes):
+                if (
+                    coded
+                ):  # the codes of a pass count its values as they come, whoever reads which block first
+                    dictionaries.grow(table)
+                    table = dictionaries.apply(table)
+                yield table
+        finally:
+            if hasattr(reader, "close"):
+                reader.close()
+
+    def _open(self, names: Sequence[str]) -> Any:
+        with foreign_errors(f"{self.origin} gives no stream"):
+            return self.streams.stream(names)
+
+    def _batches(self, reader: Any, chosen: Selection) -> Iterator[pa.RecordBatch]:
+        index = 0
+        while True:
+            place = f"{self.origin}, batch {index}"
+            try:
+                with foreign_errors(f"{place} can't be read"):
+                    batch = next(reader)
+            except StopIteration:
+                return
+            # where all columns are there they are found by their places, since two that are renamed may share a name
+            is_whole = validated(batch, place).schema.equals(self.selection.source)
+            yield batch.select(chosen.present) if is_whole else with_columns(batch, chosen.of_source, place)
+            index += 1
+
+
+_ORDER = (
+    "\na second epoch and resume need the same rows in the same order: sort the query (ORDER BY), and make a new "
+    "stream each time; or collect it into a table first"
+)
+
+
+def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.RecordBatch:
+    """The columns of a batch by their names, in the order of `source`; ProviderError where one is another."""
+    for expected in source:
+        at = batch.schema.get_all_field_indices(expected.name)
+        found = batch.schema.field(at[0]).type if len(at) == 1 else None
+        if found != expected.type:
+            what = f"is {found}" if len(at) == 1 else "is there twice" if at else "is not there"
+            raise ProviderError(f"{place}: column {expected.name!r} {what}, expected {expected.type}")
+    return batch.select(source.names)
+
+
+def cut(batches: Iterable[pa.RecordBatch], nbytes: int) -> Iterator[pa.Table]:
+    """The rows in tables of `nbytes` at most, or of one row: as many as fit, however the batches are cut."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        ends = np.append(0, np.cumsum(_row_bytes(batch)))
+        start = 0
+        while start < batch.num_rows:
+            stop = int(np.searchsorted(ends, ends[start] + nbytes - size, side="right")) - 1
+            if stop <= start and not held:
+                stop = start + 1
+            if stop > start:
+                held.append(batch.slice(start, stop - start))
+                size += int(ends[stop] - ends[start])
+                start = stop
+            if start < batch.num_rows:
+                yield pa.Table.from_batches(held)
+                held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _row_bytes(batch: pa.RecordBatch) -> Tensor:
+    """int64[rows]: what each row takes, as its values tell; a column of a type that has no tensor counts nothing."""
+    total = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        try:
+            total += row_bytes(column, with_dictionaries=False)
+        except ValueError:
+            continue
+    return total
+
+
+def digest_of_rows(table: pa.Table) -> str:
+    """32 hexadecimal digits for the values of all rows, however they are cut into chunks."""
+    digest = hashlib.blake2b(str(table.num_rows).encode(), digest_size=16)
+    for name in table.schema.names:
+        try:
+            record, _ = convert(table.select([name]), valid=True)
+        except ProviderError:  # a type that has no tensor
+            continue
+        for tensor, values in record.tensors.items():
+            digest.update(f"{tensor} {values.dtype} {values.shape}".encode())
+            digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        for tensor, values in record.dictionaries.items():
+            digest.update(f"{tensor} {values.to_pylist()!r}".encode())
+    return digest.hexdigest()
+
+
+def open_rereadable(
+    streams: Streams, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
+) -> Provider:
+    """A provider of streams that can be had again, in blocks of about `batch_bytes` (8 MiB)."""
+    with foreign_errors(f"{origin} can't be opened"):
+        schema = streams.schema()
+    chosen = selection(schema, *picked)
+    source = RereadableSource(streams, chosen, origin, batch_bytes or BLOCK_BYTES)
+    return Provider("stream", origin, chosen.schema, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Scans:
+    """Scans of a `pyarrow.dataset.Dataset` with a filter."""
+
+    dataset: Any
+
+    def schema(self) -> pa.Schema:
+        return self.dataset.schema
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        return self.dataset.scanner(columns=list(columns), use_threads=False).to_reader()
+
+
+@dataclass(frozen=True, slots=True)
+class LazyFrames:
+    """Batches of a `polars.LazyFrame`, which Polars computes anew in each pass."""
+
+    frame: Any
+
+    def schema(self) -> pa.Schema:
+        return pa.RecordBatchReader.from_stream(self.frame.head(0).collect()).schema
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        frame = self.frame.select(list(columns))
+        if not hasattr(frame, "collect_batches"):
+            raise ProviderOptionError(
+                "this version of Polars gives no batches of a LazyFrame\n"
+                "collect it, frame.collect(), or sink it to Parquet"
+            )
+        return pa.RecordBatchReader.from_stream(frame.collect_batches(maintain_order=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """Results of a DuckDB relation, whose query each stream runs anew; its connection serves one at a time."""
+
+    relation: Any
+
+    def schema(self) -> pa.Schema:
+        return pa.RecordBatchReader.from_stream(self.relation.limit(0)).schema
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        return pa.RecordBatchReader.from_stream(self.relation.project(names))
+
+
+def open_lazy_frame(frame: Any, picked: Picked, **options: Any) -> Provider:
+    """A provider of a `polars.LazyFrame`, which Polars computes in batches, anew in each pass."""
+    return open_rereadable(LazyFrames(frame), "a LazyFrame", picked, **options)
+
+
+def open_relation(relation: Any, picked: Picked, **options: Any) -> Provider:
+    """A provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
+    return open_rereadable(Relations(relation), "a DuckDB relation", picked, **options)

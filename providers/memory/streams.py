@@ -1,0 +1,108 @@
+"""Streams of record batches that can be read once: readers, cursors, anything with __arrow_c_stream__."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NoReturn
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.other_packages import foreign_errors
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow
+from seqflow.record.decoded_sizes import decoded_nbytes
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
+from seqflow.record.validation import validated
+
+
+@dataclass(slots=True)
+class StreamSource:
+    """A stream: asking for the next block fetches its batch, which is kept until it is read."""
+
+    reader: Any
+    selection: Selection
+    origin: str
+    started: bool = False
+    fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
+    unread: dict[int, int] = field(default_factory=dict)
+    """The number of rows of fetched batches that were not read yet, of those that are read in slices."""
+    read_once: ClassVar[bool] = True
+    paths: ClassVar[tuple[str, ...]] = ()
+    num_rows: ClassVar[None] = None
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        if self.started:
+            raise ProviderError(f"{self.origin} is a stream, which {_ONCE}")
+        self.started = True
+        return self._fetch(self.selection.to(schema))
+
+    def _fetch(self, selection: Selection) -> Iterator[Block]:
+        index = 0
+        while True:
+            place = f"{self.origin}, batch {index}"
+            try:
+                with foreign_errors(f"{place} can't be read"):
+                    batch = self.reader.read_next_batch()
+            except StopIteration:
+                return
+            batch = selection.apply(validated(batch, place))
+            self.fetched[index] = batch
+            yield Block(self.origin, index, batch.num_rows, decoded_nbytes(batch))
+            index += 1
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        batch = self._fetched(block)
+        self.unread[block.index] = self.unread.get(block.index, batch.num_rows) - len(rows)
+        if self.unread[block.index] <= 0:
+            del self.fetched[block.index], self.unread[block.index]
+        return Selection(batch.schema, batch.schema, schema).apply(batch.slice(rows.start, len(rows)))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.origin} is a stream, which cannot be pickled: it {_ONCE}")
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        batch = self._fetched(block)
+        del self.fetched[block.index]
+        return Selection(batch.schema, batch.schema, schema).apply(batch)
+
+    def _fetched(self, block: Block) -> pa.RecordBatch:
+        if block.index not in self.fetched:
+            raise ProviderError(f"batch {block.index} of {self.origin} was read before, and a stream {_ONCE}")
+        return self.fetched[block.index]
+
+
+_ONCE = (
+    "can be read once\n"
+    "collect it into a table first, pyarrow.table(stream), or pass a function that makes a new one each time"
+)
+
+
+def open_stream(obj: Any, picked: Picked = ALL) -> Provider:
+    """A provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
+    origin = f"a {type(obj).__name__}"
+    if hasattr(obj, "__next__"):
+        _check_new(obj, origin)
+    try:
+        reader = pa.RecordBatchReader.from_stream(obj)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProviderError(f"{origin} is no stream of record batches: {error}") from error
+    return open_reader(reader, origin, picked)
+
+
+_opened: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""Readers and iterators that were opened, by their ids: a second stream of one has no rows, without an error."""
+
+
+def _check_new(obj: Any, origin: str) -> None:
+    if _opened.get(id(obj)) is obj:
+        raise ProviderError(f"{origin} was opened before, and a stream {_ONCE}")
+    with suppress(TypeError):  # of a type without weak references
+        _opened[id(obj)] = obj
+
+
+def open_reader(reader: Any, origin: str, picked: Picked = ALL) -> Provider:
+    """A provider of the batches of a reader."""
+    chosen = selection(reader.schema, *picked)
+    return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))

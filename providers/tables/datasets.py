@@ -1,0 +1,248 @@
+"""Datasets of pyarrow, and what other packages offer as one: a block is a row group, or another piece of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.block_slices import SliceReaders
+from seqflow.providers.filter.value_ranges import Path, ValueRange
+from seqflow.providers.formats.parquet_ranges import fragment_ranges
+from seqflow.providers.memory.rereadable import Scans, open_rereadable, with_columns
+from seqflow.providers.memory.tables import BLOCK_BYTES, open_table
+from seqflow.providers.other_packages import foreign_errors
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow
+from seqflow.record.selection import (
+    ALL,
+    Picked,
+    Selection,
+    Table,
+    leaf_types,
+    selection,
+    value_bytes_of,
+)
+from seqflow.record.validation import reading
+
+_COUNTED = ("ipc", "feather", "arrow", "orc")
+"""Formats, besides Parquet, whose files tell their rows without being read."""
+_SLICE_ROWS = 1 << 14
+"""Rows that are read at once from a block that is read in slices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A block of a dataset: a fragment, or some rows of one that finds rows by their numbers."""
+
+    fragment: Any
+    origin: str
+    num_rows: int | None
+    nbytes: int | None
+    rows: range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSource:
+    """The fragments of a dataset. Each read opens its file anew, so that threads share no handles."""
+
+    pieces: tuple[Piece, ...]
+    selection: Selection
+    files: tuple[str, ...]
+    """The paths of its files, where all of them lie on this machine and may be written again."""
+    version: str
+    """What tells a state of a table from others where its files do not; else empty."""
+    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.files
+
+    @property
+    def num_rows(self) -> int | None:
+        rows = [piece.num_rows for piece in self.pieces]
+        return None if None in rows else sum(rows)  # type: ignore[arg-type]
+
+    def content(self, schema: pa.Schema) -> list[Any]:
+        """What a state compares: the version of the table, and the rows of each block."""
+        return [self.version, *([piece.origin, piece.num_rows] for piece in self.pieces)]
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        names = self._names(schema)
+        for index, piece in enumerate(self.pieces):
+            yield Block(piece.origin, index, piece.num_rows, _num_bytes(piece, names))
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
+        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
+        wanted = [leaves.get(path) for path in paths]
+        for block in self.blocks(schema):
+            yield block, fragment_ranges(self.pieces[block.index].fragment, wanted)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        with reading(f"{block.origin}, block {block.index} can't be read"):
+            table = self.pieces[block.index].fragment.to_table(**self._scan(block, schema))
+        if block.num_rows not in (None, table.num_rows):
+            raise _wrong_count(block, table.num_rows)
+        return self._finish(table, schema, block)
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        def batches() -> Iterator[pa.RecordBatch]:
+            fragment = self.pieces[block.index].fragment
+            return iter(fragment.to_batches(**self._scan(block, schema), batch_size=_SLICE_ROWS))
+
+        with reading(f"{block.origin}, block {block.index} can't be read"):
+            key = (block.index, *self._names(schema))
+            found = self.slices.read(key, batches, rows, block.num_rows or 0)
+        if sum(batch.num_rows for batch in found) != len(rows):
+            raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
+        return self._finish(pa.Table.from_batches(found), schema, block)
+
+    def _scan(self, block: Block, schema: pa.Schema) -> dict[str, Any]:
+        """The arguments of a scan of the columns that are read."""
+        piece, names = self.pieces[block.index], self._names(schema)
+        if piece.rows is not None:
+            return {"columns": names, "offset": piece.rows.start, "limit": len(piece.rows)}
+        return {"columns": names, "schema": self.selection.source, "use_threads": False}
+
+    def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
+        """The chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
+        chosen = self.selection.to(schema)
+        found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")
+        return chosen.apply(found, chosen.present)
+
+    def _names(self, schema: pa.Schema) -> list[str]:
+        return list(self.selection.to(schema).of_source.names)
+
+
+def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", version: str = "") -> Provider:
+    """A provider of a `pyarrow.dataset.Dataset`, without a filter; reads the footers of its Parquet files.
+
+    One in memory is a table. One with a filter has no fragments, and is scanned anew in each pass.
+    """
+    chosen = selection(dataset.schema, *picked)
+    in_memory = type(dataset).__name__ == "InMemoryDataset"
+    origin = "a Dataset in memory" if in_memory else _origin_of(dataset)
+    with reading(f"{origin} can't be opened"):
+        if in_memory:
+            return open_table(dataset.to_table(), picked, origin=origin)
+        try:
+            fragments = list(dataset.get_fragments())
+        except ValueError:  # pyarrow's word for a dataset with a filter
+            return open_rereadable(Scans(dataset), f"{origin}, filtered", picked)
+        pieces = tuple(piece for fragment in fragments for piece in _pieces(fragment))
+    files = () if version else _local_files(dataset)
+    if files:
+        pieces = tuple(replace(piece, origin=os.path.abspath(piece.origin)) for piece in pieces)
+    return Provider(kind, origin, chosen.schema, DatasetSource(pieces, chosen, files, version))
+
+
+def open_fragment(fragment: Any, picked: Picked = ALL) -> Provider:
+    """A provider of one fragment of a dataset: its file's columns, without those of folders."""
+    with reading("the Fragment can't be opened"):
+        chosen = selection(fragment.physical_schema, *picked)
+        pieces = tuple(_pieces(fragment))
+    return Provider("dataset", "a Fragment", chosen.schema, DatasetSource(pieces, chosen, (), ""))
+
+
+def open_delta(table: Any, picked: Picked = ALL) -> Provider:
+    """A provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
+    place = f"the Delta Lake table {table.table_uri}"
+    with foreign_errors(f"{place} can't be opened"):
+        mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+        if mapping != "none":
+            raise ProviderError(
+                f"{place} has a column mapping by {mapping}, expected none: its files have other names\n"
+                "pass pyarrow.table(deltalake.QueryBuilder().register('t', table).execute('SELECT * FROM t'))"
+            )
+        dataset = table.to_pyarrow_dataset()
+    version = f"{table.table_uri} version {table.version()}"
+    opened = open_dataset(dataset, picked, kind="delta", version=version)
+    return replace(opened, origin=str(table.table_uri))
+
+
+def open_lance(dataset: Any, picked: Picked = ALL) -> Provider:
+    """A provider of a `lance.LanceDataset` in the version that it is opened in."""
+    version = f"{dataset.uri} version {dataset.version}"
+    opened = open_dataset(dataset, picked, kind="lance", version=version)
+    return replace(opened, origin=str(dataset.uri))
+
+
+def _pieces(fragment: Any) -> Iterator[Piece]:
+    """The blocks of a fragment, those of Parquet by their row groups."""
+    if hasattr(fragment, "split_by_row_group"):
+        for part in fragment.split_by_row_group():
+            for group in part.row_groups:
+                yield Piece(part, part.path, group.num_rows, group.total_byte_size)
+    elif hasattr(fragment, "fragment_id"):
+        yield from _lance_pieces(fragment)
+    elif hasattr(fragment, "format"):
+        is_counted = fragment.format.default_extname in _COUNTED
+        rows = fragment.count_rows() if is_counted else None
+        yield Piece(fragment, fragment.path, rows, _file_bytes(fragment))
+    else:
+        yield Piece(fragment, "a fragment in memory", fragment.count_rows(), None)
+
+
+def _lance_pieces(fragment: Any) -> Iterator[Piece]:
+    """Ranges of the rows of a Lance fragment, which may hold a whole file of many GB."""
+    rows = fragment.count_rows()
+    stored = sum(file.file_size_bytes or 0 for file in fragment.data_files())
+    row_bytes = max(1, stored // max(1, fragment.physical_rows))
+    step = max(1, BLOCK_BYTES // row_bytes)
+    for start in range(0, rows, step):
+        stop = min(rows, start + step)
+        origin = f"fragment {fragment.fragment_id}"
+        yield Piece(fragment, origin, stop - start, (stop - start) * row_bytes, range(start, stop))
+
+
+def _num_bytes(piece: Piece, names: Sequence[str]) -> int | None:
+    """Bytes of these columns in memory: of Parquet as its footer tells, else of the whole fragment."""
+    fragment = piece.fragment
+    if not hasattr(fragment, "split_by_row_group"):
+        return piece.nbytes
+    (group,) = fragment.row_groups
+    found = fragment.metadata.row_group(group.id)
+    size = 0
+    for leaf, (path, kind) in enumerate(leaf_types(fragment.physical_schema)):
+        if path[0] in names:
+            chunk = found.column(leaf)
+            width = value_bytes_of(kind)
+            size += (
+                chunk.num_values * width if width else chunk.total_uncompressed_size + 4 * chunk.num_values
+            )
+    return size
+
+
+def _file_bytes(fragment: Any) -> int | None:
+    try:
+        size: int | None = fragment.filesystem.get_file_info(fragment.path).size
+    except (OSError, AttributeError):
+        return None
+    return size
+
+
+def _local_files(dataset: Any) -> tuple[str, ...]:
+    """The absolute paths of the files of a dataset on this machine; empty where they lie elsewhere."""
+    from pyarrow import fs
+
+    if not isinstance(getattr(dataset, "filesystem", None), fs.LocalFileSystem):
+        return ()
+    return tuple(dict.fromkeys(map(os.path.abspath, dataset.files)))
+
+
+def _origin_of(dataset: Any) -> str:
+    files = getattr(dataset, "files", None)
+    if not files:
+        return f"a {type(dataset).__name__}"
+    return f"a dataset of {len(files)} file{'s' * (len(files) != 1)}, {files[0]}{', …' * (len(files) > 1)}"
+
+
+def _wrong_count(block: Block, found: int) -> ProviderError:
+    return ProviderError(f"{block.origin}, block {block.index} has {found} rows, expected {block.num_rows}")

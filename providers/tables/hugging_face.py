@@ -1,0 +1,163 @@
+"""Datasets of Hugging Face: in memory or mapped, in the order and choice of rows they have; streams; saved ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
+from seqflow.providers.memory.rereadable import open_rereadable
+from seqflow.providers.memory.tables import BLOCK_BYTES
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow
+from seqflow.record.selection import ALL, Picked, Selection, Table, selection
+from seqflow.record.validation import reading
+
+_STREAM_ROWS = 1000
+"""Rows that are asked for at once from a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class HuggingFaceSource:
+    """Rows of a Dataset by their numbers. Where it is shuffled or filtered, they are taken for each block."""
+
+    dataset: Any
+    """In the format "arrow"."""
+    selection: Selection
+    block_rows: int
+    row_bytes: int
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.dataset)
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for index, start in enumerate(range(0, self.num_rows, self.block_rows)):
+            rows = min(self.block_rows, self.num_rows - start)
+            yield Block("a Dataset", index, rows, rows * self.row_bytes)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        return self.read_rows(block, schema, range(block.num_rows or 0))
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        chosen = self.selection.to(schema)
+        start = block.index * self.block_rows + rows.start
+        with reading(f"a Dataset, rows from {start} can't be read"):
+            table = self.dataset.select_columns(chosen.of_source.names)[start : start + len(rows)]
+        return chosen.apply(table, chosen.present)
+
+
+def open_hugging_face(dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
+    """A provider of a `datasets.Dataset` in blocks of about `batch_bytes` (64 MiB); its format does not matter.
+
+    ProviderOptionError where a function makes its rows as they are asked for.
+    """
+    form = dataset.format
+    if form["type"] == "custom":
+        raise ProviderOptionError(
+            "a Dataset with a transform makes its rows in Python, one by one\n"
+            "open dataset.with_format(None) and give the function as prepare=, or apply it before: dataset.map(…)"
+        )
+    arrow = dataset.with_format("arrow", columns=form["columns"])
+    chosen = selection(arrow[:0].schema, *picked)
+    data = dataset.data
+    row_bytes = max(1, int(data.nbytes) // max(1, int(data.num_rows)))
+    block_rows = max(1, (batch_bytes or BLOCK_BYTES) // row_bytes)
+    source = HuggingFaceSource(arrow, chosen, block_rows, row_bytes)
+    return Provider("hugging face", f"a Dataset of {len(dataset)} rows", chosen.schema, source)
+
+
+@dataclass(frozen=True, slots=True)
+class IterableDatasets:
+    """Streams of a `datasets.IterableDataset`, shard after shard."""
+
+    dataset: Any
+    declared: pa.Schema | None
+
+    def schema(self) -> pa.Schema:
+        if self.declared is not None:
+            return self.declared
+        if self.dataset.features is None:
+            raise ProviderOptionError(
+                "nobody knows the columns of this IterableDataset before its rows come\n"
+                "pass schema=, a pyarrow.Schema, or make it with features="
+            )
+        return self.dataset.features.arrow_schema
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        schema = self.schema()
+        chosen = pa.schema([schema.field(name) for name in columns])
+        dataset = (
+            self.dataset if self.dataset.features is None else self.dataset.select_columns(list(columns))
+        )
+        return _batches(dataset.with_format("arrow"), chosen)
+
+
+def _batches(dataset: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for table in dataset.iter(_STREAM_ROWS):
+        if missing := [name for name in schema.names if name not in table.schema.names]:
+            raise ProviderError(f"the IterableDataset has rows without the column {missing[0]!r}")
+        yield from table.select(schema.names).cast(schema).combine_chunks().to_batches()
+
+
+def open_iterable(
+    dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None, schema: pa.Schema | None = None
+) -> Provider:
+    """A provider of a `datasets.IterableDataset` as a stream that can be had again."""
+    streams = IterableDatasets(dataset, schema)
+    return open_rereadable(streams, "an IterableDataset", picked, batch_bytes=batch_bytes)
+
+
+def refuse_splits(splits: Any, picked: Picked, **options: Any) -> NoReturn:
+    """ProviderError for a DatasetDict: it has several datasets, of which one is to be chosen."""
+    names = ", ".join(map(repr, splits))
+    raise ProviderError(
+        f"a {type(splits).__name__} has a dataset for each of its splits, {names}\n"
+        f"open one of them, source[{next(iter(splits), 'train')!r}], or mix them: sf.Mix"
+    )
+
+
+_STATE = "state.json"
+
+
+def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
+    """The files, those of a saved dataset in its order, without caches beside them; files that were `named` stay."""
+    listed = {folder: _listed(folder) for folder in {os.path.dirname(path) for path in paths}}
+    own = set(named)
+    found: dict[str, None] = {}
+    for path in paths:
+        names = listed[os.path.dirname(path)]
+        if names is None or path in own:
+            found[path] = None
+        elif os.path.basename(path) in names:
+            beside = [os.path.join(os.path.dirname(path), name) for name in names]
+            found |= dict.fromkeys(one for one in beside if one in paths)
+    return list(found)
+
+
+def _listed(folder: str) -> list[str] | None:
+    """The names of the files of a saved dataset; None where the folder has none."""
+    try:
+        with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
+            state = json.load(file)
+            names = [str(one["filename"]) for one in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if state.get("_indices_data_files"):
+        raise ProviderError(
+            f"{folder} is a saved dataset with an indices mapping, which chooses its rows, expected none\n"
+            "save it once more with a newer version of datasets"
+        )
+    for name in names:
+        if not os.path.exists(os.path.join(folder, name)):
+            raise MissingSourceError(f"{folder} is a saved dataset without its file {name}")
+    return names

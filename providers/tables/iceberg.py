@@ -1,0 +1,166 @@
+"""Scans of Iceberg tables: a block is a data file, without its deleted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange
+from seqflow.providers.memory.rereadable import open_rereadable
+from seqflow.providers.other_packages import foreign_errors
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow
+from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types, selection
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSource:
+    """The files of a scan, in the order of their paths, since plans promise none."""
+
+    scan: Any
+    fields: Any
+    """The columns of the scan as a schema of pyiceberg: their ids decide what is read, since names may change."""
+    tasks: tuple[Any, ...]
+    selection: Selection
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def num_rows(self) -> int | None:
+        rows = [_num_rows(task) for task in self.tasks]
+        return None if None in rows else sum(rows)  # type: ignore[arg-type]
+
+    def content(self, schema: pa.Schema) -> list[Any]:
+        """What a state compares: the filter, and the files with those of their deleted rows. None ever changes.
+
+        Where the name of a column belonged to another one before, its id is compared, too.
+        """
+        files = [[task.file.file_path, *_deletes(task)] for task in self.tasks]
+        chosen = self._chosen(self.selection.to(schema).present)
+        return [str(self.scan.row_filter), *files, *_reused_names(self.scan.table_metadata, chosen)]
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for index, task in enumerate(self.tasks):
+            yield Block(task.file.file_path, index, _num_rows(task), task.file.file_size_in_bytes)
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
+        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
+        fields = [_field(self.fields, *leaves[path]) if path in leaves else None for path in paths]
+        for block, task in zip(self.blocks(schema), self.tasks, strict=True):
+            yield block, [UNKNOWN if field is None else _range(task.file, field) for field in fields]
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        chosen = self.selection.to(schema)
+        with foreign_errors(f"{block.origin} can't be read"):
+            table = _read(self.scan, self._chosen(chosen.present), self.tasks[block.index])
+            table = table.cast(chosen.of_source)
+        if block.num_rows not in (None, table.num_rows):
+            raise ProviderError(f"{block.origin} has {table.num_rows} rows, expected {block.num_rows}")
+        return chosen.apply(table, chosen.present)
+
+    def _chosen(self, positions: Sequence[int]) -> Any:
+        """The columns at some positions, as a schema of pyiceberg."""
+        return type(self.fields)(*(self.fields.columns[position] for position in positions))
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergScans:
+    """Streams of a scan with a limit, which holds for all files together."""
+
+    scan: Any
+
+    def schema(self) -> pa.Schema:
+        return _schema(self.scan.projection())
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        return self.scan.select(*columns).to_arrow_batch_reader()
+
+
+def open_iceberg(table: Any, picked: Picked = ALL) -> Provider:
+    """A provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
+    origin = f"an Iceberg {type(table).__name__}"
+    with foreign_errors(f"{origin} can't be opened"):
+        scan = table.scan() if hasattr(table, "scan") else table
+        if scan.limit is not None:
+            return open_rereadable(IcebergScans(scan), origin, picked)
+        # before the snapshot is pinned: a scan of a snapshot has the schema that the table had then
+        fields = scan.projection()
+        if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
+            scan = scan.update(snapshot_id=snapshot.snapshot_id)
+        tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
+        chosen = selection(_schema(fields), *picked)
+    return Provider("iceberg", origin, chosen.schema, IcebergSource(scan, fields, tuple(tasks), chosen))
+
+
+def _schema(fields: Any) -> pa.Schema:
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    return schema_to_pyarrow(fields, include_field_ids=False)
+
+
+def _read(scan: Any, fields: Any, task: Any) -> pa.Table:
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    reader = ArrowScan(scan.table_metadata, scan.io, fields, scan.row_filter, scan.case_sensitive)
+    return reader.to_table([task])
+
+
+def _reused_names(metadata: Any, fields: Any) -> list[list[Any]]:
+    """The names of fields that another field had first, each with the id of the field that has it."""
+    from pyiceberg.schema import index_by_name
+
+    first: dict[str, int] = {}
+    for schema in sorted(metadata.schemas, key=lambda one: one.schema_id):
+        first = index_by_name(schema) | first
+    return [[name, number] for name, number in index_by_name(fields).items() if first[name] != number]
+
+
+def _num_rows(task: Any) -> int | None:
+    """The rows of a file; None where some may be deleted, or filtered out."""
+    is_whole = not task.delete_files and type(task.residual).__name__ == "AlwaysTrue"
+    return int(task.file.record_count) if is_whole else None
+
+
+def _deletes(task: Any) -> list[str]:
+    return sorted(str(one.file_path) for one in task.delete_files)
+
+
+def _field(fields: Any, path: Path, kind: pa.DataType) -> Any:
+    """The field of a table at a path, where the bounds of its files are values of the Arrow type; else None."""
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        return None
+    try:
+        return fields.find_field(".".join(path))
+    except ValueError:
+        return None
+
+
+def _range(file: Any, field: Any) -> ValueRange:
+    """The range of a column in a data file, as its manifest has it; bounds of texts may be cut."""
+    nulls = (file.null_value_counts or {}).get(field.field_id)
+    low, high = (_bound(bounds, field) for bounds in (file.lower_bounds, file.upper_bounds))
+    return ValueRange(low, high, nulls != 0, nulls is None or nulls < file.record_count)
+
+
+def _bound(bounds: Any, field: Any) -> Any:
+    """A bound as ranges have it: integers for dates and times, bytes for texts; None where there is none."""
+    from pyiceberg.conversions import from_bytes
+
+    stored = (bounds or {}).get(field.field_id)
+    try:
+        value: Any = None if stored is None else from_bytes(field.field_type, stored)
+    except Exception:  # of bounds of another type, which the column had before
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bool | int | float | bytes | Decimal) else None

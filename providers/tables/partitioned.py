@@ -1,0 +1,301 @@
+"""Hive partitions: files in folders such as `lang=python/year=2024`, whose names are further columns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeGuard
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
+from seqflow.providers.block_columns import BlockColumns, ColumnarSource
+from seqflow.providers.filter.arrow_expressions import structure
+from seqflow.providers.filter.row_filter import Condition
+from seqflow.providers.filter.value_ranges import (
+    UNKNOWN,
+    Path,
+    RangedSource,
+    Ranges,
+    ValueRange,
+    range_of_value,
+)
+from seqflow.providers.paths import searched_folders
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import DividedSource, SlicedSource, Source, of_files, reads_within
+from seqflow.record import BadRow
+from seqflow.record.partition_names import folder_value
+from seqflow.record.selection import ALL, Picked, Table, check_names, rename_schema, select_schema
+
+Partitions = dict[str, dict[str, str | None]]
+"""The values in the names of folders, by the path of a file and the column."""
+
+
+class FilePerRow(Protocol):
+    """A source each of whose rows is a file."""
+
+    def paths_of(self, block: Block) -> Sequence[str]:
+        """The file of each row of a block."""
+        ...
+
+
+def is_file_per_row(source: object) -> TypeGuard[FilePerRow]:
+    return hasattr(source, "paths_of")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedSource:
+    """Files whose rows have further columns, of one value for each file."""
+
+    files: Source
+    schema: pa.Schema
+    """The columns that the names of folders give."""
+    values: Mapping[str, Mapping[str, Any]]
+    """Their values, by the path of a file."""
+    known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
+    """The columns of the files in each schema that was read: one object, for which selections are kept."""
+
+    @property
+    def num_rows(self) -> int | None:
+        return self.files.num_rows
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.files.paths
+
+    def of_files(self, paths: Collection[str]) -> PartitionedSource:
+        if not isinstance(self.files, DividedSource):
+            return self
+        values = {path: self.values[path] for path in paths if path in self.values}
+        return replace(self, files=of_files(self.files, paths), values=values, known={})
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        return (self._with_folders(block, schema) for block in self.files.blocks(self._of_files(schema)))
+
+    def block_columns(self, schema: pa.Schema) -> BlockColumns:
+        if not isinstance(self.files, ColumnarSource) or is_file_per_row(self.files):
+            return BlockColumns.of(self.blocks(schema))
+        blocks = self.files.block_columns(self._of_files(schema))
+        firsts = (Block(path, 0, 1, 0) for path in blocks.origins)
+        row_bytes = np.array([self._row_bytes(block, schema) for block in firsts], np.int64)
+        return replace(blocks, nbytes=blocks.nbytes + row_bytes[blocks.file] * blocks.rows)
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        of_files, own = self._of_files(schema), [path for path in paths if path[0] not in self.schema.names]
+        found: Iterator[tuple[Block, Sequence[ValueRange]]]
+        if isinstance(self.files, RangedSource):
+            found = self.files.ranged_blocks(of_files, own)
+        else:
+            found = ((block, ()) for block in self.files.blocks(of_files))
+        for block, ranges in found:
+            known = dict(zip(own, ranges, strict=False))
+            known |= {path: self._range(block, path[0]) for path in paths if path not in own}
+            yield self._with_folders(block, schema), [known.get(path, UNKNOWN) for path in paths]
+
+    def _with_folders(self, block: Block, schema: pa.Schema) -> Block:
+        """A block with the bytes that the names of folders add to it."""
+        size = self._row_bytes(block, schema) * (block.num_rows or 0)
+        return block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
+
+    def _range(self, block: Block, column: str) -> ValueRange:
+        """The range of a column that the names of folders give."""
+        if is_file_per_row(self.files):
+            return UNKNOWN
+        return range_of_value(self.values[block.origin].get(column))
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
+
+    def _of_files(self, schema: pa.Schema) -> pa.Schema:
+        if schema not in self.known:
+            self.known[schema] = pa.schema([one for one in schema if one.name not in self.schema.names])
+        return self.known[schema]
+
+    def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
+        """Bytes that the names of folders add to a row, about."""
+        arrays = self._of_folders(block, schema, 1)
+        return -(-sum(array.nbytes for array in arrays) // max(1, len(arrays[0]))) if arrays else 0
+
+    def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
+        """The columns of `schema` that the names of folders give, for the rows of a block or some of them."""
+        fields = [field for field in self.schema if field.name in schema.names]
+        if is_file_per_row(self.files):
+            found = [self.values[path] for path in self.files.paths_of(block)]
+            return [pa.array([values.get(field.name) for values in found], field.type) for field in fields]
+        values = self.values[block.origin]
+        return [pa.repeat(pa.scalar(values.get(field.name), field.type), rows) for field in fields]
+
+    def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
+        names = [name for name in self.schema.names if name in schema.names]
+        columns |= zip(names, self._of_folders(block, schema, table.num_rows), strict=True)
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+class SlicedPartitionedSource(PartitionedSource):
+    """A PartitionedSource of files that can be read in slices."""
+
+    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+        if reads_within(self.files):
+            table = self.files.read_within(block, self._of_files(schema), rows, max_bytes)
+            return self._joined(table, block, schema)
+        return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        assert isinstance(self.files, SlicedSource)
+        return self._joined(self.files.read_rows(block, self._of_files(schema), rows), block, schema)
+
+
+def recorded_types(source: object) -> dict[str, pa.DataType]:
+    """The types of partitions in the manifests of the folders that are searched, by the column."""
+    found: dict[str, pa.DataType] = {}
+    for top in searched_folders(source):
+        path = os.path.join(top, "_manifest.json")
+        if not os.path.isfile(path):
+            continue
+        try:
+            with open(path, encoding="utf-8") as file:
+                partitions = json.load(file)["partitions"]
+            found |= {name: pa.type_for_alias(kind) for name, kind in partitions.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+    return found
+
+
+def find_partitions(
+    source: object, paths: Sequence[str], names: Sequence[str] | None = None
+) -> Partitions | None:
+    """The values in the names of folders, from those that are searched to the files; None where there are none.
+
+    Folders are called `column=value`; or, where there are `names` of columns, `value`, one inside the other.
+    """
+    if isinstance(names, str) or (names is not None and not all(isinstance(name, str) for name in names)):
+        raise ProviderOptionError(f"partitioning is {names!r}, expected a list of names of columns")
+    tops = searched_folders(source)
+    folders = {os.path.dirname(path) for path in paths}
+    by_folder = {folder: _values(folder, tops, names) for folder in folders}
+    if not any(by_folder.values()):
+        return None
+    return {path: by_folder[os.path.dirname(path)] for path in paths}
+
+
+def open_partitioned(
+    open_files: Callable[..., Provider],
+    partitions: Partitions,
+    picked: Picked,
+    types: Mapping[str, pa.DataType],
+    condition: Condition | None = None,
+) -> Provider:
+    """A provider of the columns in files, and behind them those that the names of folders give, of these `types`.
+
+    Files are not opened whose folders tell that no row fulfils the `condition`, but for the first one.
+
+    A column that the files have is read from them. A file outside the folders of a column has null there. Where
+    nobody has recorded a type, it is int64 if all values are written as integers, else text.
+    """
+    columns, rename = picked
+    paths = list(partitions)
+    own = open_files(paths[:1], ALL).schema
+    names = [
+        name
+        for name in dict.fromkeys(key for values in partitions.values() for key in values)
+        if name not in own.names
+    ]
+    if not names or isinstance(columns, str):
+        return open_files(paths, picked)
+    new_names = {name: name for name in names}
+    if isinstance(rename, Mapping):
+        new_names |= {name: rename[name] for name in names if name in rename}
+        rename = {old: new for old, new in rename.items() if old not in names}
+    values = {
+        path: {new_names[name]: found.get(name) for name in names} for path, found in partitions.items()
+    }
+    fields = [
+        pa.field(new, types.get(name) or _type_of([of[new] for of in values.values()]))
+        for name, new in new_names.items()
+    ]
+    typed = _typed(values, fields)
+    if condition is not None:
+        by_source = pa.schema([one.with_name(name) for one, name in zip(fields, names, strict=True)])
+        found = [{name: typed[path][new] for name, new in new_names.items()} for path in paths]
+        paths = [
+            path
+            for path, keep in zip(paths, _may_fulfil(condition, own, by_source, found), strict=True)
+            if keep
+        ]
+        paths = paths or list(partitions)[:1]
+    inner = None
+    if columns is not None:
+        select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
+        inner = [one for one in columns if one.partition(".")[0] not in new_names.values()]
+    files = open_files(paths, Picked(inner, rename))
+    schema = pa.schema([*files.schema, *fields])
+    check_names(schema)
+    kind = SlicedPartitionedSource if isinstance(files.source, SlicedSource) else PartitionedSource
+    source = kind(files.source, pa.schema(fields), typed)
+    return Provider(
+        files.kind, files.origin, schema if columns is None else select_schema(schema, columns), source
+    )
+
+
+def _may_fulfil(
+    condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
+) -> Sequence[bool]:
+    """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
+    try:
+        tree = structure(condition.bind(pa.schema([*own, *folders])))
+    except UnknownColumnError:  # which is an error when the files are open
+        return [True] * len(found)
+    columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {
+        (one.name,): (one.type, [range_of_value(values[one.name]) for values in found]) for one in folders
+    }
+    return Ranges(len(found), columns).possible(tree).true.tolist()  # type: ignore[no-any-return]
+
+
+def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> dict[str, str | None]:
+    """The values in the names of a folder of files and of those that it is in, below one of `tops`."""
+    path = os.path.abspath(folder).rstrip(os.sep) + os.sep
+    above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
+    folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1] if above else []
+    if names is None:
+        return dict(pair for one in folders if (pair := folder_value(one)) is not None)
+    if len(folders) != len(names):
+        raise ProviderError(
+            f"{folder} is {len(folders)} folders deep, expected {len(names)} for partitioning={list(names)}\n"
+            "open the folder above all of them, or leave others out with exclude="
+        )
+    return {name: unquote(one) for name, one in zip(names, folders, strict=True)}
+
+
+def _type_of(values: Sequence[str | None]) -> pa.DataType:
+    """Integers where all values are written as such, else text."""
+    found = [value for value in values if value is not None]
+    return pa.int64() if found and all(map(_is_integer, found)) else pa.string()
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
+
+
+def _typed(
+    values: Mapping[str, Mapping[str, str | None]], fields: Sequence[pa.Field]
+) -> dict[str, dict[str, Any]]:
+    kinds = {field.name: field.type for field in fields}
+    texts = {pair for of in values.values() for pair in of.items()}
+    known = {(name, text): _value(name, text, kinds[name]) for name, text in texts}
+    return {path: {name: known[name, text] for name, text in of.items()} for path, of in values.items()}
+
+
+def _value(column: str, text: str | None, kind: pa.DataType) -> Any:
+    """A value that the name of a folder gives as text; ProviderError where it is none of its type."""
+    try:
+        return pa.array([text], pa.string()).cast(kind)[0].as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ProviderError(f"the folder of {column} = {text!r} is not of type {kind}: {error}") from None

@@ -1,0 +1,247 @@
+"""Parquet files as blocks of columns."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+from seqflow.errors import ProviderError, UnknownColumnError
+from seqflow.record import from_arrow
+
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def table():
+    return pa.table(
+        {
+            "tokens": pa.array([[i] * (i % 4) for i in range(ROWS)], pa.list_(pa.int32())),
+            "label": pa.array(range(ROWS), pa.int64()),
+            "docs": [[{"title": f"t{i}", "words": [i, i]}] for i in range(ROWS)],
+            "s": [{"a": i, "b": str(i)} for i in range(ROWS)],
+            "m": pa.array([[("k", i)] for i in range(ROWS)], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+
+
+@pytest.fixture
+def path(table, tmp_path):
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=300)
+    return tmp_path / "x.parquet"
+
+
+def test_a_list_column_is_values_and_lengths_across_row_groups(path, table):
+    values, lengths = sf.open(path)["tokens"].unpack()
+    assert values.tolist() == table["tokens"].combine_chunks().flatten().to_pylist()
+    assert values.dtype == np.int32
+    assert lengths.tolist() == [i % 4 for i in range(ROWS)]
+
+
+def test_a_list_column_is_a_sequence(path):
+    tokens = sf.open(path)["tokens"]
+    assert isinstance(tokens, sf.Sequence)
+    assert len(tokens) == ROWS
+    assert tokens[3].tolist() == list(tokens)[3].tolist() == tokens.values[3:6].tolist()
+
+
+def test_a_path_may_be_text(path):
+    assert len(sf.open(str(path))["label"]) == ROWS
+
+
+def test_a_column_of_structs_in_lists_is_a_record(path):
+    assert list(sf.open(path)["docs"]) == [
+        "lengths",
+        "values.title.lengths",
+        "values.title.values",
+        "values.words.lengths",
+        "values.words.values",
+    ]
+
+
+def test_row_groups_are_blocks(path):
+    provider = sf.open(path)
+    blocks = list(provider.blocks())
+    assert [(block.origin, block.index, block.num_rows) for block in blocks] == [
+        (str(path), 0, 300),
+        (str(path), 1, 300),
+        (str(path), 2, 300),
+        (str(path), 3, 100),
+    ]
+    assert provider.read(blocks[1], ["label"])["label"].to_pylist() == list(range(300, 600))
+
+
+def test_footers_give_the_number_of_rows_and_the_bytes_in_memory(path):
+    provider = sf.open(path, columns=["label"])
+    assert len(provider) == provider.num_rows == ROWS
+    assert [block.nbytes for block in provider.blocks()] == [2400, 2400, 2400, 800]
+
+
+def test_bytes_count_only_the_columns_chosen(path):
+    def whole(columns):
+        return sum(block.nbytes for block in sf.open(path, columns=columns).blocks())
+
+    assert whole(["label"]) < whole(["label", "tokens"]) < whole(None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        (["label", "tokens"], ["label", "tokens.lengths", "tokens.values"]),
+        (["docs.title"], ["docs.lengths", "docs.values.title.lengths", "docs.values.title.values"]),
+        (["docs.values.words"], ["docs.lengths", "docs.values.words.lengths", "docs.values.words.values"]),
+        (["s.b", "label", "s.a"], ["s.a", "s.b.lengths", "s.b.values", "label"]),
+        (["m"], ["m.lengths", "m.keys.lengths", "m.keys.values", "m.values"]),
+    ],
+)
+def test_columns_pick_columns_and_fields(path, columns, names):
+    provider = sf.open(path, columns=columns)
+    batch = provider.read(next(provider.blocks()))
+    assert batch.schema.equals(provider.schema)
+    assert list(from_arrow(batch)) == names
+
+
+def test_columns_that_were_not_chosen_are_not_read(path):
+    provider = sf.open(path)
+    data = bytearray(path.read_bytes())
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data[start : start + column.total_compressed_size] = b"\xff" * column.total_compressed_size
+    path.write_bytes(data)
+    assert provider.read(next(provider.blocks()), ["docs.title"]).num_rows == 300
+    with pytest.raises(ProviderError, match=r"x\.parquet, row group 0 can't be read"):
+        provider.read(next(provider.blocks()), ["tokens"])
+
+
+def test_a_read_may_narrow_the_columns_further(path):
+    provider = sf.open(path, columns=["docs", "s.b"])
+    assert provider.read(next(provider.blocks()), ["docs.title"]).schema.names == ["docs"]
+    with pytest.raises(UnknownColumnError, match="s has no field 'a'"):
+        provider.read(next(provider.blocks()), ["s.a"])
+
+
+def test_no_columns_are_rows_all_the_same(path):
+    provider = sf.open(path)
+    assert provider.read(next(provider.blocks()), []).num_rows == 300
+
+
+def test_columns_come_under_their_new_names(path):
+    provider = sf.open(path, rename={"label": "y", "docs.title": "t"}, columns=["docs.t", "y"])
+    batch = provider.read(next(provider.blocks()))
+    assert batch.schema.names == ["docs", "y"]
+    assert batch["docs"][7].as_py() == [{"t": "t7"}]
+    assert provider["y"].tolist() == list(range(ROWS))
+
+
+def test_a_dotted_column_asks_for_rename(tmp_path):
+    pq.write_table(pa.table({"a.b": [[1], [2]], "a": [3, 4]}), tmp_path / "x.parquet")
+    with pytest.raises(ProviderError, match="rename="):
+        sf.open(tmp_path / "x.parquet")
+    provider = sf.open(tmp_path / "x.parquet", rename={"a.b": "ab"})
+    assert provider["ab"].values.tolist() == [1, 2]
+    assert provider["a"].tolist() == [3, 4]
+
+
+def test_duplicate_columns_ask_for_rename(tmp_path):
+    pq.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(ProviderError, match="rename="):
+        sf.open(tmp_path / "x.parquet")
+    provider = sf.open(tmp_path / "x.parquet", rename=["a", "b"])
+    assert (provider["a"].tolist(), provider["b"].tolist()) == ([1], [2])
+
+
+def test_many_files_are_one_provider_in_order_of_their_paths(table, tmp_path):
+    for part in (2, 0, 1):
+        pq.write_table(table.slice(part * 100, 100), tmp_path / f"{part}.parquet")
+    assert sf.open(tmp_path)["label"].tolist() == list(range(300))
+    assert sf.open(tmp_path / "*.parquet").num_rows == 300
+
+
+def test_files_may_have_their_columns_in_another_order(tmp_path):
+    pq.write_table(pa.table({"a": [1], "b": ["x"]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"b": ["y"], "a": [2]}), tmp_path / "1.parquet")
+    provider = sf.open(tmp_path)
+    assert provider["a"].tolist() == [1, 2]
+    assert [provider.read(block).schema.names for block in provider.blocks()] == [["a", "b"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"a": ["x"]}, r"'a' is int64 in .*0\.parquet, but string in .*1\.parquet"),
+        ({"b": [1]}, r"'a' is in .*0\.parquet, but not in .*1\.parquet"),
+        ({"a": [1], "b": [1]}, r"'b' is in .*1\.parquet, but not in .*0\.parquet"),
+    ],
+)
+def test_files_that_disagree_are_an_error_naming_both(tmp_path, other, message):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table(other), tmp_path / "1.parquet")
+    with pytest.raises(ProviderError, match=message):
+        sf.open(tmp_path)
+
+
+def test_files_may_disagree_about_columns_that_were_not_chosen(tmp_path):
+    pq.write_table(pa.table({"a": [1], "s": [{"x": 1}]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"s": [{"x": 2, "y": 3}], "b": [4], "a": [2]}), tmp_path / "1.parquet")
+    assert sf.open(tmp_path, columns=["a"])["a"].tolist() == [1, 2]
+    assert sf.open(tmp_path, columns=["s.x"])["s"]["x"].tolist() == [1, 2]
+
+
+def test_an_unknown_column_names_the_nearest(path):
+    with pytest.raises(UnknownColumnError, match="did you mean 'tokens'"):
+        sf.open(path, columns=["token"])
+    with pytest.raises(UnknownColumnError, match="did you mean 'tokens'"):
+        sf.open(path)["token"]
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"this is not Parquet at all"])
+def test_what_is_not_parquet_is_an_error_naming_the_file(tmp_path, data):
+    (tmp_path / "x.parquet").write_bytes(data)
+    with pytest.raises(ProviderError, match=r"x\.parquet is not a Parquet file, or damaged"):
+        sf.open(tmp_path / "x.parquet")
+
+
+def test_a_truncated_file_is_an_error_naming_the_file(path):
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ProviderError, match=r"x\.parquet is not a Parquet file, or damaged"):
+        sf.open(path)
+
+
+@pytest.mark.parametrize("options", [{"memory_map": False}, {"use_threads": True}])
+def test_reading_may_be_tuned(path, options):
+    assert sf.open(path, format=sf.Parquet(**options))["label"].tolist() == list(range(ROWS))
+
+
+def test_a_file_without_rows_has_a_schema(tmp_path):
+    pq.write_table(pa.table({"c": pa.array([], pa.list_(pa.int8()))}), tmp_path / "x.parquet")
+    provider = sf.open(tmp_path / "x.parquet")
+    values, lengths = provider["c"].unpack()
+    assert len(provider) == len(values) == len(lengths) == 0
+    assert provider
+
+
+def test_the_repr_shows_source_rows_and_schema(path):
+    shown = repr(sf.open(path, columns=["label", "tokens"]))
+    assert shown == (
+        f"Provider of parquet, {path}, 1000 rows\n  label: int64\n  tokens: list<element: int32>"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_row_group_with_more_than_2_gib_of_nested_text_is_shuffled(tmp_path, dictionary):
+    """Arrow makes no list array of them. Of a dictionary, which has each text once, the footer need not tell it."""
+    text = "x" * (1 << 20)
+    rows = 264
+    lists = pa.chunked_array([pa.array([[text] * 8] * 24, pa.list_(pa.string()))] * (rows // 24))
+    table = pa.table({"i": range(rows), "l": lists})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=rows, compression="zstd", use_dictionary=dictionary)
+    loader = sf.Loader(path, batch=8, shuffle=True, window="4 GiB", memory="8 GiB")
+    found = []
+    for batch in loader:
+        assert batch["l.values.lengths"].tolist() == [1 << 20] * 8 * batch.num_rows
+        assert batch["l.values.values"][:: 1 << 18].tolist() == [ord("x")] * 32 * batch.num_rows
+        found += batch["i"].tolist()
+    assert found != sorted(found)
+    assert sorted(found) == list(range(rows))

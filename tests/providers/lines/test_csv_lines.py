@@ -1,0 +1,186 @@
+"""CSV and TSV: what is read, what is a bad row, which schemas are inferred."""
+
+import csv
+import gzip
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seqflow as sf
+from seqflow.errors import ProviderError, ProviderOptionError
+
+LINES = b'id,tags,text\r\n1,1 2 3,"a,""b"\r\n\r\n2,,""\r\n3,7,\r\n'
+SCHEMA = {"id": "int64", "tags": "list<int64>", "text": "string"}
+ROWS = [
+    {"id": 1, "tags": [1, 2, 3], "text": 'a,"b'},
+    {"id": 2, "tags": [], "text": ""},
+    {"id": 3, "tags": [7], "text": None},
+]
+
+
+def rows(provider, bad=None):
+    return [row for block in provider.blocks() for row in provider.read(block, bad_rows=bad).to_pylist()]
+
+
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "x.csv").write_bytes(LINES)
+    return tmp_path / "x.csv"
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 3, 10, 40, 1000])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_each_line_is_in_one_block_however_they_are_cut(path, batch_bytes, mark):
+    path.write_bytes(mark + LINES)
+    provider = sf.open(path, format=sf.Csv(schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes))
+    assert rows(provider) == ROWS
+
+
+def test_files_may_be_compressed_and_separated_by_tabs(path):
+    squeezed = path.with_name("y.tsv.gz")
+    squeezed.write_bytes(gzip.compress(b"a\tb\n1\tx,y\n\tz\n"))
+    assert rows(sf.open(squeezed)) == [{"a": 1, "b": "x,y"}, {"a": None, "b": "z"}]
+
+
+def test_the_schema_is_inferred_from_the_first_lines_and_says_so(path):
+    path.write_text("a,b,c,d,e,f,g\n1,007,1.5,true,2020-01-01,,NA\n2,8,2,false,x,,1\n,9,,,,,\n")
+    provider = sf.open(path)
+    kinds = [pa.int64(), pa.string(), pa.float64(), pa.bool_(), pa.string(), pa.string(), pa.string()]
+    assert provider.schema == pa.schema(list(zip("abcdefg", kinds, strict=True)))
+    assert provider.inferred == f"schema inferred from the first 3 lines of {path}"
+    assert [row["g"] for row in rows(provider)] == ["NA", "1", None]
+    path.write_text("a\n9223372036854775808\n")
+    assert sf.open(path).schema == pa.schema({"a": pa.string()})
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "reason"),
+    [
+        ("x,1,a", 1, "'id' is no int64: 'x'"),
+        ("1.5,1,a", 1, "'id' is no int64: '1.5'"),
+        ("9223372036854775808,1,a", 1, "'id' is no int64"),
+        ("1,2 y,a", 3, "'tags' is no list<item: int64>: '2 y'"),
+        ("1,2", 1, "expected 3 values, found 2"),
+        ("1,2,3,4", 1, "expected 3 values, found 4"),
+        ('1,2,"a', 1, "a quote that is not closed in its line"),
+        ("1,2,a\rb", 1, "a carriage return inside the line"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_a_bad_row(path, line, column, reason):
+    path.write_bytes(LINES + line.encode() + b"\n7,,b\n")
+    bad, options = [], {"schema": SCHEMA, "list_delimiter": " "}
+    found = rows(sf.open(path, format=sf.Csv(**options)), bad)
+    assert found[:3] == ROWS
+    assert found[-1] == {"id": 7, "tags": [], "text": "b"}
+    assert [row.row for row in bad] == [3]
+    assert bad[0].reason.startswith(f"{path}, line 6, column {column}: {reason}")
+    with pytest.raises(ProviderError) as raised:
+        rows(sf.open(path, format=sf.Csv(**options)))
+    assert str(raised.value) == bad[0].reason
+
+
+def test_a_value_with_a_newline_is_refused_in_each_of_its_lines(path):
+    path.write_bytes(b'a,b\n1,"x\ny"\n2,z\n')
+    bad = []
+    assert rows(sf.open(path, format=sf.Csv(schema={"a": "int64", "b": "string"})), bad)[2:] == [
+        {"a": 2, "b": "z"}
+    ]
+    assert ["values with newlines can't be read" in row.reason for row in bad] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (b"a,a\n1,2\n", {}, "two columns are called 'a'"),
+        (b"", {}, "line 1: expected a header"),
+        (b"\na\n1\n", {}, "line 1: expected a header"),
+        (b"a\n", {}, "no line to infer a schema from"),
+        (b"\xff\n1\n", {}, "line 1: not UTF-8"),
+        (b"a,b\n1,2\n", {"schema": {"a": "int64"}}, "column 'b' is not in the schema"),
+        (b"a\n1\n", {"schema": {"b": "int64"}}, "has no column 'b'"),
+        (b"a\n1\n", {"schema": {"a": "list<int64>"}}, "list_delimiter= says what separates"),
+        (b"a\n1\n", {"schema": {"a": "struct<x: int8>"}}, "which CSV can't be read as"),
+        (b"1\n", {"header": False}, "CSV without a header needs schema="),
+        (b"a\n1\n", {"header": 1}, "header is 1, expected True or False"),
+        (b"a\n1\n", {"delimiter": ";;"}, "delimiter is ';;', expected one letter"),
+    ],
+)
+def test_what_can_not_be_opened_is_an_error_that_says_why(path, content, options, message):
+    path.write_bytes(content)
+    with pytest.raises(ProviderError, match=message):
+        sf.open(path, format=sf.Csv(**options))
+
+
+def test_columns_beside_the_schema_may_be_ignored_and_headers_missing(path):
+    found = rows(sf.open(path, format=sf.Csv(schema={"text": "string"}, extra_fields="ignore")))
+    assert [row["text"] for row in found] == ['a,"b', "", None]
+    path.write_bytes(b"1;2\n3;4\n")
+    options = {"schema": {"a": "int8", "b": "float"}, "header": False, "delimiter": ";"}
+    assert rows(sf.open(path, format=sf.Csv(**options))) == [{"a": 1, "b": 2.0}, {"a": 3, "b": 4.0}]
+
+
+def test_all_files_have_one_header(path):
+    path.with_name("y.csv").write_text("id,text,tags\n")
+    with pytest.raises(ProviderError, match=r"columns are id, tags, text in .*x\.csv, but id, text, tags in"):
+        sf.open(path.parent)
+
+
+def test_an_option_of_csv_is_none_of_json_lines(path):
+    with pytest.raises(
+        ProviderOptionError, match=r"'delimiter' is an option of Csv, and .*x\.csv is JsonLines"
+    ):
+        sf.open(path, kind="jsonl", delimiter=",")
+
+
+@st.composite
+def damaged(draw):
+    """Lines of which some bytes are others, left out or doubled."""
+    data = bytearray(LINES.partition(b"\n")[2] * 2)
+    for _ in range(draw(st.integers(1, 6))):
+        at, size = draw(st.integers(0, len(data))), draw(st.integers(0, 9))
+        letters = st.text(',"\n\r\\ 01ax\x00\t', max_size=8).map(str.encode)
+        data[at : at + size] = draw(st.one_of(st.binary(max_size=6), letters, st.just(b"9" * 400)))
+    return b"id,tags,text\n" + bytes(data)
+
+
+@given(damaged(), st.sampled_from([5, 30, 4096]))
+def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, batch_bytes):
+    path = tmp_path_factory.mktemp("lines") / "x.csv"
+    path.write_bytes(content)
+    provider = sf.open(path, format=sf.Csv(schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes))
+    bad, found = [], []
+    for block in provider.blocks():
+        before = len(bad)
+        batch = provider.read(block, bad_rows=bad)
+        batch.validate(full=True)
+        wrong = {row.row for row in bad[before:]}
+        found += [None if at in wrong else row for at, row in enumerate(batch.to_pylist())]
+    lines = [line.strip(b"\r") for line in content.split(b"\n")[1:]]
+    lines = [line for line in lines if line]
+    assert len(found) == len(lines)
+    for line, row in zip(lines, found, strict=True):
+        if row is not None:
+            values = next(csv.reader([line.decode()]))
+            assert len(values) == 3
+            assert values[2] == (row["text"] or "")
+
+
+@pytest.mark.parametrize(("header", "other"), [("id;x", "';'"), ("id\tx", r"'\\t'"), ("id|x", r"'\|'")])
+def test_a_header_that_another_delimiter_would_cut_is_no_column(tmp_path, header, other):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1\n")
+    with pytest.raises(
+        sf.ProviderError, match=rf"line 1: the header has no ',' and is .*\ndelimiter={other} cuts it"
+    ):
+        sf.open(path)
+    assert sf.open(path, format=sf.Csv(delimiter=",")).columns == (header,)
+
+
+@pytest.mark.parametrize("header", ['"a"b,c', f"a,{'x' * 200_000}"], ids=["quote", "long"])
+def test_a_header_that_is_no_csv_is_an_error_of_its_line(tmp_path, header):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1,2\n")
+    with pytest.raises(sf.ProviderError, match=r"a\.csv, line 1: the header can't be read"):
+        sf.open(path)
