@@ -91,6 +91,7 @@ class Reader(Cursor):
             if len(axis["axis"]) > _MOST_DIGITS:
                 self.fail("the number of an axis", self.token(self.next - 1))
             return Dimension.axis_of(unquoted(axis["tensor"]), int(axis["axis"]))
+        # the name before `(` is read again, as a function
         self.next -= 1
         function = self.take("sum", "max", "len", "min")
         start = self.next

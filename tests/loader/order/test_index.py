@@ -59,7 +59,8 @@ def test_an_index_of_other_data_or_settings_is_stale(folder, tmp_path):
     with pytest.raises(sf.OpError, match=r"lengths\.arrow is stale: \[prepare\] was none and is a net"):
         len(sf.Loader(paths, prepare=SPLIT, batch=sf.TokenBudget(40), index=index))
     with pytest.raises(
-        sf.OpError, match=r"lengths.arrow is stale: the data have changed: 2.parquet is gone\n  remove the file"
+        sf.OpError,
+        match=r"lengths.arrow is stale: the data have changed: 2.parquet is gone\n  remove the file",
     ):
         len(sf.Loader(paths[:2], batch=sf.TokenBudget(40), index=index))
 
