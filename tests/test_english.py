@@ -22,7 +22,6 @@ NOT_YET = {
     "ops",
     "providers",
     "seqflow/expression",
-    "seqflow/jax",
     "seqflow/job",
     "seqflow/loader",
     "seqflow/net",
