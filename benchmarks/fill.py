@@ -84,7 +84,7 @@ def write(fills, count, size):
     words = sf.Sequence(
         np.array(["the", "cat", "sat", "on", "a", "mat", "today"]), [[2, 0, 3], [2, 1, 0, 3, 1]]
     )
-    title = f"Tokens that are no padding, {count:,} documents"
+    title = f"Tokens that are not padding, {count:,} documents"
     for theme in ("light", "dark"):
         (PICTURES / f"values-{theme}.svg").write_text(words.to_svg(theme))
         rows = [Bar(*row) for row in fills.items()]

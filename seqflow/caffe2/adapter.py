@@ -108,6 +108,8 @@ class Operator:
         """Return the operator's outputs, or the first `num_outputs` of them; every error begins with its name."""
         try:
             arrays = self._inputs(inputs)
+            # operators with an argument `num_outputs` compute other results for it; for others the last outputs are
+            # dropped
             if num_outputs is not None and any(one.name == "num_outputs" for one in self.attributes):
                 arguments, num_outputs = {**arguments, "num_outputs": num_outputs}, None
             values = self._arguments(arguments)
@@ -190,7 +192,9 @@ class Operator:
                 raise OpTypeError(f"{place} holds strings, expected numbers")
             pool += [text for text in dict.fromkeys(texts) if text not in known]
             known.update((text, i) for i, text in enumerate(pool[len(known) + 1 :], len(known) + 1))
+            # uint64 marks strings among the results: Caffe2 has no tensors of this dtype
             moved.append(np.array([known[text] for text in texts], np.uint64).reshape(array.shape))
+        # index 0 is the text for padding; it must have the type of the other texts
         if len(pool) > 1 and all(isinstance(text, bytes) for text in pool[1:]):
             pool[0] = b""
         texts_by_place = np.array(pool, object)

@@ -123,6 +123,7 @@ _DTYPES = {
     "FLOAT": "float32", "INT32": "int32", "BYTE": "uint8", "BOOL": "bool", "UINT8": "uint8", "INT8": "int8",
     "UINT16": "uint16", "INT16": "int16", "INT64": "int64", "FLOAT16": "float16", "DOUBLE": "float64",
 }  # fmt: skip
+# numbers of Caffe2's DataType, in the order of the names above; 4 is STRING, 11 is not used
 _NUMBERS = dict(zip((1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13), _DTYPES.values(), strict=True))
 
 

@@ -40,6 +40,7 @@ def _broadcasting(function: Binary) -> Callable[..., Array]:
 
 def _along(a: Array, b: Array, axis: int) -> Array:
     """Return `b` with axes of size 1 appended, so that its first axis is axis `axis` of `a`."""
+    # a single element broadcasts over everything, whatever its axes
     if b.size == 1:
         return b.reshape(())
     last = a.ndim - b.ndim
@@ -59,6 +60,8 @@ def _along(a: Array, b: Array, axis: int) -> Array:
 def _divide(a: Array, b: Array) -> Array:
     """Divide; integers are divided as in C, towards 0, and dividing one by zero is an error."""
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        # `fmod` has the sign of `a`, so the difference is a multiple of `b`, and its floored quotient is the
+        # truncated one
         return ops.floor_divide(ops.sub(a, ops.fmod(a, b)), b)
     return ops.div(a, b)
 

@@ -47,6 +47,7 @@ def index_keys(handle: Array) -> Array:
 
 
 def _kind(keys: Array) -> str:
+    # strings are indices in uint64 here, see `Operator`
     return "strings" if keys.dtype == np.uint64 else str(keys.dtype)
 
 

@@ -48,8 +48,10 @@ def quantize_apart(data: Array) -> tuple[Array, Array]:
     if not rows.shape[1]:
         return np.zeros(data.shape, np.uint8), np.tile(np.array([1, 0], np.float32), (len(rows), 1))
     lowest, highest = rows.min(axis=1), rows.max(axis=1)
+    # 1e-10 is Caffe2's threshold for a constant row
     flat = highest - lowest < np.float32(1e-10)
     scales = np.where(flat, np.float32(1), (highest - lowest) / np.float32(255))
+    # times the reciprocal, as in Caffe2: a division may round differently
     steps = (rows - lowest[:, None]) * (np.float32(1) / scales)[:, None]
     whole = np.floor(steps)
     integers = np.where(flat[:, None], 0, whole + (steps - whole >= 0.5)).astype(np.uint8)

@@ -43,6 +43,7 @@ def trim_dataset(*columns: Array, fields: Any, multiple_of: Positive = 1) -> lis
         num_rows(name, column)
     records = min(len(column) for column, domain in zip(columns, domains, strict=True) if domain == "")
     kept = {"": records // multiple_of * multiple_of}
+    # nothing to trim, so nested columns are not checked
     if kept[""] == records:
         return list(columns)
     for name, domain, column in zip(names, domains, columns, strict=True):

@@ -85,6 +85,7 @@ def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Arra
     if len(bad):
         place = ", ".join(map(str, np.unravel_index(bad[0], indices.shape)))
         raise OpIndexError(f"indices[{place}] = {table.flat[bad[0]]} is outside [{low}, {size})")
+    # an index into block i becomes an index into all blocks, one after another
     table += np.where(table < 0, size, 0) + size * np.arange(blocks)[:, None]
     rows = data.reshape(blocks * size, *data.shape[axis + 1 :])
     gathered = ops.gather(rows, table.reshape(-1))

@@ -1,4 +1,4 @@
-"""Calls of ops from inside of jax's programs: back on the host, with derivatives by the formulas of the ops."""
+"""Calls of ops from jax's programs: run on the host, with derivatives by the formulas of the ops."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -24,7 +24,7 @@ Key = tuple[tuple[str, Any], ...]
 
 
 def why_not(op: OpDef) -> str | None:
-    """The reason why an op cannot be called from jax; None where it can."""
+    """Return the reason why an op cannot be called from jax; None if it can."""
     if op.signature.listed or op.signature.gives_lists or op.variadic:
         return "it takes or gives lists, or any number of arrays"
     odd = next((one.name for one in op.attributes if one.kind == "object" and one.name != "out"), None)
@@ -36,7 +36,7 @@ def why_not(op: OpDef) -> str | None:
 
 @cache
 def call_of(name: str) -> Callable[..., Any]:
-    """The op of this name on jax's arrays; OpError for one that cannot be called from there."""
+    """Return the op of this name on jax's arrays; raise OpError for one that cannot be called from jax."""
     op = registry.get(name)
     reason = why_not(op)
     if reason is not None:
@@ -73,12 +73,12 @@ def _of_jax(name: str, value: Any) -> Any:
 
 
 def _narrowed(name: str, array: Array, dtype: Any) -> Array:
-    """The array in a dtype that jax has; OpError for a number that 32 bits would cut."""
+    """Return the array in a dtype of jax; raise OpError for a number that does not fit 32 bits."""
     made, wrong = converted(array, dtype)
     if wrong.any():
         raise OpError(
             f"{name} has {array[wrong][0]}, which {made.dtype} cannot hold, and jax has no {array.dtype}\n"
-            '  jax.config.update("jax_enable_x64", True) gives it numbers of 64 bits'
+            '  jax.config.update("jax_enable_x64", True) enables 64 bits'
         )
     return made
 
@@ -89,7 +89,7 @@ def _frozen(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _function(name: str, attributes: Key, names: tuple[str, ...], total: int | None) -> Callable[..., Any]:
-    """The op as a function that jax differentiates."""
+    """Return the op as a function that jax differentiates."""
     op = registry.get(name)
     given = dict(attributes)
 
@@ -116,7 +116,7 @@ def _function(name: str, attributes: Key, names: tuple[str, ...], total: int | N
 def _results(
     op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], arrays: Sequence[Any], total: int | None
 ) -> list[Any]:
-    """The shapes and dtypes of the results."""
+    """Return the shapes and dtypes of the results."""
     specs = {
         name: TensorSpec(np.dtype(array.dtype), array.shape)
         for name, array in zip(names, arrays, strict=True)
@@ -132,7 +132,7 @@ def _results(
 def _host(
     op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], expected: Sequence[Any], total: int | None
 ) -> Callable[..., list[Any]]:
-    """The op on the host: what jax calls back."""
+    """Return the function that jax calls on the host."""
 
     def run(*arrays: Any) -> list[Any]:
         given = dict(zip(names, map(np.asarray, arrays), strict=True))
@@ -158,7 +158,7 @@ def _gradients(
     found: Sequence[Any],
     arriving: Sequence[Any],
 ) -> tuple[Any, ...]:
-    """The gradients of all inputs: by the derivative of the op, called back as a whole."""
+    """Return the gradients of all inputs: the derivative of the op, called on the host as a whole."""
     wanted = [
         name
         for name, array in zip(names, arrays, strict=True)
@@ -202,7 +202,7 @@ def _gradients(
 def _with_derivative(
     op: OpDef, attributes: Mapping[str, Any], names: Sequence[str], wanted: Sequence[str]
 ) -> list[str]:
-    """Those inputs that have a derivative; GradientError, with the reason, where none has."""
+    """Return the inputs that have a derivative; raise GradientError, with the reason, when one has none."""
     found, reason = [], None
     for name in wanted:
         try:

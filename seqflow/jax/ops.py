@@ -1,17 +1,17 @@
-"""Ops on jax's arrays, for what jax has no functions of: `seqflow.jax.ops.truncate(x, n, max_length=8, total=20)`.
+"""Ops on jax's arrays, for functions that jax does not have: `seqflow.jax.ops.truncate(x, n, max_length=8,
+total=20)`.
 
     from seqflow.jax import ops as J
 
     pooled = jax.jit(lambda x, n: J.lengths_logsumexp(x, n))(x, n)
     jax.grad(lambda x: J.lengths_logsumexp(x, n).sum())(x)
 
-They are the ops of `seqflow.ops`, with their names, arguments and errors, called back on the host from inside
-of jax's programs, with first derivatives by the formulas of the ops. A call costs about 0.1 ms, and copies of
-its arrays: where jax has a function (`jax.ops.segment_sum`), that is faster. Outside of `jax.jit` each call is
-traced anew, which takes about 20 ms.
+They are the ops of `seqflow.ops`, with their names, arguments and errors, called on the host from jax's programs,
+with first derivatives by the formulas of the ops. A call costs about 0.1 ms, and copies of its arrays: a function of
+jax (`jax.ops.segment_sum`) is faster. Outside `jax.jit`, each call is traced again, which takes about 20 ms.
 
-jax wants to know the sizes of results before there are data. Most follow from the inputs; where lengths decide,
-`total=` says how many rows they add up to. dtypes are those of the op, in 32 bits unless jax has 64 enabled.
+jax needs the sizes of results before there are data. Most follow from the inputs; if lengths decide, `total=` gives
+their sum. dtypes are those of the op, in 32 bits unless jax has 64 enabled.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sizes of results before there are data: from those of the inputs, and from what lengths add up to."""
+"""Sizes of results before there are data: from the sizes of the inputs, and from sums of lengths."""
 
 from seqflow.errors import OpTypeError
 from seqflow.registry import OpDef
@@ -8,7 +8,7 @@ from seqflow.shape.guards import Guard
 
 
 class CallSizes:
-    """What is known of one call: sums and largest of lengths, by their atoms."""
+    """Known sums and largest lengths of one call, by their atoms."""
 
     def __init__(self, op: OpDef, inferred: Inference, total: int | None) -> None:
         self._op = op
@@ -21,7 +21,7 @@ class CallSizes:
                     self._learn(right, left)
 
     def shape(self, name: str, shape: PartialShape) -> tuple[int, ...]:
-        """The shape of a result; OpTypeError, which says what to give, where data decide it."""
+        """Return the shape of a result; raise OpTypeError, with advice, when it depends on data."""
         if shape.dimensions is None:
             raise OpTypeError(f"the rank of {name} is not known before there are data").in_op(self._op.name)
         sizes = [one.evaluate(self._known) for one in shape.dimensions]
@@ -33,7 +33,7 @@ class CallSizes:
         return tuple(size for size in found if size is not None)
 
     def _learn(self, unknown: Dimension, size: Dimension) -> None:
-        """A sum that is all of a size is that size."""
+        """Learn a sum that is the whole of a size."""
         terms = unknown.terms or ()
         if len(terms) == 1 and terms[0][1] == 1 and not unknown.constant and size.is_static:
             self._known.setdefault(str(terms[0][0]), size.get_length())

@@ -47,6 +47,7 @@ def _list_view_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[
     lengths = view(sizes_buffer, dtype, array.offset, len(array)).astype(np.int64)
     if nulls is not None:
         lengths[nulls] = 0
+    # empty views may point anywhere, so only the others are checked and compared
     first, sizes = starts[lengths > 0], lengths[lengths > 0]
     _check_views(name, starts, lengths, len(array.values))
     if not len(first):

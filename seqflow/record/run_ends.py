@@ -41,6 +41,7 @@ def decoded(array: pa.Array, *, views: bool = False) -> pa.Array:
         return array
     if not len(array):
         return pa.array([], decoded_type(kind, views=views))
+    # the storage is decoded: an extension type cannot change its storage type
     if isinstance(kind, pa.BaseExtensionType):
         return decoded(array.storage, views=views)
     if is_any(kind, TEXT_VIEWS):

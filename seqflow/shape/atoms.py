@@ -55,6 +55,7 @@ class Atom(str):
         factors: tuple["Atom", ...] = (),
     ) -> "Atom":
         """Create an atom. It is a string, so that a look-up in a dict costs no more than for a string."""
+        # equality and hash are those of the text, so everything else about an atom must follow from its text
         new = super().__new__(cls, text)
         new.kind, new.tensor, new.axis = kind, tensor, axis
         new.operands, new.bounds, new.factors = operands, bounds, factors
@@ -138,6 +139,7 @@ def product_atom(a: Atom | None, b: Atom | None) -> Atom | None:
 
 def product_of_atoms(factors: Iterable[Atom]) -> Atom:
     """The atom that is the product of these, in the order of their texts."""
+    # sorted, so that a*b and b*a are one atom
     ordered = sorted(factors)
     if len(ordered) == 1:
         return ordered[0]
@@ -155,11 +157,13 @@ def factors_of(atom: Atom) -> tuple[Atom, ...]:
 
 def opaque_atom(kind: Literal["/", "//", "smaller", "larger"], a: "Dimension", b: "Dimension") -> Atom:
     """The atom for a quotient, or for the smaller or larger of two sizes."""
+    # without the bounds known now: they are not in the text, which identifies the atom
     a, b = a.without_bounds(), b.without_bounds()
     bounds_a, bounds_b = (a.min_length, a.max_length), (b.min_length, b.max_length)
     if kind == "/" or kind == "//":
         text = f"{_wrapped(a, divisor=False)}{kind}{_wrapped(b, divisor=True)}"
         return Atom(text, kind, operands=(a, b), bounds=over(bounds_a, bounds_b, kind))
+    # sorted, so that min(a,b) and min(b,a) are one atom
     a, b = sorted((a, b), key=lambda dimension: dimension.form)
     text = f"{'min' if kind == 'smaller' else 'max'}({a.form},{b.form})"
     return Atom(text, kind, operands=(a, b), bounds=chosen(bounds_a, bounds_b, kind))

@@ -28,6 +28,7 @@ def scaled(k: int, bounds: Bounds) -> tuple[int | None, int | None]:
 
 def times(a: Bounds, b: Bounds) -> Bounds:
     """The bounds of a product."""
+    # 0 times an unbounded size is 0
     if a[1] == 0 or b[1] == 0:
         return 0, 0
     return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
@@ -35,6 +36,7 @@ def times(a: Bounds, b: Bounds) -> Bounds:
 
 def over(a: Bounds, b: Bounds, kind: Literal["/", "//"]) -> Bounds:
     """Return the bounds of a quotient; for `/` the division is exact."""
+    # a zero divisor is an error elsewhere, so the smallest divisor is 1
     high = None if a[1] is None else a[1] // max(b[0], 1)
     if b[1] is None:
         return int(kind == "/" and a[0] > 0), high

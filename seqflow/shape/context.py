@@ -835,7 +835,7 @@ class InferenceContext:
         return Dimension.of(left) + right
 
     def subtract(self, left: DimensionLike, right: DimensionLike) -> Dimension:
-        """The difference; ShapeError where it is negative."""
+        """Return the difference; raise ShapeError when it is negative."""
         return Dimension.of(left) - right
 
     def multiply(self, left: DimensionLike, right: DimensionLike) -> Dimension:

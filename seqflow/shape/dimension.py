@@ -122,7 +122,7 @@ class Dimension:
     def parse(text: str) -> "Dimension":
         """Read `3`, `?`, `2..5`, `7..`, `B`, `4*H+1`, `sum(lengths)`, `B:2..5`; the inverse of `str`.
 
-        Raises ShapeError with a column where the text is malformed, negative, or an empty range.
+        Raises ShapeError with a column when the text is malformed, negative, or an empty range.
 
         >>> Dimension.parse("2..5").max_length
         5
@@ -218,7 +218,7 @@ class Dimension:
     # Combining
 
     def merge(self, other: "DimensionLike") -> "Dimension":
-        """The dimension if the two are the same size; ShapeError where they cannot be.
+        """Return the dimension if the two are the same size; raise ShapeError when they cannot be.
 
         >>> print(Dimension(2, 5).merge(Dimension(4, None)), Dimension.dynamic().merge(3))
         4..5 3
@@ -268,6 +268,7 @@ class Dimension:
             return self
         if not other.may_be(1):
             return other
+        # either size may be the 1 that is repeated, so no name is certain
         return self if self.compare(other) is Comparison.EQUAL else self.without_name().relax(other)
 
     def may_be(self, size: int) -> bool:
@@ -330,7 +331,7 @@ class Dimension:
         return Dimension.of(other) - self
 
     def __floordiv__(self, other: "DimensionLike") -> "Dimension":
-        """The quotient rounded down; ShapeError for a zero divisor."""
+        """Return the quotient rounded down; raise ShapeError for a zero divisor."""
         return self._divide(Dimension.of(other), "//")
 
     def __rfloordiv__(self, other: "DimensionLike") -> "Dimension":

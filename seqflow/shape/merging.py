@@ -42,6 +42,7 @@ def merge_dimensions(
         return left
     answer = equalities.compare(left, right)
     if answer is Comparison.EQUAL:
+        # equal sizes may have different bounds: the merged size has both
         merged = equalities.resolve(left).merge(equalities.resolve(right))
         return left if merged == equalities.resolve(left) else merged
     places = inputs.place_of(left), inputs.place_of(right)

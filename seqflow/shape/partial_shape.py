@@ -55,7 +55,8 @@ class PartialShape:
 
     @staticmethod
     def parse(text: str) -> "PartialShape":
-        """Read `{1,?,2..5,7..}`, `{}` or `?`; the inverse of `str`. ShapeError with a column where malformed.
+        """Read `{1,?,2..5,7..}`, `{}` or `?`; the inverse of `str`. Raises ShapeError with a column for malformed
+        text.
 
         >>> PartialShape.parse("{B,?,2..5}")[2].max_length
         5
@@ -90,12 +91,12 @@ class PartialShape:
 
     @property
     def min_shape(self) -> tuple[int, ...]:
-        """The smallest size of each dimension; ShapeError where the rank is dynamic."""
+        """Return the smallest size of each dimension; raise ShapeError when the rank is dynamic."""
         return tuple(dimension.min_length for dimension in self)
 
     @property
     def max_shape(self) -> tuple[int | None, ...]:
-        """The largest size of each dimension, None where unbounded; ShapeError where the rank is dynamic."""
+        """Return the largest size of each dimension, None if unbounded; raise ShapeError when the rank is dynamic."""
         return tuple(dimension.max_length for dimension in self)
 
     @property
@@ -108,7 +109,7 @@ class PartialShape:
         return reduce(mul, self.dimensions) if self.dimensions else Dimension(1)
 
     def to_shape(self) -> tuple[int, ...]:
-        """The sizes as ints; ShapeError where any is dynamic."""
+        """Return the sizes as ints; raise ShapeError when any is dynamic."""
         if not self.is_static:
             raise ShapeError(f"shape: {self} is dynamic, expected a static shape")
         return tuple([dimension.min_length for dimension in self])
@@ -278,7 +279,7 @@ class PartialShape:
         return _shape(tuple(result))
 
     def __add__(self, other: "ShapeLike") -> "PartialShape":
-        """The sums of the dimensions; ShapeError for different ranks."""
+        """Return the sums of the dimensions; raise ShapeError for different ranks."""
         other = PartialShape.of(other)
         if self.dimensions is None or other.dimensions is None:
             return _shape(None)

@@ -1,6 +1,6 @@
 """Plain English: how docstrings begin, and words and turns that a newcomer has to read twice.
 
-The rules are those of the section "English" in CONTRIBUTING.md. A room is a folder of code, the files that lie in none,
+The rules are those of the section "Write" in CONTRIBUTING.md. A room is a folder of code, the files that lie in none,
 or a page; rooms that do not keep the rules yet are named in `NOT_YET`, and leave it as soon as they do.
 """
 
@@ -22,7 +22,6 @@ NOT_YET = {
     "ops",
     "providers",
     "seqflow/expression",
-    "seqflow/jax",
     "seqflow/job",
     "seqflow/loader",
     "seqflow/net",

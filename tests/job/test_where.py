@@ -117,7 +117,7 @@ def test_commands_take_filters(data: Path) -> None:
     assert "where, column 6: found the end" in wrong.stderr
     of_job = seqflow("index", "job.toml", "--where", "id > 1", folder=data)
     assert of_job.returncode == 2
-    assert "a job says which rows are kept" in of_job.stderr
+    assert "the job has this setting" in of_job.stderr
 
 
 KILLER = f"""

@@ -85,7 +85,7 @@ def test_it_is_one_screen():
 
 def test_its_picture_of_fill_is_what_the_benchmark_found():
     found = json.loads((ROOT / "docs" / "pictures" / "fill.json").read_text())["fill"]
-    shown = re.search(r"no padding: (\d+) % .* (\d+) % .* ([\d.]+) %", README).groups()
+    shown = re.search(r"not padding: (\d+) % .* (\d+) % .* ([\d.]+) %", README).groups()
     assert [float(one) for one in shown] == [
         round(100 * fill, 2 if fill > 0.99 else None) for fill in found.values()
     ]

@@ -136,7 +136,7 @@ LYING = pa.Array.from_buffers(
     (TABLE.set_column(0, "id", pa.array([1, 2, 3], pa.int32())), "column 'id' is int32, expected int64"),
     (5, "block 0 of numbers can't be read: expected a record batch"),
     (None, "block 0 of numbers can't be read"),
-    (TABLE.set_column(1, "ids", LYING), "no valid Arrow data"),
+    (TABLE.set_column(1, "ids", LYING), "not valid Arrow data"),
 ])  # fmt: skip
 def test_what_is_not_as_promised_is_an_error_that_names_the_source(table: Any, message: str) -> None:
     provider = sf.open(Wrong(table=table))

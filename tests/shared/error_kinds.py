@@ -159,7 +159,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("sum(…) overflows int64 at …", "lengths that add up to more than any array has", "the lengths are damaged, or are something else", lambda: ops.lengths_sum(X, [2**62, 2**62])),
         Kind("…[…] = … is longer than …", "a sequence does not fit into the width that was asked for", "`truncate` first, or `truncate=True`, or a larger `max_length`", lambda: ops.pad(X, N, max_length=2)),
         Kind("…[…] is … but …[…] is …, expected no decrease", "offsets, or ids, that must be sorted are not", "sort rows and ids together, or take an op for unsorted ids (`unsorted_segment_sum`)", lambda: ops.offsets_to_lengths([0, 3, 2])),
-        Kind("…[…] is … but …[…] is …, expected the same", "two lengths that a net says are equal differ in this batch", "the columns are not aligned row by row: repair the data, or drop the claim", lambda: sf.run("same_lengths(a, b)", {"a": [1, 2], "b": [1, 3]})),
+        Kind("…[…] is … but …[…] is …, expected the same", "two lengths that a net declares equal differ in this batch", "the columns are not aligned row by row: repair the data, or drop the claim", lambda: sf.run("same_lengths(a, b)", {"a": [1, 2], "b": [1, 3]})),
         Kind("LoD: sum(lod[…]) is … but lod[…] has … lengths", "lengths of two levels that don't belong together", "outermost first: each level counts the sequences of the next", lambda: sf.LoD([2, 1], [1, 2])),
         Kind("Sequence: the lengths describe … rows but values has …", "values and lengths of different sizes", "see above", lambda: sf.Sequence(X, [[1, 2]])),
         Kind("… and … have different lengths: …", "`sf.auto`: two Sequences meet that differ in a length", "bring one to the lengths of the other: `expand`, `pad`, `truncate`", lambda: sf.auto.add(sf.Sequence(X, [N]), sf.Sequence(X, [[3, 1, 2]]))),
@@ -178,19 +178,19 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ShapeError: [
         Kind("… has … dimensions …, expected …", "an array with more or fewer axes than the signature has", "reshape it; lengths have one axis", lambda: ops.lengths_sum(X, [[6]])),
         Kind("… is …, expected … as in …", "two sizes that have one name in the signature differ", "look at both shapes: often one is transposed, or of another layer", lambda: ops.fc(np.ones((2, 3)), np.ones((4, 5)))),
-        Kind("… is …, expected … (… is …, … is … as in …)", "a size is no multiple, or not the sum, that the signature says", "as above; the brackets say where the numbers come from", lambda: ops.lstm(np.ones((6, 3)), N, np.ones((7, 3)), np.ones((8, 2)))),
+        Kind("… is …, expected … (… is …, … is … as in …)", "a size is not the multiple, or not the sum, that the signature declares", "as above; the brackets show the origin of the numbers", lambda: ops.lstm(np.ones((6, 3)), N, np.ones((7, 3)), np.ones((8, 2)))),
         Kind("… is …, expected … or more (… is …)", "an axis that is too short for the longest sequence, or for another size", "pad wider, or truncate", lambda: ops.unpad(np.ones((2, 3)), [2, 4])),
         Kind("x … has … elements, shape … has …", "`reshape` to another number of elements", "one size may be -1", lambda: ops.reshape(X, shape=[4])),
-        Kind("…: dimension … is … in … but … in …", "two known shapes that are not one", "as the shapes say", lambda: sf.PartialShape([2, 3]).merge(sf.PartialShape([2, 4]))),
-        Kind("dimension: … is dynamic, expected a static size", "a number is asked of a size that is not known yet", "`dim.is_static`, or its bounds", lambda: int(sf.Dimension.dynamic())),
-        Kind("shape text, column …: found …, expected …", "text that is no shape", "`{1,?,2..5}`: a size, an unknown one, one between bounds", lambda: sf.Dimension.parse("x y")),
+        Kind("…: dimension … is … in … but … in …", "two known shapes that differ", "as the shapes say", lambda: sf.PartialShape([2, 3]).merge(sf.PartialShape([2, 4]))),
+        Kind("dimension: … is dynamic, expected a static size", "the number of a size that is not known yet", "`dim.is_static`, or its bounds", lambda: int(sf.Dimension.dynamic())),
+        Kind("shape text, column …: found …, expected …", "text that is not a shape", "`{1,?,2..5}`: a size, an unknown one, one between bounds", lambda: sf.Dimension.parse("x y")),
         Kind("view: … elements of shape … cannot be viewed as …", "a view would need a copy, or other elements", "`reshape`", lambda: sf.tensor.view(np.ones((2, 3)), (4,))),
         Kind("x … has … elements, no multiple of the … of shape …", "a -1 in a shape that does not come out even", "another shape", lambda: ops.reshape(X, shape=[-1, 4])),
-        Kind("dimension: … is not a size, expected …", "a size that is negative or no number", "0 or more", lambda: sf.Dimension(-1)),
+        Kind("dimension: … is not a size, expected …", "a size that is negative or not a number", "0 or more", lambda: sf.Dimension(-1)),
         Kind("shape: … has no dimension …, expected one of its …", "an axis that a shape has not", "count from 0", lambda: sf.PartialShape([2, 3])[5]),
     ],
     OpError: [
-        Kind("from_lists: … is …, which is not a value of …", "a value that the dtype has not: too large, or with a fraction", "a wider dtype, or round it before", lambda: sf.Sequence.from_lists([[300]], "uint8")),
+        Kind("from_lists: … is …, which is not a value of …", "a value that the dtype cannot hold: too large, or with a fraction", "a wider dtype, or round it before", lambda: sf.Sequence.from_lists([[300]], "uint8")),
         Kind("… is …, expected …", "an attribute out of its range", "`seqflow ops NAME` lists what attributes take", lambda: ops.truncate(X, N, max_length=-1)),
         Kind("… is …, which … cannot hold", "a fill, token or limit does not fit the dtype of the data", "cast the data first, or take another value", lambda: ops.lengths_max(np.array([1], np.int8), [1], empty=300)),
         Kind("…[…] = … is below …[…] = …, expected no decrease", "segment ids, or boundaries, that are not sorted", "sort them, or take an op for unsorted ids", lambda: ops.segment_ids_to_lengths([1, 0, 2])),
@@ -202,17 +202,17 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("an op of that name is registered already", "`@sf.op` twice under one name", "`sf.registry.unregister(name)`, or another name", lambda: sf.op("x[N] -> y[N]")(ops.unique)),
         Kind("Ranks: … is given without …, and the environment has no …", "half a description of ranks", "`rank=` and `world_size=`, or both from the launcher", lambda: sf.Loader(TABLE, rank=0)),
         Kind("load_state_dict: … was … and is … now", "the state is of a loader with other settings, nets or constants", "go back to them, or [accept the change](loader.md#resume)", interrupted),
-        Kind("load_state_dict: the data have changed: …", "files have changed, or are gone, since the state was saved", "restore them; added files can be accepted", lambda: sf.Loader(TABLE).load_state_dict(sf.Loader(pa.table({"n": [1]})).state_dict())),
-        Kind("load_state_dict: this is not the state of …, expected what state_dict() gave", "another dict", "the state that the loader gave, as JSON or not", lambda: sf.Loader(TABLE).load_state_dict({})),
+        Kind("load_state_dict: the data have changed: …", "files have changed or are missing since the state was saved", "restore them; added files can be accepted", lambda: sf.Loader(TABLE).load_state_dict(sf.Loader(pa.table({"n": [1]})).state_dict())),
+        Kind("load_state_dict: this is not the state of …, expected what state_dict() gave", "another dict", "the state that the loader returned, as JSON or not", lambda: sf.Loader(TABLE).load_state_dict({})),
         Kind("shapes … and … do not broadcast", "elementwise on arrays of different sizes", "sizes are equal, or 1", lambda: ops.add(np.ones(2), np.ones(3))),
         Kind("signature: sum or max of …, which it does not name", "a signature of your own speaks of lengths that it does not take", "name the lengths among the inputs", lambda: declare("x[N], y[sum(z)] -> w[N]", first_only)),
         Kind("Ranks: tail is …, expected one of …", "another word for what becomes of the last round", '`"drop"`, `"pad"` or `"repeat"`', lambda: sf.Loader(TABLE, tail="cut")),
         Kind("Loader: … has …, but rows are shuffled in windows of …", "a block that is larger than the window", "raise `window=`, or write the data with smaller row groups", lambda: batches(pa.table({"x": np.arange(100_000)}), shuffle=True, window="1 KiB")),
         Kind("Loader: streams = … needs as many windows, but the data are …", "more streams than windows", "fewer streams, or a smaller `window`", lambda: batches("rows.parquet", streams=4)),
-        Kind("Loader: steps_of is …, which totals= or a balance needs, and there are none", "a step is described, and nothing uses it", "leave it out", lambda: sf.Loader(TABLE, steps_of=2)),
+        Kind("Loader: steps_of is …, which totals= or a balance needs, and there are none", "a step is described but not used", "leave it out", lambda: sf.Loader(TABLE, steps_of=2)),
         Kind("Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'", "totals would be wrong", '`tail="drop"` or `"pad"`', lambda: sf.Loader(TABLE, totals={"t": "n"}, tail="repeat")),
         Kind("Loader: window: size is …, expected bytes as a number or text such as '32 MiB'", "no size", "a number of bytes, or text with a unit", lambda: sf.Loader(TABLE, window="5 apples")),
-        Kind("require: … is …, expected one truth value for each of … rows", "a condition that is no comparison", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
+        Kind("require: … is …, expected one truth value for each of … rows", "a condition that is not a comparison", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
         Kind("Mix: … is … in batches of source …, and … in those of source 0", "sources with different columns or types", "`prepare`, `columns` and `rename` make them alike", lambda: batches_of_mix()),
         Kind("seqflow.torch.collate: … batches are to be one, expected 1: they are whole", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
@@ -220,8 +220,8 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("op: the function is …, expected one with a name, which is the name of the op", "`@sf.op` on a lambda, or on an object", "`@sf.op(…)` above a function: `def doubled(x): …`", lambda: sf.op("x[N] -> y[N]")(lambda x: x)),
         Kind("the attribute … has no annotation, expected what it takes", "a keyword-only parameter of your own op without a type", "`k: int`, `float`, `bool`, `str`, `Literal[…]`, or `Any`", lambda: sf.op("x[N] -> y[N]")(not_annotated)),
         Kind("… is …, expected …", "an input of a dtype, or an argument of a type, that the op does not take", "`cast(x, dtype=…)`, or `x.astype(…)`", lambda: ops.lengths_sum(X, [2.0, 4.0])),
-        Kind("… is … but … is …, expected one dtype for both", "two inputs that must be alike are not", "cast one; the second line says which cast loses nothing", lambda: ops.lstm(np.ones((6, 3), "f4"), N, np.ones((8, 3)), np.ones((8, 2)))),
-        Kind("… is not rectangular: …", "a list of lists of different lengths stands for an array", "flat values and lengths: `sf.Sequence.from_lists(lists).unpack()`", lambda: ops.lengths_sum([[1], [1, 2]], [2])),
+        Kind("… is … but … is …, expected one dtype for both", "two inputs that must be alike are not", "cast one; the second line names a cast without loss", lambda: ops.lstm(np.ones((6, 3), "f4"), N, np.ones((8, 3)), np.ones((8, 2)))),
+        Kind("… is not rectangular: …", "a list of lists of different lengths in place of an array", "flat values and lengths: `sf.Sequence.from_lists(lists).unpack()`", lambda: ops.lengths_sum([[1], [1, 2]], [2])),
         Kind("… holds Python objects, expected an array of one dtype", "an array of dtype object: often one with None in it", "make it from numbers, or read the column with `sf.from_arrow`", lambda: ops.lengths_sum(np.array([1, None]), [2])),
         Kind("batch is …, expected a number of rows, …", "no plan of batches", "`batch=32`, or one of the plans", lambda: sf.Loader(TABLE, batch="2")),
         Kind("… has no option … (did you mean …?); it has …", "an option of a loader or a plan that is misspelt", "take the name that it suggests", lambda: sf.Loader(TABLE, shufle=True)),
@@ -238,11 +238,11 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     OpMemoryError: [Kind("the result needs …", "a result larger than memory, or than any array", "look at the size it names: one very long row decides how wide `pad` is", lambda: ops.pad(X, N, max_length=2**62))],
     OpResultError: [
-        Kind("the result is not what the signature declares: …", "your op gave another shape, dtype or value than its line says", "mend one of the two", lambda: declare("x[N] -> y[N]", first_only)),
+        Kind("the result is not what the signature declares: …", "your op has returned another shape, dtype or value than its signature declares", "correct one of the two", lambda: declare("x[N] -> y[N]", first_only)),
     ],
     UnknownOpError: [
-        Kind("no op is named … (did you mean …?)", "there is no such op; nets say it as a NetError", "`seqflow ops --search WORDS` finds ops by what they do", lambda: sf.registry.get("truncat")),
-        Kind("… is not a covered operator of Caffe2", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
+        Kind("no op is named … (did you mean …?)", "there is no such op; nets raise a NetError", "`seqflow ops --search WORDS` finds ops by purpose", lambda: sf.registry.get("truncat")),
+        Kind("… is not a covered operator of Caffe2", "an operator that is not covered", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
     ],
     ExpressionError: [
         Kind("expression, column …: found …, expected …", "malformed arithmetic; the caret says where", "[expressions](nets.md#expressions): `&` for `and`, `where(c, x, y)` for `x if c else y`", lambda: sf.Expression("a +* b")),
@@ -254,13 +254,13 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("expression, column …: found … after another comparison, expected an operator that is none", "`a < b < c`", "`(a < b) & (b < c)`", lambda: sf.Expression("a < b < c")),
     ],
     NetError: [
-        Kind("net, line …, column …: found …, expected …", "malformed text; the caret says where", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a b)")),
+        Kind("net, line …, column …: found …, expected …", "malformed text; the caret shows the place", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a b)")),
         Kind("net, line …, column …: no op is named … (did you mean …?)", "there is no such op", "`seqflow ops --search WORDS`; ops of your own are imported first", lambda: sf.Net("x = padd(a, b)")),
-        Kind("net, line …, column …: … takes no … (did you mean …?)", "an attribute that the op has not", "the message ends with the signature", lambda: sf.Net("x = pad(a, b, max_len=3)")),
+        Kind("net, line …, column …: … takes no … (did you mean …?)", "an attribute that the op does not have", "the message ends with the signature", lambda: sf.Net("x = pad(a, b, max_len=3)")),
         Kind("net, line …, column …: … needs …", "an input or attribute is missing", "see above", lambda: sf.Net("x = pad(a)")),
         Kind("net, line …, column …: … is assigned already, in line …", "a name is assigned twice", "names are assigned once: take another", lambda: sf.Net("y = a + 1\ny = a + 2")),
         Kind("net, line …, column …: … needs its own result …", "statements that need each other", "break the circle", lambda: sf.Net("y = z + 1\nz = y + 1")),
-        Kind("net, line …, column …: nothing assigns …, and it is not given", "a name that is no tensor of the batch, no constant and no result", "list columns are `c.values` and `c.lengths`; the second line says what is given", lambda: sf.run("y = a + 1\nreturn y", {"b": X})),
+        Kind("net, line …, column …: nothing assigns …, and it is not given", "a name that is neither a tensor of the batch, a constant nor a result", "list columns are `c.values` and `c.lengths`; the second line lists the given names", lambda: sf.run("y = a + 1\nreturn y", {"b": X})),
         Kind("net: nothing uses the constant …", "a constant of another name than the net has", "bind a name that the net reads: `net.inputs`", lambda: sf.Net("y = a + 1").bind(b=X)),
     ],
     GradientError: [
@@ -273,7 +273,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
         Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](loader.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
         Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", format=sf.JsonLines(schema={"n": "int64"}))["n"]),
-        Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats say it alike", "copy it again; `kind=` says what a file is", lambda: sf.open("cut.parquet")["n"]),
+        Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats have similar messages", "copy it again; `kind=` sets the format", lambda: sf.open("cut.parquet")["n"]),
         Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_rows=` leaves out rows, not blocks", lambda: sf.open("damaged.parquet")["tokens"]),
         Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", '`rename={"a.b": "a_b"}`', lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
         Kind("expected a record batch, a table or another holder of Arrow columns, not …", "`from_arrow` of a list or another object", "`pa.table({…})`, or `sf.Sequence.from_lists`", lambda: sf.from_arrow([1])),
@@ -281,7 +281,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column … is in …, but not in …", "files of one source with different columns", "`columns=` that all have, or two sources in a `Mix`", lambda: other_columns()),
         Kind("two columns are called …", "a source has the name twice, or `rename` gives one that is taken", "another name", lambda: sf.open("rows.parquet", rename={"tokens": "n"})),
         Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
-        Kind("…, column …, row …: found …, expected …: …", "a Python value that is not one of its column's type, which the first 1,000 rows tell", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
+        Kind("…, column …, row …: found …, expected …: …", "a Python value that does not fit the type of its column, which comes from the first 1,000 rows", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
@@ -292,29 +292,29 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("no files in …", "a pattern or folder without files that are read", "quote the pattern for the shell; hidden files are left out", lambda: sf.open("nothing/*.parquet")),
     ],
     ProviderOptionError: [
-        Kind("… has the suffix …, which is not known, expected …", "nothing is guessed from content", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
+        Kind("… has the suffix …, which is not known, expected …", "the content is not used to guess the format", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
         Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", 'one of those; [a kind of your own](extending.md#a-source) is `"module:function"`', lambda: sf.open("rows.parquet", kind="csvv")),
         Kind("open has no option … for …; …", "an option that this kind of source does not have", "[sources](sources.md)", lambda: sf.open(TABLE, format=sf.Csv())),
         Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](jobs.md#source)", lambda: sf.open("rows.parquet", one_based=True)),
         Kind("format is …, and … is …", "the options of another format", "those of the format that the file has, or `kind=` as well", lambda: sf.open("rows.parquet", format=sf.Csv())),
         Kind("… is given next to format", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), untrusted=True)),
         Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),
-        Kind("kind: there is no module …", "the module of your own source is not found", "install it, or put it beside the job", lambda: sf.open("rows.parquet", kind="no_such_module:f")),
+        Kind("kind: there is no module …", "the module of your own source is not found", "install it, or put it into the folder of the job", lambda: sf.open("rows.parquet", kind="no_such_module:f")),
         Kind("options are passed to the function of a kind: kind='module:function'", "`options=` without a kind of your own", "arguments of `open` itself", lambda: sf.open("rows.parquet", options={"a": 1})),
     ],
     FilterError: [
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
-        Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "its lengths can be: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
-        Kind("where is …, expected text, such as …", "something that is no condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
+        Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
+        Kind("where is …, expected text, such as …", "something that is not a condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [
-        Kind("there is no column … (did you mean …?); there are …", "`columns=` names none", "one of those; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
-        Kind("where: there is no column …; there are …", "a condition names none", "the names are those before `rename`", lambda: sf.open("rows.parquet", where="m > 2")["n"]),
+        Kind("there is no column … (did you mean …?); there are …", "`columns=` names an unknown column", "one of those; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
+        Kind("where: there is no column …; there are …", "a condition names an unknown column", "the names are those before `rename`", lambda: sf.open("rows.parquet", where="m > 2")["n"]),
         Kind("the record has no tensor … (did you mean …?); it has …", "a list column is two tensors, none of its own name", '`batch["tokens.values"]` and `batch["tokens.lengths"]`; `sf.open(path)["tokens"]` is the Sequence', lambda: sf.from_arrow(TABLE)["token.values"]),
-        Kind("pad: there is no list column …; there are …", "`pad=` names none", "one of the columns that it lists", lambda: batches(TABLE, pad={"m": sf.Pad()})),
-        Kind("the record has no map …", "`sf.features` of a column that is no map", "a column of type map; [sparse features](sparse-features.md)", lambda: sf.features(sf.from_arrow(TABLE), "tokens", ["a"])),
-        Kind("fill: there is no column …", "`fill=` names none", "columns, fields and levels as in the schema", lambda: sf.open("rows.parquet", fill={"m": 0})),
+        Kind("pad: there is no list column …; there are …", "`pad=` names an unknown column", "one of the columns that it lists", lambda: batches(TABLE, pad={"m": sf.Pad()})),
+        Kind("the record has no map …", "`sf.features` of a column that is not a map", "a column of type map; [sparse features](sparse-features.md)", lambda: sf.features(sf.from_arrow(TABLE), "tokens", ["a"])),
+        Kind("fill: there is no column …", "`fill=` names an unknown column", "columns, fields and levels as in the schema", lambda: sf.open("rows.parquet", fill={"m": 0})),
         Kind("arrow_function: the net reads …, and the table has no such column; it has …", "a net of another table", "a column of the table: `c.values`, `c.lengths`", lambda: sf.arrow_function("y = z + 1")(TABLE)),
     ],
     BatchPlanError: [
@@ -331,13 +331,13 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     JobError: [
         Kind("there is no job file …", "no such file", "`seqflow init PATHS` writes one", lambda: Job.read("nothing.toml")),
-        Kind("…: not TOML: …", "the file is not TOML", "the line and column are said", lambda: job("[batch")),
+        Kind("…: not TOML: …", "the file is not TOML", "the message has line and column", lambda: job("[batch")),
         Kind("…, line …: unknown section … (did you mean …?)", "a section that is misspelt", "[the sections](jobs.md)", lambda: job("[bach]\nn = 1")),
         Kind("…, line …: unknown key … in … (did you mean …?)", "a key that is misspelt, or of another kind of batch", "the second line lists the keys", lambda: job('[batch]\nkind = "packed"\ncapacty = 4')),
         Kind("…, line …: … is …, expected …", "a value of another type or out of range", "[the keys](jobs.md) and what they take", lambda: job('[batch]\nn = "two"')),
         Kind("…: there is no [source]; its paths say what to read", "a job without a source", "`[source]` with `paths`", lambda: Job.from_dict({"batch": 2})),
-        Kind("…, line …: there is no file …", "a constant, net or tokenizer that is not there", "paths are from the folder of the job", lambda: run(job('[constants]\nt = "no.npy"\n[output]\nkind = "none"'))),
-        Kind("imports: there is no module …, neither in … nor installed", "the module of your ops is not found", "beside the job, or installed", lambda: run(Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "rows.parquet"}}))),
+        Kind("…, line …: there is no file …", "a missing constant, net or tokenizer", "paths are from the folder of the job", lambda: run(job('[constants]\nt = "no.npy"\n[output]\nkind = "none"'))),
+        Kind("imports: there is no module …, neither in … nor installed", "the module of your ops is not found", "put it into the folder of the job, or install it", lambda: run(Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "rows.parquet"}}))),
         Kind('output: there is no path to write to; give one, or kind = "none" to write nothing', "no `[output]`", "`--output PATH`, or `kind`", lambda: run(job(""))),
         Kind("output: the batches have no column …", "`output.columns` names none", "the second line says what they have", lambda: run(job('[output]\npath = "out"\ncolumns = ["m"]'))),
         Kind("output: … exists", "a command would replace a file", "`--overwrite`, or another output", lambda: build_vocabulary("rows.parquet", "n", Path("v.arrow")) or build_vocabulary("rows.parquet", "n", Path("v.arrow"))),
@@ -345,15 +345,15 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("output.path: … is or holds …, a file that the job reads", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
         Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](jobs.md)", lambda: job('[batch]\nkind = "packed"')),
         Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, another path, or `--resume --accept-changes`", lambda: written_otherwise()),
-        Kind("output: the folder … holds …, which … does not list", "files that no job has written lie there", "another path, or `--overwrite`", lambda: foreign_file()),
-        Kind("output: … has …, which is not a column of the output", "`sort_by` or `partition_by` names none", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
+        Kind("output: the folder … holds …, which … does not list", "the folder has files that no job has written", "another path, or `--overwrite`", lambda: foreign_file()),
+        Kind("output: … has …, which is not a column of the output", "`sort_by` or `partition_by` names an unknown column", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
         Kind("output: partition_by makes folders, but the path … is one file; give a folder", "one file cannot be many", 'a folder, `path = "out/"`', lambda: run(job('[output]\npath = "out.parquet"\npartition_by = "n"'))),
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [
         Kind("…() missing … required …", "an input or attribute was not given", "`seqflow ops NAME`", lambda: ops.truncate(X, N)),
-        Kind("…() got an unexpected keyword argument …", "an attribute that the op has not", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
-        Kind("the number of batches is not known before reading: …", "`len` of a loader that plans on what it reads", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
+        Kind("…() got an unexpected keyword argument …", "an attribute that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
+        Kind("the number of batches is not known before reading: …", "`len` of a loader whose plan depends on the data", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
     ],
     IndexError: [Kind("sequence … is outside [-…, …)", "`Sequence[i]` of a sequence that is not there", "count from 0", lambda: sf.Sequence(X, [N])[9])],
 }  # fmt: skip
@@ -380,14 +380,14 @@ _HEAD = """\
 
 <!-- Written by `python tests/shared/error_kinds.py`; do not edit. -->
 
-What a message means, and what to do. Look for the class, then for the words that do not differ: `…` stands for what does.
+Messages, their meaning, and advice. Look for the class, then for the fixed words: `…` is a part that varies.
 
-The first line of a message says the op or the place, the argument, what was found, what was expected and where that comes
-from; an op's inputs stand at its end, as [its signature](signatures.md) has them. The lines below say what to do, or point
-at the place in a text. In a net the statement that failed is added, with the shapes it was given.
+The first line of a message names the op or the place, the argument, the value found, the expected value and its origin;
+it ends with the op's inputs, as in [its signature](signatures.md). The lines below give advice, or point at the place in a
+text. In a net, the failed statement is added, with the shapes of its inputs.
 
-All errors are `SeqflowError`s, and also errors of Python's own where one would catch these. What classes there are, and which
-of them is raised, [stays](stability.md); the words may change.
+All errors are `SeqflowError`s, and some are also errors of Python, for code that catches those. The classes, and which of
+them is raised, [are stable](stability.md); the words may change.
 """
 
 

@@ -283,6 +283,7 @@ def _row_shape(kind: pa.DataType) -> tuple[int, ...] | None:
 
 def is_null_code(value: Any, kind: pa.DictionaryType) -> bool:
     """Return whether a fill value is the code -1, which means no value of the dictionary."""
+    # signed codes only; and a dictionary of integers may have -1 as a value
     return (
         isinstance(value, int | np.integer)
         and value == -1
