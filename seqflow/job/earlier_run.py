@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.identity.differences import ACCEPTABLE, differences, listed
+from seqflow.identity.sections import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
@@ -77,6 +77,16 @@ def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         for key, value in section
         if key not in _ACCESS
     } | identity_of_mix(loader)
+
+
+def job_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+    """Return the differences of two identities of jobs.
+
+    A setting that a key of [source] and the loader both have is reported once, as the key.
+    """
+    found = list(differences(then, now))
+    names = {one.section for one in found}
+    return [one for one in found if f"source.{one.section}" not in names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +165,8 @@ def _is_fixed(content: Mapping[str, Any]) -> bool:
 
 def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
     """The accepted differences from an unfinished run; JobError where there are others that cannot be accepted."""
-    found = list(differences(content["job"], described))
-    refused = [one.text for one in found if one.section not in ACCEPTABLE]
+    found = job_differences(content["job"], described)
+    refused = [one.text for one in found if not one.may_change]
     if refused:
         raise JobError(
             f"output: {name!r} is of another job or of other data: {listed(refused)}\n"
@@ -189,13 +199,13 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
 def _check_same(
     name: str, earlier: Mapping[str, Any], described: Mapping[str, Any], *, can_go_on: bool = False
 ) -> None:
-    found = list(differences(earlier, described))
+    found = job_differences(earlier, described)
     if not found:
         return
     message = (
         f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
         "  --overwrite replaces it; or choose another output"
     )
-    if can_go_on and all(one.section in ACCEPTABLE for one in found):
+    if can_go_on and all(one.may_change for one in found):
         message += "\n  --resume --accept-changes goes on with what is new, behind what is finished"
     raise JobError(message)

@@ -12,8 +12,8 @@ from typing import Any
 
 from seqflow import executor
 from seqflow.errors import JobError
-from seqflow.identity.differences import differences, listed
-from seqflow.job.earlier_run import describe
+from seqflow.identity.sections import listed
+from seqflow.job.earlier_run import describe, job_differences
 from seqflow.job.job import Job
 from seqflow.job.opening import open_batches
 from seqflow.job.sections import NetSection
@@ -78,7 +78,7 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
             "partitions, or writes with several threads\n  trace a batch of the job: seqflow trace JOB --batch N"
         )
     loader = open_traceable(job)
-    found = [one.text for one in differences(manifest["job"], describe(job, loader))]
+    found = [one.text for one in job_differences(manifest["job"], describe(job, loader))]
     if found or manifest.get("changes"):
         text = listed(found) if found else "its nets, in the middle of the run"
         raise JobError(f"trace: {str(path)!r} was made of another job or of other data: {text}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
-from seqflow.identity.differences import ACCEPTABLE, differences, listed
+from seqflow.identity.sections import differences, listed
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.epoch.deal import Deal, Skips
 from seqflow.loader.order.identity import FORMAT
@@ -156,11 +156,14 @@ def check_same_source(
     then: Mapping[str, Any],
     now: Mapping[str, Any],
     changes: str = "refuse",
-    acceptable: Collection[str] = ACCEPTABLE,
+    also: Collection[str] = (),
 ) -> set[str]:
-    """OpError where two states differ in settings, nets or files of the data; the sections that may, and do."""
+    """Raise OpError when two states differ in settings, nets or files of the data; return the accepted sections.
+
+    `also` are sections whose changes may be accepted here, besides those that always may.
+    """
     before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
-    return check_settings(before, after, changes, what, acceptable)
+    return check_settings(before, after, changes, what, also)
 
 
 def check_settings(
@@ -168,11 +171,11 @@ def check_settings(
     after: Mapping[str, Any],
     changes: str,
     what: str = "load_state_dict: ",
-    acceptable: Collection[str] = ACCEPTABLE,
+    also: Collection[str] = (),
 ) -> set[str]:
-    """OpError, its message beginning with `what`, where settings differ; the sections that may, and do."""
+    """Raise OpError, its message beginning with `what`, when settings differ; return the accepted sections."""
     found = list(differences(before, after))
-    changed = {one.section for one in found if one.section in acceptable}
+    changed = {one.section for one in found if one.may_change or one.section in also}
     refused = [one for one in found if changes == "refuse" or one.section not in changed]
     if refused:
         can = len(changed) == len({one.section for one in found}) and what.startswith("load_state_dict")

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.deprecated_names import with_new_names
 from seqflow.errors import OpError
 from seqflow.identity.content import digest_of_text
-from seqflow.identity.differences import differences, listed
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
+from seqflow.identity.sections import by_value, differences, listed, section, shown
+from seqflow.identity.transform_differences import is_texts, transform_differences
 from seqflow.identity.transforms import transform_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.recipe import BLOCKS, Listing, Recipe
 from seqflow.loader.order.windows import Slices, Windows, deal_windows
-from seqflow.loader.plans.plan import permutation
+from seqflow.loader.plans.plan import permutation, plan_text
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
@@ -28,6 +30,9 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
+_MISSING = object()
+_FILE = (str, object, object, object)
+"""Entry of a file of the data: its path, size, rows and digest."""
 FORMAT = 2
 """The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
 _LISTED_FILES = 1000
@@ -393,3 +398,69 @@ def _appended(
         Windows(slices, None, starts, np.concatenate([of.numbers, first + new.numbers]))
         for of, new in zip(before, dealt, strict=True)
     ]
+
+
+# Differences
+
+
+def _data_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        yield from (f"the data have changed: {text}" for text in _of_data(then, now))
+    else:
+        yield from by_value(name, then, now)
+
+
+def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    keys = dict.fromkeys(["files", *now, *then])  # a file tells more than the number of rows
+    key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
+    before: Any = then.get(key)
+    after: Any = now.get(key)
+    if key == "files" and has_form(before, [_FILE]) and has_form(after, [_FILE]):
+        yield _of_files(before, after)
+    elif key == "digest":
+        yield "one of the files has another name, size or content"
+    else:
+        yield f"{key} was {{}} and is {{}} now".format(*shown(before, after))
+
+
+def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
+    before, after = ({path: rest for path, *rest in files} for files in (then, now))
+    for path in [*before, *after]:
+        if path not in after:
+            return f"{path} is gone"
+        if path not in before:
+            return f"{path} is new"
+        (size, rows, content), (new_size, new_rows, new_content) = before[path], after[path]
+        if (size, rows) != (new_size, new_rows):
+            return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
+        if content != new_content:
+            return f"{path} has other content, of the same size"
+    return "the files are in another order"
+
+
+def _pad_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    if is_texts(then):
+        then = {column: with_new_names(text) for column, text in then.items()}
+    yield from by_value(name, then, now)
+
+
+def _plan_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    has_both = then is not None and now is not None
+    yield from by_value(name, *(map(plan_text, (then, now)) if has_both else (then, now)))
+
+
+def _shuffle_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    if None in (then, now):  # otherwise there are two seeds
+        orders = ("False" if seed is None else f"Shuffle({seed!r})" for seed in (then, now))
+        yield "{} was {} and is {} now".format(name, *orders)
+    else:
+        yield from by_value(name, then, now)
+
+
+section("data", _data_differences)
+section("batch", _plan_differences)
+section("pad", _pad_differences)
+section("shuffle", _shuffle_differences)
+section("prepare", transform_differences, may_change=True)
+section("net", transform_differences, may_change=True)
+section("skip", may_change=True)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow import kernels
+from seqflow.deprecated_names import with_new_names
 from seqflow.errors import BatchPlanError
-from seqflow.identity.plans import plan_text
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.balance import Balance
@@ -478,3 +478,20 @@ def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
     windows = [of.windows[0] for of in batches]
     made = WindowBatches(one.plan, rows, pieces, one.ends[:1], first, one.columns, windows, source_rows[:-1])
     return made, kernels.lengths_to_offsets(counts)[:-1]
+
+
+def plan_text(plan: Any) -> str:
+    """Return the text of a plan from its `to_dict()`: its name and fields, in the form of a dataclass."""
+    return earlier_plan_text(plan) if isinstance(plan, str) else _plan_part(plan)
+
+
+def _plan_part(value: Any) -> str:
+    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        shown = ", ".join(f"{name}={_plan_part(of)}" for name, of in value.items() if name != "name")
+        return f"{value['name']}({shown})"
+    return repr(tuple(value) if isinstance(value, list) else value)
+
+
+def earlier_plan_text(text: str) -> str:  # remove in 0.5
+    """Return the text of states of versions before 0.3, with the present names of arguments."""
+    return with_new_names(text)

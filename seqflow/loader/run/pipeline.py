@@ -12,7 +12,6 @@ import numpy as np
 
 from seqflow import executor
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.identity.differences import ACCEPTABLE
 from seqflow.identity.transforms import name_of
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.deal import ALL_BATCHES, Deal, Skips, SkipSpan, Steps
@@ -357,11 +356,11 @@ class Pipeline:
             refusal = self._refusal_of(added) if added and start.batch else None
             if refusal is not None and changes == "accept":
                 raise OpError(f"{what}{refusal}")
-            acceptable = {*ACCEPTABLE, *(AT_BEGINNING if start.batch == 0 else ())}
+            also = {*(AT_BEGINNING if start.batch == 0 else ())}
             if added and refusal is None:
-                acceptable.add("data")
+                also.add("data")
             now = {"settings": settings, "data": data}
-            changed = check_same_source(what, state, now, changes, acceptable)
+            changed = check_same_source(what, state, now, changes, also)
             check_streams(state["windows"], self.recipe.streams)
             if "prepare" in changed and not self._may_prepare_anew(state):
                 raise OpError(
