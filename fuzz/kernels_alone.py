@@ -17,10 +17,10 @@ from fuzz.calls import INTEGERS
 from fuzz.children import Log, keep, run_children
 from seqflow import kernels
 from seqflow.kernels import KernelError
-from seqflow.kernels.cells import NUM_GATES
 from seqflow.kernels.dispatch import KERNELS
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.forms import INTEGERS as INDICES
+from seqflow.kernels.recurrent_cells.cells import NUM_GATES
 
 CHOICES = {
     "kind": ["sum", "mean", "max", "min", "prod", "median"],

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.recurrent_backward import Pass
-from seqflow.kernels.recurrent_backward import gru_backward as _gru
-from seqflow.kernels.recurrent_backward import lstm_backward as _lstm
-from seqflow.kernels.recurrent_backward import rnn_backward as _rnn
+from seqflow.kernels.recurrent_cells.backward import Pass
+from seqflow.kernels.recurrent_cells.backward import gru_backward as _gru
+from seqflow.kernels.recurrent_cells.backward import lstm_backward as _lstm
+from seqflow.kernels.recurrent_cells.backward import rnn_backward as _rnn
 from seqflow.ops.recurrent import as_ifgo, swap_last_gates
 from seqflow.ops.shared.directions import both_directions
 from seqflow.registry import NoDerivative, op

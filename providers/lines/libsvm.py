@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
-from seqflow.kernels.fields import parse_integers
+from seqflow.kernels.files.fields import parse_integers
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Faults, Malformed, excerpt
 from seqflow.providers.lines.numerals import parse_floats

@@ -10,7 +10,8 @@ environment variable SEQFLOW_KERNELS changes that: `reference` selects NumPy; `b
 the native kernels with that instruction set. SEQFLOW_ISAS selects the sets that are compiled at installation.
 
 To add a kernel: write it in NumPy in the file of its family, with `@kernel`, and add it to `__all__`; write its loop
-in cpp/<family>.h, and a function of the same name and parameters in cpp/bind_<family>.cpp. Then build.
+in the folder of its family in cpp/, and a function of the same name and parameters in cpp/bindings/<family>.cpp.
+Then build.
 `.ci/add_kernel.patch` is an example.
 """
 
@@ -18,7 +19,6 @@ in cpp/<family>.h, and a function of the same name and parameters in cpp/bind_<f
 
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.bucketing import *
-from seqflow.kernels.chunks import *
 from seqflow.kernels.dealing import *
 from seqflow.kernels.dispatch import (
     KERNELS,
@@ -33,19 +33,20 @@ from seqflow.kernels.dispatch import (
 )
 from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
-from seqflow.kernels.fields import *
-from seqflow.kernels.footers import *
+from seqflow.kernels.files.chunks import *
+from seqflow.kernels.files.fields import *
+from seqflow.kernels.files.footers import *
+from seqflow.kernels.files.lines import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
-from seqflow.kernels.lines import *
 from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *
 from seqflow.kernels.padding import *
 from seqflow.kernels.pairs import *
 from seqflow.kernels.quantized import *
-from seqflow.kernels.recurrent import *
+from seqflow.kernels.recurrent_cells.forward import *
 from seqflow.kernels.reductions import *
 from seqflow.kernels.scans import *
 from seqflow.kernels.softmax import *

@@ -5,8 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
-from job_files import write_job
-from outputs import names
+from outputs import names, write_job
 
 from seqflow.job import Job, run
 from seqflow.job.planning import plan

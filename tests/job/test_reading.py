@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from job_files import write_job
+from outputs import write_job
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from job_files import write_job
+from outputs import write_job
 
 from seqflow.errors import JobError, NetError, UnknownColumnError
 from seqflow.job import Job, OutputSection, SourceSection, run

@@ -1,4 +1,4 @@
-"""Writing batches for tests."""
+"""Jobs and batches that tests write."""
 
 from pathlib import Path
 
@@ -21,3 +21,9 @@ def write(path: Path, batches: list[Record], **settings: object) -> list[Path]:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def write_job(folder: Path, text: str) -> Path:
+    path = folder / "job.toml"
+    path.write_text(text)
+    return path

@@ -14,7 +14,7 @@ from seqflow.arguments import DtypeLike, at_least_one
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.kernels.chunks import converts
+from seqflow.kernels.files.chunks import converts
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record, nbytes, slice_rows
 from seqflow.record.batch_memory import BatchMemory

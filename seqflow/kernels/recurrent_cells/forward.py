@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts
-from seqflow.kernels.cells import CellArguments, cell_arguments, empty_states
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, FLOATS
+from seqflow.kernels.recurrent_cells.cells import CellArguments, cell_arguments, empty_states
 
 __all__ = ["run_cell"]
 

@@ -1,0 +1,1 @@
+"""Recurrent cells: their arguments, the steps forward, and the gradients."""
