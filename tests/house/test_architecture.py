@@ -166,3 +166,18 @@ def test_rooms_with_files_that_know_each_other_are_named():
 )
 def test_no_way_to_import_is_overlooked(text, imported):
     assert list(imported_by(ast.parse(text), "seqflow.lod")) == [imported]
+
+
+def errands():
+    """The files that the page names for each question or task."""
+    rows = re.findall(
+        r"^\| (.+?) \| (`.+) \|$", PAGE.partition("## Errands")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    return {question: re.findall(r"`(.+?)`", files) for question, files in rows}
+
+
+def test_an_errand_takes_one_to_three_files_that_exist():
+    assert len(errands()) >= 15
+    for question, files in errands().items():
+        assert 1 <= len(files) <= 3, question
+        assert [file for file in files if not (ROOT / file).is_file()] == [], question
