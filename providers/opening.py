@@ -189,6 +189,12 @@ def _open(
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
         format = options.get("format")
+        if format is not None and not isinstance(format, Format):
+            shown = f"sf.{format.__name__}" if isinstance(format, type) else repr(format)
+            raise ProviderOptionError(
+                f"format is {shown}, expected options of a format, such as sf.Csv()\n"
+                "kind='csv' names a format without options"
+            )
         is_whole = kind is None and format is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
             table = open_folder(picked, **_checked(options, (), "the folder of a table"))

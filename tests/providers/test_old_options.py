@@ -102,3 +102,13 @@ def test_an_option_of_another_format_names_its_own() -> None:
         sf.open("a.parquet", format=sf.Csv(delimiter=";"))
     with pytest.raises(ProviderOptionError, match="'header' is given next to format"):
         sf.open("a.csv", format=sf.Csv(delimiter=";"), header=False)
+
+
+@pytest.mark.parametrize(("format", "shown"), [("csv", "'csv'"), (sf.Csv, r"sf\.Csv"), (3, "3")])
+def test_a_format_that_is_no_options_says_what_to_write(tmp_path: Path, format: Any, shown: str) -> None:
+    (tmp_path / "a.csv").write_text("n\n1\n")
+    for door in (sf.open, sf.Loader):
+        with pytest.raises(
+            ProviderOptionError, match=rf"format is {shown}, expected .* such as sf\.Csv\(\)\nkind="
+        ):
+            door(tmp_path / "a.csv", format=format)
