@@ -45,13 +45,13 @@ class Expression:
 
     @classmethod
     def from_parsed(cls, parsed: Parsed) -> "Expression":
-        """An expression that is part of a longer text; its errors point to the place in that text."""
+        """Return an expression that is part of a longer text; its errors point to the place in that text."""
         self = cls.__new__(cls)
         self._parsed, self._program = parsed, compile_tree(parsed)
         return self
 
     def with_inputs(self, names: Sequence[str]) -> "Expression":
-        """The same expression with its inputs renamed; equal names become one input."""
+        """Return the same expression with its inputs renamed; equal names become one input."""
         parsed = with_inputs(self._parsed, names)
         return self if parsed is self._parsed else Expression.from_parsed(parsed)
 
@@ -103,7 +103,7 @@ class Expression:
         return canonical(self.tree)
 
     def __call__(self, /, *operands: Any, out: Array | None = None, **named: Any) -> Array:
-        """The value for each element, as an array of the operands' broadcast shape.
+        """Return the value for each element, as an array of the operands' broadcast shape.
 
         Operands are arrays or Python numbers, in the order of `inputs` or by name. The result is written to `out`
         where that is given; it must have the result's shape and dtype, and may be one of the operands.
@@ -115,7 +115,7 @@ class Expression:
         return run(self._program, values, out)
 
     def dtype(self, /, *dtypes: Any, **named: Any) -> np.dtype[Any]:
-        """The dtype of the result for inputs of these dtypes; Python's bool, int and float stand for numbers.
+        """Return the dtype of the result for inputs of these dtypes; Python's bool, int and float stand for numbers.
 
         >>> Expression("x / 2").dtype(np.int32), Expression("x / 2").dtype(x="float32")
         (dtype('float64'), dtype('float32'))
@@ -125,7 +125,7 @@ class Expression:
         return self._program.plan(found).dtype
 
     def batch(self, tensors: Sequence[Any], batch_size: int) -> list[Array]:
-        """The results of `batch_size` evaluations.
+        """Return the results of `batch_size` evaluations.
 
         `tensors` is operand-major: operand k of evaluation i is `tensors[k * batch_size + i]`.
 

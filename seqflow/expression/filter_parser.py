@@ -47,7 +47,7 @@ _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r", "0"
 
 
 def parse_filter(text: str) -> Filter:
-    """The syntax tree of a filter; FilterError, with a caret at the place, where the text is malformed.
+    """Return the syntax tree of a filter; raise FilterError, with a caret at the place, when the text is malformed.
 
     >>> parse_filter("lang in ['py', 'c'] and id < 9").is_and
     True
@@ -121,7 +121,7 @@ class _Filter(Parser[Filter]):
         return operand if token.text == "+" else Operation(token, "-", (operand,))
 
     def suffixed(self, token: Token, node: Filter) -> Filter | None:
-        """A comparison with None, or the question whether a value is in a list, or null."""
+        """Return a comparison with None, or the question whether a value is in a list, or null."""
         if token.text in _COMPARISONS:
             none = self.after
             if none.text != "None":
@@ -164,7 +164,7 @@ class _Filter(Parser[Filter]):
         return Constant(token, int(token.text) if is_whole else float(token.text), Decimal(token.text))
 
     def unescaped(self, token: Token) -> str:
-        """The text that a literal stands for."""
+        """Return the text that a literal stands for."""
 
         def character(match: re.Match[str]) -> str:
             code = match.group(1)

@@ -93,7 +93,7 @@ Filter = Column | Constant | Operation | Comparison | Membership | NullTest | Ne
 
 
 def columns_of(tree: Filter) -> Iterator[Column]:
-    """The columns that a filter names, in the order of the text."""
+    """Yield the columns that a filter names, in the order of the text."""
     match tree:
         case Column():
             yield tree

@@ -33,34 +33,34 @@ _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def kind_of(dtype: DType) -> str:
-    """The kind of a dtype: `b`, `i`, `u` or `f`; another letter for dtypes that the language does not take."""
+    """Return the kind of a dtype: `b`, `i`, `u` or `f`; another letter for dtypes that the language does not take."""
     return np.dtype(dtype).kind
 
 
 def promote(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype, in native byte order, Python numbers being weak."""
+    """Return the common dtype, in native byte order, Python numbers being weak."""
     return np.result_type(*(_PLACEHOLDERS.get(dtype, dtype) for dtype in dtypes)).newbyteorder("=")
 
 
 def same(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of the operands."""
+    """Return the common dtype of the operands."""
     return promote(dtypes)
 
 
 def number(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of the operands; bools count as int64."""
+    """Return the common dtype of the operands; bools count as int64."""
     dtype = promote(dtypes)
     return _INT64 if dtype.kind == "b" else dtype
 
 
 def floating(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of the operands; integers and bools become float64."""
+    """Return the common dtype of the operands; integers and bools become float64."""
     dtype = promote(dtypes)
     return dtype if dtype.kind == "f" else _FLOAT64
 
 
 def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common integer dtype of the operands, or bool; int64 and uint64 have none."""
+    """Return the common integer dtype of the operands, or bool; int64 and uint64 have none."""
     dtype = promote(dtypes)
     if dtype.kind == "f":
         raise Refusal(0, "has no common integer dtype with the other operand, cast one of them")
@@ -68,13 +68,13 @@ def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
 
 
 def shifted(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common integer dtype of the operands; bools count as int64."""
+    """Return the common integer dtype of the operands; bools count as int64."""
     dtype = integer(dtypes)
     return _INT64 if dtype.kind == "b" else dtype
 
 
 def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of all operands after the first, which may be texts or times."""
+    """Return the common dtype of all operands after the first, which may be texts or times."""
     kinds = {kind_of(dtype) for dtype in dtypes[1:]}
     if kind_of(dtypes[0]) not in "biuf":
         raise Refusal(0, f"is {np.dtype(dtypes[0])}, expected numbers or bools")
@@ -142,7 +142,7 @@ class Function:
         return f"<function {self}: {self.formula}>"
 
     def result(self, dtypes: Sequence[DType]) -> DType:
-        """The dtype of the result; Refusal for a dtype it does not take."""
+        """Return the dtype of the result; raise Refusal for a dtype it does not take."""
         for i, dtype in enumerate(dtypes):
             if kind_of(dtype) not in self.kinds:
                 wanted = "numbers or bools" if "f" in self.kinds else "integers or bools"
@@ -152,7 +152,7 @@ class Function:
         return _WEAK[dtype.kind] if weak else dtype
 
     def kernel_for(self, dtypes: Sequence[DType]) -> Kernel:
-        """The kernel for operands of these dtypes."""
+        """Return the kernel for operands of these dtypes."""
         dtype = self.rule(dtypes)
         kernel = self.kernel
         strong = {operand for operand in dtypes if not isinstance(operand, type)}
@@ -161,7 +161,7 @@ class Function:
         return _guarded(kernel) if self.divides and dtype.kind in "iu" else kernel
 
     def value(self, operands: Sequence[Value], out: Array | None = None) -> Value:
-        """The result on arrays and Python numbers: a Python number where all of them are.
+        """Return the result on arrays and Python numbers: a Python number where all of them are.
 
         Raises one of FAILURES for operands it does not take; `explain` says why.
         """
@@ -175,11 +175,11 @@ class Function:
         return result
 
     def explain(self, failure: Exception, operands: Sequence[str]) -> str:
-        """The reason why it does not take these operands, after its name."""
+        """Return the reason why it does not take these operands, after its name."""
         return f"{self.name}: {self.reason(failure, operands)}"
 
     def reason(self, failure: Exception, operands: Sequence[str]) -> str:
-        """The reason why it does not take these operands."""
+        """Return the reason why it does not take these operands."""
         why = str(failure)
         if isinstance(failure, Refusal):
             position, why = failure.args
@@ -191,7 +191,7 @@ class Function:
         return why
 
     def __call__(self, *operands: Any, out: Array | None = None) -> Array:
-        """The results, in `out` where it is given; ExpressionError for operands it does not take."""
+        """Return the results, in `out` where it is given; raise ExpressionError for operands it does not take."""
         if len(operands) != self.arity:
             raise ExpressionError(f"{self} takes {self.arity} operands, {len(operands)} were given")
         try:
@@ -210,7 +210,7 @@ class Function:
 
 
 def as_operand(name: str, value: Any) -> Value:
-    """A Python number as it is, anything else as an array; ExpressionError where there is no plain array."""
+    """Return a Python number as it is, anything else as an array; raise ExpressionError when there is no plain array."""
     if type(value) is np.ndarray:
         return value
     if type(value) in _PLACEHOLDERS:
@@ -227,12 +227,12 @@ def as_operand(name: str, value: Any) -> Value:
 
 
 def dtype_of(operand: Value) -> DType:
-    """The dtype of an array, the type of a Python number."""
+    """Return the dtype of an array, the type of a Python number."""
     return operand.dtype if isinstance(operand, np.ndarray) else type(operand)
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that NumPy's rules give; ExpressionError where there is none."""
+    """Return the shape that NumPy's rules give; raise ExpressionError when there is none."""
     found: tuple[int, ...] = ()
     for shape in shapes:
         if shape == found or not shape:
@@ -245,7 +245,7 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """ExpressionError unless `out` is an array that can take the result."""
+    """Raise ExpressionError unless `out` is an array that can take the result."""
     if not isinstance(out, np.ndarray):
         raise ExpressionError(f"out is {type(out).__name__}, expected an array")
     if out.shape != shape or out.dtype != dtype:
@@ -262,7 +262,7 @@ def _with_dtype(kernel: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
 
 
 def _guarded(kernel: Kernel) -> Kernel:
-    """The kernel, raising FloatingPointError where an integer is divided by zero."""
+    """Return the kernel, raising FloatingPointError where an integer is divided by zero."""
 
     def run(*operands: Any, out: Array) -> None:
         with np.errstate(divide="raise"):
@@ -276,7 +276,7 @@ def _cast(x: Any, *, out: Array) -> None:
 
 
 def _rounding(kernel: np.ufunc) -> Kernel:
-    """A rounding function; it returns integers and bools unchanged."""
+    """Return a rounding function; it returns integers and bools unchanged."""
 
     def run(x: Any, *, out: Array) -> None:
         if out.dtype.kind == "f":
@@ -318,7 +318,7 @@ def _sigmoid(x: Any, *, out: Array) -> None:
 
 
 def _horner(coefficients: Sequence[float], t: Array) -> Array:
-    """The polynomial with these coefficients, lowest power first."""
+    """Return the polynomial with these coefficients, lowest power first."""
     total = np.full_like(t, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total *= t

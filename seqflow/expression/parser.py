@@ -129,7 +129,7 @@ refuse = partial(fail, what="expression", kind=ExpressionError)
 
 
 def parse(text: str) -> Parsed:
-    """Read an expression; ExpressionError, with a caret at the place, where it is malformed.
+    """Read an expression; raise ExpressionError, with a caret at the place, when it is malformed.
 
     >>> parse("sqrt((2*x + y)/12)").tree
     <call sqrt(div(add(mul(2,@0),@1),12))>
@@ -142,7 +142,7 @@ def parse(text: str) -> Parsed:
 
 
 def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
-    """The same expression with its inputs renamed; equal names become one input."""
+    """Return the same expression with its inputs renamed; equal names become one input."""
     if len(names) != len(parsed.inputs):
         raise ExpressionError(f"with_inputs: names is {names!r}, expected {len(parsed.inputs)} names")
     inputs = tuple(dict.fromkeys(names))
@@ -162,7 +162,7 @@ def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
 
 
 def postorder(tree: Node) -> Iterator[Node]:
-    """All nodes, operands before the calls that use them."""
+    """Yield all nodes, operands before the calls that use them."""
     stack = [(tree, False)]
     while stack:
         node, seen = stack.pop()
@@ -174,7 +174,7 @@ def postorder(tree: Node) -> Iterator[Node]:
 
 
 def word(node: Node) -> str:
-    """A node without its operands: `@0`, `2` or `sqrt`."""
+    """Return a node without its operands: `@0`, `2` or `sqrt`."""
     match node:
         case Operand(index=index):
             return f"@{index}"
@@ -186,7 +186,7 @@ def word(node: Node) -> str:
 
 
 def canonical(tree: Node) -> str:
-    """The tree as prefix text with operand numbers and without blanks."""
+    """Return the tree as prefix text with operand numbers and without blanks."""
     pieces: list[str] = []
     stack: list[Node | str] = [tree]
     while stack:

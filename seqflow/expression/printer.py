@@ -6,7 +6,7 @@ from seqflow.expression.parser import ATOM, BINDING, COMPARISON, POWER, UNARY, C
 
 
 def infix(tree: Node, names: Sequence[str]) -> str:
-    """The tree as infix text with no more brackets than it needs; `names` are those of its inputs.
+    """Return the tree as infix text with no more brackets than it needs; `names` are those of its inputs.
 
     Nesting may be of any depth, so the text is built on a stack.
     """
@@ -26,7 +26,7 @@ def infix(tree: Node, names: Sequence[str]) -> str:
 
 
 def _written(node: Node, names: Sequence[str]) -> list[str | tuple[Node, int]]:
-    """The pieces of a node: text, and the nodes in it with the least binding that needs no brackets there."""
+    """Return the pieces of a node: text, and the nodes in it with the least binding that needs no brackets there."""
     match node:
         case Operand(index=index):
             return [names[index]]
@@ -49,7 +49,7 @@ def _written(node: Node, names: Sequence[str]) -> list[str | tuple[Node, int]]:
 
 
 def _is_operator(call: Call) -> bool:
-    """Whether a call is written as an operator. A minus before a literal would be a part of the literal."""
+    """Return whether a call is written as an operator. A minus before a literal would be a part of the literal."""
     if call.function.operator is None:
         return False
     (first, *rest) = call.arguments

@@ -97,7 +97,7 @@ class Program:
         return [self.constants.get(first + i) for i in range(len(self.constants) + len(self.steps))]
 
     def plan(self, dtypes: tuple[DType, ...]) -> BlockPlan:
-        """The execution plan for these input dtypes; ExpressionError where a function does not take them."""
+        """Return the execution plan for these input dtypes; raise ExpressionError when a function does not take them."""
         found = self._plans.get(dtypes)
         if found is None:
             if len(self._plans) >= _PLANS:
@@ -106,7 +106,7 @@ class Program:
         return found
 
     def describe(self, slot: int) -> str:
-        """The name of a slot in messages."""
+        """Return the name of a slot in messages."""
         if slot < len(self.inputs):
             return self.inputs[slot]
         if slot in self.constants:
@@ -114,13 +114,13 @@ class Program:
         return next(f"the result of {step.function.name}" for step in self.steps if step.slot == slot)
 
     def fail(self, step: Step, failure: Exception) -> NoReturn:
-        """ExpressionError at a step's place in the text, with its operands in words."""
+        """Raise ExpressionError at a step's place in the text, with its operands in words."""
         why = step.function.explain(failure, [self.describe(slot) for slot in step.arguments])
         refuse(self.text, step.token.start, why)
 
 
 def compile_tree(parsed: Parsed) -> Program:
-    """The program of a parsed expression; ExpressionError where a call of literals has no value."""
+    """Return the program of a parsed expression; raise ExpressionError when a call of literals has no value."""
     made: dict[tuple[Any, ...], int] = {}
     constants: dict[int, Value] = {}
     steps: list[Step] = []
@@ -157,12 +157,12 @@ def compile_tree(parsed: Parsed) -> Program:
 
 
 def _is_two(value: Value | None) -> bool:
-    """Whether a value is the integer 2; the float 2.0 would turn integers into floats."""
+    """Return whether a value is the integer 2; the float 2.0 would turn integers into floats."""
     return type(value) is int and value == 2
 
 
 def _fold(text: str, token: Token, function: Function, values: Sequence[Value]) -> Value:
-    """The value of a call; a Python number where all its operands are."""
+    """Return the value of a call; a Python number where all its operands are."""
     try:
         return function.value(values)
     except FAILURES as failure:
@@ -198,7 +198,7 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
 def _allocate(
     steps: Sequence[tuple[Step, Kernel, np.dtype[Any]]],
 ) -> tuple[list[int], tuple[np.dtype[Any], ...]]:
-    """The number of each step's register, which is free again after its last reader, and the registers' dtypes.
+    """Return the number of each step's register, which is free again after its last reader, and the registers' dtypes.
 
     A ufunc may write over one of its operands; other kernels write before they have read all.
     """
@@ -225,7 +225,7 @@ def _allocate(
 
 
 def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> Array:
-    """The program's result on its inputs, in `out` where it is given.
+    """Return the program's result on its inputs, in `out` where it is given.
 
     ExpressionError for inputs a function does not take, for shapes that do not broadcast and for an `out` of
     another shape or dtype.
@@ -268,12 +268,12 @@ def _shape(program: Program, inputs: Sequence[Value]) -> tuple[int, ...]:
 
 
 def _shared(inputs: Sequence[Value], out: Any) -> list[Array]:
-    """The inputs whose memory `out` may share."""
+    """Return the inputs whose memory `out` may share."""
     return [x for x in inputs if isinstance(x, np.ndarray) and np.may_share_memory(x, out)]
 
 
 def _may_write(plan: BlockPlan, inputs: Sequence[Value], out: Array) -> bool:
-    """Whether the result may be written over the inputs: no element may change before it is read."""
+    """Return whether the result may be written over the inputs: no element may change before it is read."""
     if not plan.steps:
         return False
     address = out.__array_interface__["data"][0]
@@ -367,7 +367,7 @@ class _Run:
                 planned.kernel(*[values[slot] for slot in step.arguments], out=buffer)
 
     def in_target(self, shapes: dict[int, tuple[int, ...]]) -> set[int]:
-        """The slots that are written straight into the result: the last one and those that share its register."""
+        """Return the slots that are written straight into the result: the last one and those that share its register."""
         if not self.fresh:
             return {self.program.result}
         register, shape = self.plan.steps[-1].register, self.target.shape
@@ -403,7 +403,7 @@ class _Run:
 
 
 def _flatten(program: Program, inputs: list[Value], out: Array) -> tuple[Array, list[Value]]:
-    """The result and the inputs along one axis, where all are whole blocks of memory or single numbers."""
+    """Return the result and the inputs along one axis, where all are whole blocks of memory or single numbers."""
     arrays: dict[int, Array] = {}
     for slot in program.used:
         value = inputs[slot]

@@ -37,7 +37,7 @@ def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
 
 
 def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
-    """Whether a step can give its inputs bounds that were not known before."""
+    """Return whether a step can give its inputs bounds that were not known before."""
     arguments = step.op.signature.input_arguments
     return (
         bool(guards)

@@ -65,7 +65,7 @@ class NetInference:
         return self.rows.parents(tuple(names))
 
     def among(self, names: Sequence[str]) -> dict[str, TensorSpec]:
-        """The specs of these tensors, which speak of lengths among them where these are known by other names, too."""
+        """Return the specs of these tensors, which speak of lengths among them where these are known by other names, too."""
         found = {}
         inside = self.rows.insides(names)
         for name, parent in self.rows.parents(names).items():
@@ -85,11 +85,11 @@ class NetInference:
         return self.rows.explain(name)
 
     def described(self, name: str) -> str:
-        """The spec of a tensor, and the most bytes it can have."""
+        """Return the spec of a tensor, and the most bytes it can have."""
         return f"{self.specs[name]} ≤ {format_bytes(self.byte_bounds[name])}"
 
     def to_svg(self, theme: str = "inline") -> str:
-        """A picture of the net, with the dtype and shape of each tensor, as `Net.to_svg`."""
+        """Return a picture of the net, with the dtype and shape of each tensor, as `Net.to_svg`."""
         from seqflow.net.picture import as_svg
 
         return as_svg(self.net, theme, {name: str(spec) for name, spec in self.specs.items()})
@@ -145,7 +145,7 @@ class _Inference:
         self.makers = {name: step for step in net.steps for name in step.results}
 
     def input(self, name: str, spec: TensorSpec) -> TensorSpec:
-        """The spec of an input, with the rows it declares; without a declaration they are those it meets first."""
+        """Return the spec of an input, with the rows it declares; without a declaration they are those it meets first."""
         spec = declare(_named(name, spec), self.terms)
         if not spec.axes and spec.shape.rank != 0:
             axes = (self.terms.make("variable", name),)
@@ -219,7 +219,7 @@ class _Inference:
             raise
 
     def with_equal_values(self, tensor: str, spec: TensorSpec, guards: Guards) -> TensorSpec:
-        """The spec of a result; one that has the values of another tensor has its sizes and its rows as well."""
+        """Return the spec of a result; one that has the values of another tensor has its sizes and its rows as well."""
         value = self.terms.find(self.terms.values[tensor])
         known = self.equalities.specs.setdefault(value, spec)
         if known is spec or not known.shape.dimensions or not spec.shape.dimensions:
@@ -246,17 +246,17 @@ class _Inference:
         return self.specs[str(operand)]
 
     def known(self, operand: Input) -> Any | None:
-        """The value of a literal or a constant."""
+        """Return the value of a literal or a constant."""
         return np.asarray(operand.value) if isinstance(operand, Constant) else self.values.get(str(operand))
 
     def fold_sizes(self, operand: Input) -> Any | None:
-        """The value of a tensor that is computed from constants, or the sizes that are known of it."""
+        """Return the value of a tensor that is computed from constants, or the sizes that are known of it."""
         value = self.known(operand)
         value = self.fold(operand) if value is None and not isinstance(operand, Constant) else value
         return self.sizes.get(str(operand)) if value is None else value
 
     def fold(self, operand: Input) -> Any | None:
-        """The value of a tensor that is computed from constants alone; None for all others."""
+        """Return the value of a tensor that is computed from constants alone; None for all others."""
         wanted = [str(operand)]
         while wanted:
             name = wanted[-1]

@@ -37,7 +37,7 @@ class Lowered(NamedTuple):
 
 
 def lower(program: Program, folder: Path | None = None) -> Lowered:
-    """The steps of a program; NetError where an op does not take what it is given.
+    """Return the steps of a program; raise NetError when an op does not take what it is given.
 
     Paths of files in the program are relative to `folder`.
     """
@@ -58,7 +58,7 @@ def lower(program: Program, folder: Path | None = None) -> Lowered:
 
 
 def located(folder: Path | None, path: str) -> str:
-    """A path in the text of a net, as seen from the current folder."""
+    """Return a path in the text of a net, as seen from the current folder."""
     return path if folder is None else str(folder / Path(path).expanduser())
 
 
@@ -104,7 +104,7 @@ class _Lowering:
     # Statements
 
     def draft(self, statement: Statement) -> Draft:
-        """The names that a statement assigns."""
+        """Return the names that a statement assigns."""
         value = statement.value
         if isinstance(value, Call) and value.op == "sequence":
             self.sequence(statement)
@@ -115,7 +115,7 @@ class _Lowering:
         return Draft(statement, self.results(value, op, attributes, statement.targets))
 
     def sequence(self, statement: Statement) -> list[Reference]:
-        """The values and the lengths of `words = sequence(values, outer, …, inner)`, or of `sequence(doc)`."""
+        """Return the values and the lengths of `words = sequence(values, outer, …, inner)`, or of `sequence(doc)`."""
         call = statement.value
         assert isinstance(call, Call)
         given = [operand for operand in call.arguments if isinstance(operand, Reference)]
@@ -131,7 +131,7 @@ class _Lowering:
         self.sequences.declare(statement.targets[0].name, values, tuple(levels))
 
     def lowered(self, draft: Draft) -> list[Step]:
-        """The steps of a statement: those of its operands, then its own."""
+        """Return the steps of a statement: those of its operands, then its own."""
         self.unfinished = []
         value = self.step(draft.statement.value, draft.results)
         statement = Statement(draft.statement.targets, value)
@@ -171,7 +171,7 @@ class _Lowering:
     # Operands
 
     def operand(self, operand: Operand) -> Input:
-        """A tensor, a literal or a list of these; a call or an expression becomes a step."""
+        """Return a tensor, a literal or a list of these; a call or an expression becomes a step."""
         match operand:
             case Listed(items=items, location=location):
                 return Listed(tuple(self.operand(item) for item in items), location)
@@ -185,7 +185,7 @@ class _Lowering:
         return Reference(name, operand.location)
 
     def written(self, operand: Operand) -> Operand:
-        """The source text of an operand; for a result without a name, the call that makes it."""
+        """Return the source text of an operand; for a result without a name, the call that makes it."""
         if isinstance(operand, Listed):
             return Listed(tuple(self.written(item) for item in operand.items), operand.location)
         return self.values.get(operand.name, operand) if isinstance(operand, Reference) else operand
@@ -199,7 +199,7 @@ class _Lowering:
             self.fail(call.location, error.message, error.advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
-        """All attributes of a call, checked, including defaults. A tensor may hold what is in a file."""
+        """Return all attributes of a call, checked, including defaults. A tensor may hold what is in a file."""
         known = {attribute.name: attribute for attribute in op.attributes}
         names = [argument.name for argument in op.signature.input_arguments]
         found: dict[str, Any] = {}
@@ -222,7 +222,7 @@ class _Lowering:
         return op.complete(found)
 
     def keywords(self, call: Call) -> Iterable[tuple[str, Operand]]:
-        """The keyword arguments of a call, by their new names."""
+        """Return the keyword arguments of a call, by their new names."""
         if not old_names(call.op):
             return call.keywords
         try:
@@ -231,7 +231,7 @@ class _Lowering:
             self.fail(call.location, str(error))
 
     def located(self, attribute: Attribute, value: Any) -> Any:
-        """The value; a path as seen from the current folder."""
+        """Return the value; a path as seen from the current folder."""
         return located(self.folder, value) if attribute.names_file and isinstance(value, str) else value
 
     def check_complete(
@@ -242,7 +242,7 @@ class _Lowering:
             self.fail(call.location, f"{op.name} needs {missing!r}", str(op.signature))
 
     def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
-        """The inputs that a call is given, in the order of the signature."""
+        """Return the inputs that a call is given, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
             location = call.arguments[len(names)].location
@@ -265,7 +265,7 @@ class _Lowering:
         return {name: given[name] for name in names if name in given}
 
     def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
-        """The call as it is printed: inputs by position up to the first that is left out, then by keyword."""
+        """Return the call as it is printed: inputs by position up to the first that is left out, then by keyword."""
         names = [argument.name for argument in op.signature.input_arguments]
         first = next((i for i, name in enumerate(names) if name not in inputs), len(names))
         arguments = tuple(self.written(inputs[name]) for name in names[:first])
@@ -282,7 +282,7 @@ class _Lowering:
         attributes: Mapping[str, Any],
         targets: tuple[Reference, ...] | None,
     ) -> tuple[str, ...]:
-        """The names of the tensors that the step makes; without targets, of the one that it must make."""
+        """Return the names of the tensors that the step makes; without targets, of the one that it must make."""
         outputs = op.result_names(attributes)
         what = f"{op.name} has {len(outputs)} output{'s' * (len(outputs) != 1)} ({', '.join(outputs)})"
         if targets is None:
@@ -307,5 +307,5 @@ class _Lowering:
 
 
 def _expression() -> OpDef:
-    """The op that computes formulas."""
+    """Return the op that computes formulas."""
     return registry.get("expression")

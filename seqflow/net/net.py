@@ -114,14 +114,14 @@ class Net:
         return {reference.name: reference.location for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
-        """The same net with some of its inputs fixed: tables, weights.
+        """Return the same net with some of its inputs fixed: tables, weights.
 
         They are not copied, and what the net returns of them is read-only.
         """
         return Net(self.text, {**self.constants, **constants}, self.folder)
 
     def outputs(self, available: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The names of the results, for a record that has the tensors `available`."""
+        """Return the names of the results, for a record that has the tensors `available`."""
         if self.returned is not None:
             return self.returned
         consumed = {name for step in self.steps for name in step.uses}
@@ -133,7 +133,7 @@ class Net:
         return tuple(path for step in self.steps for _, path in _paths(step))
 
     def located(self, path: str) -> str:
-        """A path in its text, as seen from the current folder."""
+        """Return a path in its text, as seen from the current folder."""
         return located(self.folder, path)
 
     def check_files(self, constants: Mapping[str, Any] | None = None) -> None:
@@ -161,7 +161,7 @@ class Net:
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
     ) -> NetInference:
-        """The spec of every tensor, for inputs of these specs; no data is needed.
+        """Return the spec of every tensor, for inputs of these specs; no data is needed.
 
         `limits` says of further sizes what they never exceed, such as `{"max(doc.lengths)": 512}`.
 
@@ -173,7 +173,7 @@ class Net:
             return infer_net(self, specs, limits)
 
     def gradient(self, of: str, wrt: str | Sequence[str], *, cotangent: str | None = None) -> "Net":
-        """A net that computes one tensor of this net, and its gradients with respect to others.
+        """Return a net that computes one tensor of this net, and its gradients with respect to others.
 
         It takes what this net takes and returns `of`, and for each tensor x of `wrt` (inputs, constants or
         results, of floats) its gradient `grad.x`, of x's shape and dtype. `of` is a scalar, such as a loss; or
@@ -215,7 +215,7 @@ class Net:
         return tuple(reference.name for reference in returned)
 
     def _refuse_groups(self, lowered: Lowered) -> None:
-        """NetError where a group of results is used as if it were one tensor."""
+        """Raise NetError when a group of results is used as if it were one tensor."""
         groups = {name.rsplit(".", i)[0] for name in self.assigned for i in range(1, name.count(".") + 1)}
         groups -= set(self.assigned)
         used = [one for step in self.steps for one in step.references]
@@ -229,7 +229,7 @@ class Net:
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
 
     def to_svg(self, theme: str = "inline") -> str:
-        """A picture of the ops and the tensors between them, as SVG; of long nets the beginning.
+        """Return a picture of the ops and the tensors between them, as SVG; of long nets the beginning.
 
         `theme` is that of `LoD.to_svg`. The picture of `infer(…)` has the dtypes and shapes, too.
         """
@@ -243,7 +243,7 @@ class Net:
         return html(self)
 
     def __repr__(self) -> str:
-        """A title, then the net as it is printed; of long ones the beginning."""
+        """Return a title, then the net as it is printed; of long ones the beginning."""
         lines = str(self).split("\n") if self.steps or self.returned else []
         more = [f"… {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
         title = f"Net of {len(self.steps)} step{'s' * (len(self.steps) != 1)}"
@@ -251,7 +251,7 @@ class Net:
 
 
 def _paths(step: Step) -> list[tuple[str, str]]:
-    """The attributes of a step that are paths of files, with the paths."""
+    """Return the attributes of a step that are paths of files, with the paths."""
     named = [attribute.name for attribute in step.op.attributes if attribute.names_file]
     return [(name, path) for name in named if isinstance(path := step.attributes[name], str)]
 

@@ -17,13 +17,13 @@ class Draft:
     """Whether it is a `sequence(…)`, which gives names and computes nothing."""
 
     def needs(self, makers: "Mapping[str, Draft]") -> "list[Draft]":
-        """The statements that make the tensors it reads. `doc = sequence(doc.values, …)` does not need itself."""
+        """Return the statements that make the tensors it reads. `doc = sequence(doc.values, …)` does not need itself."""
         found = [makers.get(reference.name) for reference in references(self.statement.value)]
         return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
 
 
 def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
-    """The statement behind each name, those of groups and of a Sequence's parts too.
+    """Return the statement behind each name, those of groups and of a Sequence's parts too.
 
     NetError where two statements assign one name.
     """
@@ -45,7 +45,7 @@ def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
 
 
 def ordered(program: Program, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
-    """The statements in topological order; NetError where one needs its own result."""
+    """Return the statements in topological order; raise NetError when one needs its own result."""
     done: dict[int, Draft] = {}
     for draft in sorted(drafts, key=_rank):
         _visit(program, draft, makers, done)

@@ -56,7 +56,7 @@ LEXICON = Lexicon(
 
 
 def parse(text: str) -> Program:
-    """Read a net; NetError where it is malformed."""
+    """Read a net; raise NetError when it is malformed."""
     if not isinstance(text, str):
         raise NetError(f"net: found {type(text).__name__}, expected text")
     return NetParser(text).program()
@@ -136,7 +136,7 @@ class NetParser(Arithmetic):
         return Statement(targets, value)
 
     def refuse(self, start: Token, targets: tuple[Reference, ...], value: Operand) -> NoReturn:
-        """NetError for a statement that computes nothing."""
+        """Raise NetError for a statement that computes nothing."""
         names = ", ".join(map(str, targets))
         match value:
             case Reference(name=name):
@@ -175,7 +175,7 @@ class NetParser(Arithmetic):
         return self.operand("a tensor, a literal or an expression", ending)
 
     def ends(self, ahead: int) -> bool:
-        """Whether a token, this many ahead, ends an operand."""
+        """Return whether a token, this many ahead, ends an operand."""
         token = self.tokens[self.next + ahead]
         return token.kind in self.end_names or (token.kind == "mark" and token.text in _ENDS)
 
@@ -230,7 +230,7 @@ class NetParser(Arithmetic):
     # Arithmetic
 
     def formula(self, start: Token, ending: str) -> Operand:
-        """An expression. Formulas inside it, as arguments of calls, number operands of their own."""
+        """Return an expression. Formulas inside it, as arguments of calls, number operands of their own."""
         outer = self.names, self.calls, self.firsts
         self.names, self.calls, self.firsts = {}, {}, {}
         first = self.next

@@ -53,7 +53,7 @@ class NetRows:
         return found
 
     def insides(self, names: Sequence[str]) -> dict[str, str]:
-        """The tensors that hold positions inside sequences, and the lengths of these among the tensors."""
+        """Return the tensors that hold positions inside sequences, and the lengths of these among the tensors."""
         positions = self._by_lengths(names, self.terms.positions)
         found = {name: self.terms.find(one) for name in names if (one := self.specs[name].points) is not None}
         return {name: positions[one] for name, one in found.items() if one in positions}
@@ -133,5 +133,5 @@ class NetRows:
         return "\n".join(lines)
 
     def _said(self, tensor: str) -> str:
-        """The tensor's name; for one without, the call that made it."""
+        """Return the tensor's name; for one without, the call that made it."""
         return str(self.terms.values[tensor]) if tensor.startswith("%") else tensor

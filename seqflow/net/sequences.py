@@ -48,13 +48,13 @@ class Sequences:
             self.levels.setdefault(lengths, levels[:i])
 
     def tensor(self, reference: Reference) -> Reference:
-        """The tensor that a name stands for: of a Sequence, its values."""
+        """Return the tensor that a name stands for: of a Sequence, its values."""
         name = reference.name
         tensor = self.values.get(name) or self.parts.get(name)
         return reference if tensor is None else replace(reference, name=tensor)
 
     def tensors(self, reference: Reference) -> list[Reference]:
-        """All tensors that a name stands for: of a Sequence, its values and its lengths."""
+        """Return all tensors that a name stands for: of a Sequence, its values and its lengths."""
         found = [self.tensor(reference)]
         if reference.name in self.values:
             found += [replace(reference, name=name) for name in self.levels[found[0].name]]
@@ -63,7 +63,7 @@ class Sequences:
     # Calls
 
     def positional(self, op: OpDef, arguments: Sequence[Input], keywords: Mapping[str, Input]) -> list[str]:
-        """The inputs that positional arguments are: without the lengths that come with other arguments."""
+        """Return the inputs that positional arguments are: without the lengths that come with other arguments."""
         names = [argument.name for argument in op.signature.input_arguments]
         if not self.in_use:
             return names
@@ -84,7 +84,7 @@ class Sequences:
         return isinstance(operand, Reference) and operand.name in self.lengths
 
     def _has_lengths(self, operand: Input | None) -> bool:
-        """Whether lengths are known of the operand; of a list, of every tensor in it."""
+        """Return whether lengths are known of the operand; of a list, of every tensor in it."""
         if isinstance(operand, Listed):
             return all(bool(self._levels(one)) for one in operand.items)
         return bool(self._levels(operand))
@@ -95,7 +95,7 @@ class Sequences:
     def fill(
         self, op: OpDef, given: Mapping[str, Input], attributes: Mapping[str, Any], results: Sequence[str]
     ) -> dict[str, Input]:
-        """The inputs, with the lengths that come with others; notes the lengths of the results."""
+        """Return the inputs, with the lengths that come with others; notes the lengths of the results."""
         if not self.in_use:
             return dict(given)
         slots = _slots(given)
@@ -125,7 +125,7 @@ class Sequences:
         return Reference(self._levels(source)[feed.outer.levels - 1], source.location)
 
     def _kind(self, op: OpDef, slot: Slot, slots: Mapping[Slot, Any], given: Mapping[str, Input]) -> Kind:
-        """The facts about an input that the rule needs. Lengths in the text hold for the rows they describe."""
+        """Return the facts about an input that the rule needs. Lengths in the text hold for the rows they describe."""
         argument = next(one for one in op.signature.input_arguments if one.name == name_of(slot))
         levels = () if dividing(argument) in given else self._levels(slots[slot])
         return Kind(len(levels), holds_lengths=self._is_lengths(slots[slot]))
@@ -133,7 +133,7 @@ class Sequences:
     def _of_stack(
         self, stack: Stack | None, slots: Mapping[Any, Reference | Constant], results: Sequence[str]
     ) -> Levels:
-        """The tensors of an output's LoD; none where one of them has no name."""
+        """Return the tensors of an output's LoD; none where one of them has no name."""
         if stack is None:
             return ()
         outer = () if stack.outer is None else self._levels(slots[stack.outer.source])[: stack.outer.levels]
@@ -143,7 +143,7 @@ class Sequences:
 
 
 def _slots(given: Mapping[str, Input]) -> dict[Slot, Reference | Constant]:
-    """The inputs one by one, those in lists counted."""
+    """Return the inputs one by one, those in lists counted."""
     found: dict[Slot, Any] = {}
     for name, operand in given.items():
         if isinstance(operand, Listed):

@@ -99,7 +99,7 @@ def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
 
 
 def shown(value: Any) -> str:
-    """A tensor, a spec or a list of these, in few words."""
+    """Return a tensor, a spec or a list of these, in few words."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)

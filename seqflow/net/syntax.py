@@ -59,7 +59,7 @@ class Formula:
     location: Location
 
     def on(self, operands: "tuple[Reference | Call, ...]") -> "Formula":
-        """The same arithmetic on other operands."""
+        """Return the same arithmetic on other operands."""
         before = zip(operands, self.expression.inputs, strict=True)
         names = [one.name if isinstance(one, Reference) else name for one, name in before]
         distinct = dict(zip(names, operands, strict=True))
@@ -118,7 +118,7 @@ class Program:
 
 
 def references(operand: Operand) -> list[Reference]:
-    """All names an operand is made of, those inside nested calls too, in the order they are written."""
+    """Return all names an operand is made of, those inside nested calls too, in the order they are written."""
     match operand:
         case Reference():
             return [operand]
@@ -131,7 +131,7 @@ def references(operand: Operand) -> list[Reference]:
 
 
 def fail(text: str, location: Location, message: str, advice: str = "") -> NoReturn:
-    """NetError at a location of the text, with a caret under it."""
+    """Raise NetError at a location of the text, with a caret under it."""
     before = text.split("\n")[: location.line - 1]
     position = sum(len(line) + 1 for line in before) + location.column - 1
     errors.fail(text, position, message, advice, what="net", kind=NetError, in_lines=True)

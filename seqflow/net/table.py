@@ -27,7 +27,7 @@ def html(
     notes: Sequence[str] = (),
     to_svg: Callable[[], str] | None = None,
 ) -> str:
-    """A net as a picture, unless it is too long for one, and as a table: what is given, then the steps with results.
+    """Return a net as a picture, unless it is too long for one, and as a table: what is given, then the steps with results.
 
     `specs` has a line of text for each tensor; `notes` are printed below the table; `to_svg` draws the picture,
     by default that of the net. Results have a green edge, constants an amber one. The text takes the colour of the
@@ -57,7 +57,7 @@ def _given(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iter
 
 
 def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iterator[str]:
-    """The rows of each step: its results one below the other, and what computes them beside all of these."""
+    """Yield the rows of each step: its results one below the other, and what computes them beside all of these."""
     for step in net.steps:
         tensors = [_tensor(name, specs, edges) for name in step.results if name != "_"]
         first, *others = tensors or [f"<td style='{_CELL}' colspan='2'></td>"]
@@ -70,7 +70,7 @@ def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iter
 
 
 def _tensor(name: str, specs: Mapping[str, str], edges: Mapping[str, str]) -> str:
-    """The cells of a tensor; a part of an expression has no name in the net's text."""
+    """Return the cells of a tensor; a part of an expression has no name in the net's text."""
     label = "" if name.startswith("%") else name
     style = f"{_CELL};border-left:4px solid {edges.get(name, 'transparent')}"
     spec = _escaped(specs.get(name, ""))

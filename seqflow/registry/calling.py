@@ -48,7 +48,7 @@ _RENAMED = """\
 def make_call(
     function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
 ) -> Callable[..., Any]:
-    """The checked op. Its code is generated when it is first called: a program calls few of all ops."""
+    """Return the checked op. Its code is generated when it is first called: a program calls few of all ops."""
     name = function.__name__
     scope: dict[str, Any] = {"__builtins__": builtins}  # where torch's compiler looks them up
     call = FunctionType(_first_call.__code__, scope, name)
@@ -74,7 +74,7 @@ def _first_call(*args: Any, **named: Any) -> Any:
 def _generate(
     function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
 ) -> FunctionType:
-    """The common case costs one expression, everything else goes to `bind`."""
+    """Return the common case costs one expression, everything else goes to `bind`."""
     name = function.__name__
     inputs = [argument.name for argument in signature.input_arguments]
     named = [attribute.name for attribute in attributes]
@@ -139,7 +139,7 @@ def _tuple(names: list[str]) -> str:
 def _renamed_call(
     name: str, attributes: tuple[Attribute, ...], call: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """The op for a call that has old names of its attributes, among all attributes, those with defaults too."""
+    """Return the op for a call that has old names of its attributes, among all attributes, those with defaults too."""
     absent = {attribute.name: attribute.default for attribute in attributes if not attribute.required}
 
     def call_renamed(inputs: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -150,7 +150,7 @@ def _renamed_call(
 
 
 def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:
-    """The slow form of the check: attributes, then inputs; the values the body will get."""
+    """Return the slow form of the check: attributes, then inputs; the values the body will get."""
 
     def check(values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
@@ -165,7 +165,7 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
 
 
 def _ungroup(signature: Signature, bound: tuple[Any, ...]) -> list[Any]:
-    """The inverse of `Signature.grouped`: a repetition becomes one list for each of its arguments."""
+    """Return the inverse of `Signature.grouped`: a repetition becomes one list for each of its arguments."""
     arguments: list[Any] = []
     for item, value in zip(signature.inputs, bound, strict=True):
         if isinstance(item, Repeated):

@@ -146,7 +146,7 @@ def _check_gradient_names(definition: OpDef) -> None:
 
 
 def _check_gradients(definition: OpDef) -> None:
-    """The formulas of a user's op infer, in nets that call it; else it is forgotten again."""
+    """Return the formulas of a user's op infer, in nets that call it; else it is forgotten again."""
     try:
         for check in gradient_checks:
             check(definition)

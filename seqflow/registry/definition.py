@@ -25,7 +25,7 @@ FileCheck = Callable[[Mapping[str, Any]], None]
 
 
 def family_of(function: Callable[..., Any]) -> str | None:
-    """The module of `seqflow.ops` that a function is defined in; None for a user's own."""
+    """Return the module of `seqflow.ops` that a function is defined in; None for a user's own."""
     package, _, module = str(function.__module__).rpartition(".")  # None of code that exec ran
     return module if package == "seqflow.ops" else None
 
@@ -132,19 +132,19 @@ class OpDef:
         return tuple(argument.field for argument in self.signature.output_arguments)
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
+        """Return the names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
         return self.signature.tensor_names(self.complete(attributes))
 
     def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The same by the names that results and nets use: without the prime of `lengths'`."""
+        """Return the same by the names that results and nets use: without the prime of `lengths'`."""
         return self.signature.result_names(self.complete(attributes))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """The attributes with their defaults."""
+        """Return the attributes with their defaults."""
         return {**self.defaults, **attributes}
 
     def check_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The given attributes as the body of the op gets them: numbers as tuples, names as dtypes.
+        """Return the given attributes as the body of the op gets them: numbers as tuples, names as dtypes.
 
         Raises OpTypeError for an attribute that the op does not have and for one that is missing, OpError and
         OpTypeError for values that an attribute does not take.
@@ -164,7 +164,7 @@ class OpDef:
             raise name_op(self.name, self.signature, error) from None
 
     def check_total(self, total: Any) -> int | None:
-        """The rows that a call in torch or jax says a result has, None unless it does; OpError for no such number."""
+        """Return the rows that a call in torch or jax says a result has, None unless it does; raise OpError for no such number."""
         try:
             checked: int | None = Attribute("total", "int", optional=True, minimum=0).check(total)
         except SeqflowError as error:
@@ -191,7 +191,7 @@ class OpDef:
         equalities: Equalities | None = None,
         all_declared: bool = True,
     ) -> Inference:
-        """The outputs' specs for inputs of these specs; no data is needed.
+        """Return the outputs' specs for inputs of these specs; no data is needed.
 
         Where the op takes a list of tensors, `specs` has a list. `values` are those inputs that are known as
         arrays: a shape to reshape to, for instance. `names` and `results` say which tensors of a net the inputs

@@ -29,7 +29,7 @@ class OpDescription:
 
 
 def describe(op: OpDef) -> OpDescription:
-    """An op's documentation in parts, from its docstring, its signature and its attributes."""
+    """Return an op's documentation in parts, from its docstring, its signature and its attributes."""
     prose, mark, example = op.doc.partition(">>>")
     gradients = tuple(_gradients(op))
     return OpDescription(
@@ -57,7 +57,7 @@ def _gradients(op: OpDef) -> Iterator[tuple[str, str]]:
 
 
 def help_text(op: OpDef) -> str:
-    """The same as one docstring with the sections that NumPy's docstrings have."""
+    """Return the same as one docstring with the sections that NumPy's docstrings have."""
     found = describe(op)
     sections = [
         ("Parameters", _items([*_inputs(op), *_attributes(op)])),
@@ -132,7 +132,7 @@ def _errors(op: OpDef) -> Iterator[tuple[str, str]]:
 
 
 def _dtype(argument: Argument) -> str:
-    """The dtypes an input takes, in words; "" where it takes all."""
+    """Return the dtypes an input takes, in words; "" where it takes all."""
     if argument.is_lengths:
         return "integers"
     return "" if argument.dtype.word == "any" else expected_dtype(argument)

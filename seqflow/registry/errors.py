@@ -15,7 +15,7 @@ _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": L
 
 
 def name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
-    """The error, which says from now on that it comes from this op."""
+    """Return the error, which says from now on that it comes from this op."""
     return error.in_op(name, "" if isinstance(error, OpError) else signature.inputs_text)
 
 
@@ -44,7 +44,7 @@ def _need(error: MemoryError) -> str:
 
 
 def _numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The numbers that arguments hold, and the largest of arrays of integers."""
+    """Yield the numbers that arguments hold, and the largest of arrays of integers."""
     for name, value in values.items():
         items = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
         for i, item in items:

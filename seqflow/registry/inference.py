@@ -51,13 +51,13 @@ class CallOfSpecs(NamedTuple):
 
     @classmethod
     def alone(cls, op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> CallOfSpecs:
-        """A call outside of nets: its tensors have the signature's own names."""
+        """Return a call outside of nets: its tensors have the signature's own names."""
         results = [f"{op.name}.{name}" for name in op.signature.result_names(attributes)]
         return cls(op, specs, attributes, {}, _own_names(specs), results)
 
 
 def infer(call: CallOfSpecs, equalities: Equalities | None = None, all_declared: bool = True) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does.
+    """Return the outputs' specs: as the signature says, and then as the op's shape function does.
 
     Without `equalities` it is the inference of one op alone, for which rows are declared, and said, by the names of
     tensors.
@@ -137,7 +137,7 @@ class _Held(NamedTuple):
 
 
 def _held(op: OpDef, specs: Specs) -> _Held:
-    """Look through the specs; OpTypeError where one is missing, or is not what the op takes."""
+    """Look through the specs; raise OpTypeError when one is missing, or is not what the op takes."""
     rows = points = undeclared = False
     listed = op.signature.listed
     if not op.required_inputs <= specs.keys():
@@ -167,7 +167,7 @@ def _declared(specs: Specs, terms: Terms) -> Specs:
 
 
 def _input_values(call: CallOfSpecs, equalities: Equalities) -> dict[str, Any]:
-    """The values of the inputs that are given."""
+    """Return the values of the inputs that are given."""
     value = equalities.terms.value
     return {
         name: value(tensors) if isinstance(tensors, str) else [value(one) for one in tensors]
@@ -204,7 +204,7 @@ def infer_rows(
 
 
 def _own_names(specs: Specs) -> Names:
-    """The signature's own names; those in lists are numbered."""
+    """Return the signature's own names; those in lists are numbered."""
     return {
         name: [f"{name}[{i}]" for i in range(len(spec))] if isinstance(spec, (list, tuple)) else name
         for name, spec in specs.items()
@@ -212,7 +212,7 @@ def _own_names(specs: Specs) -> Names:
 
 
 def _tensors(called: Names) -> dict[str, str]:
-    """The tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
+    """Return the tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
     found: dict[str, str] = {}
     for name, given in called.items():
         if isinstance(given, str):

@@ -16,14 +16,14 @@ def load_on_first_look(module: str) -> None:
 
 
 def names() -> list[str]:
-    """The names of all registered ops, sorted."""
+    """Return the names of all registered ops, sorted."""
     _load()
     return sorted(_ops)
 
 
 @checked(late=True)
 def get(name: str) -> OpDef:
-    """The op of that name; UnknownOpError, with the nearest name, where there is none."""
+    """Return the op of that name; raise UnknownOpError, with the nearest name, when there is none."""
     if name not in _ops:
         _load()
     if name not in _ops:
@@ -36,7 +36,7 @@ def get(name: str) -> OpDef:
 
 @checked()
 def register(definition: OpDef) -> None:
-    """Make an op known by its name; OpError where there is one of that name."""
+    """Make an op known by its name; raise OpError when there is one of that name."""
     _load()
     earlier = _ops.get(definition.name)
     if earlier is not None:
@@ -50,7 +50,7 @@ def register(definition: OpDef) -> None:
 
 
 def unregister(name: str) -> OpDef:
-    """Forget an op, to declare it again (in a notebook, say), and return it; UnknownOpError where there is none."""
+    """Forget an op, to declare it again (in a notebook, say), and return it; raise UnknownOpError when there is none."""
     definition = get(name)
     del _ops[name]
     return definition

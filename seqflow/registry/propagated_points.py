@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def move_points(
     op: OpDef, specs: Specs, results: Sequence[NamedOutput], outputs: list[TensorSpec], terms: Terms
 ) -> list[TensorSpec]:
-    """The outputs; integers that the op moved from its inputs point at what they pointed at there."""
+    """Return the outputs; integers that the op moved from its inputs point at what they pointed at there."""
     sources: list[_Source] = []
     for argument in op.signature.input_arguments:
         given = specs.get(argument.name, ()) if argument.name in op.claims.moves else ()
@@ -69,7 +69,7 @@ def _moved_from(
 
 
 def _sequences(op: OpDef, argument: Argument) -> str | None:
-    """The name of the sequences that the rows of a tensor belong to; None where the signature has none.
+    """Return the name of the sequences that the rows of a tensor belong to; None where the signature has none.
 
     Row i belongs to sequence i, or as the lengths say it, of which the name counts.
     """

@@ -30,7 +30,7 @@ from seqflow.signature.language import (
 
 
 def compute(value: Value, known: Mapping[Any, Any]) -> Any:
-    """The value, for inputs, sizes and attributes by their names; integers of any width are taken as int64."""
+    """Return the value, for inputs, sizes and attributes by their names; integers of any width are taken as int64."""
     match value:
         case FixedSize(value=number):
             return number
@@ -63,7 +63,7 @@ def _as_int64(value: Any) -> Any:
 
 
 def check_values(argument: Argument, result: Array, known: Mapping[Any, Any]) -> None:
-    """OpError where an output is not what the signature defines it to be, or is above its bound."""
+    """Raise OpError when an output is not what the signature defines it to be, or is above its bound."""
     if argument.definition is not None:
         expected = compute(argument.definition, known)
         if result.shape != np.shape(expected) or not np.array_equal(result, expected):
@@ -77,7 +77,7 @@ def check_values(argument: Argument, result: Array, known: Mapping[Any, Any]) ->
 
 
 def check_limit(limit: Limit, size: int, known: Mapping[Any, Any]) -> None:
-    """OpError where a size or a sum of the outputs is above its bound."""
+    """Raise OpError when a size or a sum of the outputs is above its bound."""
     most = compute(limit.most, known)
     if size > most:
         raise OpError(f"{limit.size} is {size}, expected at most {limit.most}, which is {most}")
@@ -86,7 +86,7 @@ def check_limit(limit: Limit, size: int, known: Mapping[Any, Any]) -> None:
 def check_pointing(
     argument: Argument, result: Array, sizes: Mapping[object, Any], tensors: Mapping[str, Array]
 ) -> None:
-    """OpIndexError where a result points outside what its dtype word says; -1, for none, is fine.
+    """Raise OpIndexError when a result points outside what its dtype word says; -1, for none, is fine.
 
     `sizes` are those of the names of the signature, `tensors` the inputs and outputs by their names.
     """

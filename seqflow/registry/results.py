@@ -22,7 +22,7 @@ from seqflow.tensor import TensorSpec
 
 
 def with_checked_results(function: Callable[..., Any], definition: Callable[[], OpDef]) -> Callable[..., Any]:
-    """The body of an op, whose results are checked after each call; NumPy's scalars become arrays.
+    """Return the body of an op, whose results are checked after each call; NumPy's scalars become arrays.
 
     `definition` gives the op, which is made after its call.
     """
@@ -51,7 +51,7 @@ class DeclaredResults:
         self.sizes = bind_sizes(op.signature, inputs, attributes)
 
     def check(self, result: Any) -> None:
-        """OpResultError where the signature, or the op's shape function, says something else of the result."""
+        """Raise OpResultError when the signature, or the op's shape function, says something else of the result."""
         try:
             items = list(self._items(result))
             self._check_dtypes(items)
@@ -94,7 +94,7 @@ class DeclaredResults:
         return list(found)
 
     def _check_dtypes(self, items: list[list[list[Any]]]) -> None:
-        """The dtypes, and of an op with a shape function what it says of the shapes."""
+        """Return the dtypes, and of an op with a shape function what it says of the shapes."""
         op, specs = self.op, {name: _specs(value) for name, value in self.inputs.items()}
         inferred: Iterator[TensorSpec] = iter(())
         if op.shape is not None:
@@ -131,7 +131,7 @@ class DeclaredResults:
                 check_pointing(argument, result, self.sizes, {**tensors, **self.inputs})
 
     def _check_values(self, items: list[list[list[Any]]]) -> None:
-        """The definitions and bounds."""
+        """Return the definitions and bounds."""
         signature = self.op.signature
         known: dict[Any, Any] = {**self.sizes, **self.attributes, **self.inputs}
         columns = [column for item in items for column in item]
@@ -153,7 +153,7 @@ class DeclaredResults:
                 check_limit(limit, size, known)
 
     def _with_known_sizes(self, output: Argument | Repeated) -> Argument | Repeated:
-        """The output with the sizes of the inputs in the place of `*d`, which may stand there more than once.
+        """Return the output with the sizes of the inputs in the place of `*d`, which may stand there more than once.
 
         A shape function has the last word on all sizes but sums of lengths, which no shape function knows.
         """

@@ -31,7 +31,7 @@ def names_elsewhere(op: OpDef) -> tuple[str, ...]:
 
 
 def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
-    """The ops that a query may mean, best first: a word counts by the best place that has it.
+    """Return the ops that a query may mean, best first: a word counts by the best place that has it.
 
     Places are the name of an op, its names elsewhere, and the first line of its description. An op counts by the
     share of the query's words that it has, too. The libraries in a call do not count: `torch.nn.functional.pad` is
@@ -43,7 +43,7 @@ def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
 
 
 def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
-    """The names of ops that are spelled most like a query; an op by its own name or by one that it has elsewhere."""
+    """Return the names of ops that are spelled most like a query; an op by its own name or by one that it has elsewhere."""
     spelled: dict[str, str] = {}
     for op in ops:
         for name in (*names_elsewhere(op), op.name):

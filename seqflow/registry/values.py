@@ -48,7 +48,7 @@ def name_values(
 
 
 def given_attributes(op: OpDef, attributes: Mapping[str, Any]) -> set[str]:
-    """The attributes that differ from their defaults."""
+    """Return the attributes that differ from their defaults."""
     return {
         one.name
         for one in op.attributes
@@ -66,7 +66,7 @@ def output_value(
     depends: Sequence[Term] | None = None,
     key: Any = None,
 ) -> Term:
-    """The value of one output; what the op claims of it is made known."""
+    """Return the value of one output; what the op claims of it is made known."""
     terms, claims = equalities.terms, op.claims
     if claims.value is not None:
         value: Term = claims.value(equalities, inputs, attributes)
@@ -95,7 +95,7 @@ def output_value(
 
 
 def attributes_key(op: OpDef, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The attributes that are not as by default, in a form that can be compared."""
+    """Return the attributes that are not as by default, in a form that can be compared."""
     if not op.attributes:
         return ()
     key = tuple(
@@ -181,7 +181,7 @@ def _folded(term: Term, fold: Callable[[int, int], int], equalities: Equalities)
 
 
 def _with_number(call: Term, terms: Terms) -> tuple[Term | None, int | None]:
-    """The operand of a call that is not a number, and the one that is."""
+    """Return the operand of a call that is not a number, and the one that is."""
     numbers = [_number(one, terms) for one in call.args]
     if len(numbers) != 2 or (numbers[0] is None) == (numbers[1] is None):
         return None, None
@@ -194,7 +194,7 @@ def _number(term: Term, terms: Terms) -> int | None:
 
 
 def _is_of_one(definition: Value, inputs: Inputs) -> bool:
-    """Whether it is said of a list of one, whose dtype the output need not have."""
+    """Return whether it is said of a list of one, whose dtype the output need not have."""
     match definition:
         case OpCall(arguments=(Each(name=name),)):
             return len(_flat([inputs[name]])) == 1
@@ -206,7 +206,7 @@ TermOf = Callable[[Inputs, Mapping[str, Any], Equalities], Term]
 
 
 def read_term(op: OpDef, value: Value) -> TermOf:
-    """A function that gives the term of a definition of an op."""
+    """Return a function that gives the term of a definition of an op."""
     names = {part.name for part in parts(value) if isinstance(part, (Name, Each))}
     if isinstance(value, Name):
         name = value.name
@@ -255,7 +255,7 @@ def _may_be_lengths(inputs: Inputs, terms: Terms) -> bool:
 
 
 def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:
-    """The rows, or the value, that a claim speaks of; of a list, all of them; nothing of rows that a call names."""
+    """Return the rows, or the value, that a claim speaks of; of a list, all of them; nothing of rows that a call names."""
     terms = equalities.terms
     match space:
         case Sum(of=name):
@@ -308,7 +308,7 @@ def _given_back(
 
 
 def _counts(number: Any, lengths: Term | None, equalities: Equalities) -> bool:
-    """Whether there are known to be as many lengths."""
+    """Return whether there are known to be as many lengths."""
     spec = None if lengths is None else equalities.specs.get(equalities.terms.find(lengths))
     return bool(
         spec is not None
@@ -318,7 +318,7 @@ def _counts(number: Any, lengths: Term | None, equalities: Equalities) -> bool:
 
 
 def _call_of(term: Term | list[Term], name: str, field: str, equalities: Equalities) -> Term | None:
-    """The call of an op that this value, or one equal to it, is."""
+    """Return the call of an op that this value, or one equal to it, is."""
     for one in equalities.terms.members(term) if isinstance(term, Term) else ():
         if one.kind == "call" and one.data[:2] == (name, field):
             return one

@@ -69,12 +69,12 @@ class Parser(Generic[Node]):
         return self.tokens[self.next + 1] if self.next + 1 < len(self.tokens) else self.tokens[-1]
 
     def at(self, text: str) -> bool:
-        """Whether the next token is this mark or word."""
+        """Return whether the next token is this mark or word."""
         token = self.tokens[self.next]
         return token.text == text and token.kind not in _OTHERS
 
     def accept(self, *texts: str) -> Token | None:
-        """The next token where it is one of these marks or words, and is passed; else None."""
+        """Return the next token where it is one of these marks or words, and is passed; else None."""
         token = self.tokens[self.next]
         if token.text not in texts or token.kind in _OTHERS:
             return None
@@ -82,11 +82,11 @@ class Parser(Generic[Node]):
         return token
 
     def take(self, text: str, wanted: str = "") -> Token:
-        """The next token, which must be this one."""
+        """Return the next token, which must be this one."""
         return self.accept(text) or self.expected(wanted or repr(text))
 
     def kind(self, kind: str, wanted: str) -> Token:
-        """The next token, which must be of this kind."""
+        """Return the next token, which must be of this kind."""
         token = self.tokens[self.next]
         if token.kind != kind:
             self.expected(wanted)
@@ -139,7 +139,7 @@ class Parser(Generic[Node]):
         self.fail(token, f"found {found}, expected {what}", advice)
 
     def _never_closed(self, token: Token) -> int | None:
-        """The number of the first bracket up to this token that no other closes."""
+        """Return the number of the first bracket up to this token that no other closes."""
         open_brackets: list[int] = []
         for i, one in enumerate(self.tokens):
             if one.kind == "mark" and one.text in self.brackets:
@@ -151,27 +151,27 @@ class Parser(Generic[Node]):
     # The dialect
 
     def atom(self, token: Token) -> Node:
-        """The operand that begins at the next token, which is this one."""
+        """Return the operand that begins at the next token, which is this one."""
         raise NotImplementedError
 
     def infixed(self, token: Token, operands: list[Node], start: Token) -> Node:
-        """The node of an operator between operands, of which the first begins at `start`."""
+        """Return the node of an operator between operands, of which the first begins at `start`."""
         raise NotImplementedError
 
     def prefixed(self, token: Token, operand: Node) -> Node:
-        """The node of an operator before its operand."""
+        """Return the node of an operator before its operand."""
         raise NotImplementedError
 
     def called(self, token: Token, arguments: list[Node]) -> Node:
-        """The node of a call."""
+        """Return the node of a call."""
         raise NotImplementedError
 
     def opens_call(self, token: Token) -> bool:
-        """Whether this name before a bracket is a call whose arguments are plain values."""
+        """Return whether this name before a bracket is a call whose arguments are plain values."""
         return False
 
     def suffixed(self, token: Token, node: Node) -> Node | None:
-        """The node of an operator without a value on its right, `in [1, 2]`, which is passed; None for others."""
+        """Return the node of an operator without a value on its right, `in [1, 2]`, which is passed; None for others."""
         return None
 
     def advice_for(self, token: Token) -> str:
@@ -185,7 +185,7 @@ class Parser(Generic[Node]):
     # Values
 
     def value(self, least: float = -math.inf) -> Node:
-        """A value, up to the first token that cannot go on with it, or an operator that binds less than `least`."""
+        """Return a value, up to the first token that cannot go on with it, or an operator that binds less than `least`."""
         token = self.tokens[self.next]
         if token.kind in ("name", "number") and token.text not in self.prefix:
             after = self.tokens[self.next + 1].text
@@ -198,7 +198,7 @@ class Parser(Generic[Node]):
                 return reading.nodes[0]
 
     def whole(self, ending: str) -> Node:
-        """A value that is all of the text; messages say that `ending` was expected after it."""
+        """Return a value that is all of the text; messages say that `ending` was expected after it."""
         found = self.value()
         if self.token.kind != "end":
             self.expected(ending, self.advice_for(self.token))

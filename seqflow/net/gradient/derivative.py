@@ -23,18 +23,18 @@ _FLOATS = (
 
 
 def has_floats(argument: Argument) -> bool:
-    """Whether its dtype word allows floats."""
+    """Return whether its dtype word allows floats."""
     return not argument.is_lengths and argument.dtype.word in _FLOATS
 
 
 def is_differentiable(op: OpDef, name: str) -> bool:
-    """Whether gradients may flow through an input: one of floats, unless the op says that none does."""
+    """Return whether gradients may flow through an input: one of floats, unless the op says that none does."""
     said = op.grad.get(name, "") if isinstance(op.grad, Mapping) else ""
     return has_floats(op.signature.arguments[name]) and said is not None
 
 
 def derivative(op: OpDef, attributes: Mapping[str, Any], given: Given, wanted: Collection[str]) -> Net:
-    """The derivative of a call of an op, as a net.
+    """Return the derivative of a call of an op, as a net.
 
     `given` are the inputs of the call, each with the number of its tensors where it is a list; `wanted` are those
     whose gradient is asked. The net takes inputs by their names, `out.y` of an output and `d.y` of what arrives
@@ -70,7 +70,7 @@ def statements_of(
     targets: Mapping[str, str | Sequence[str]],
     local: Callable[[str], str],
 ) -> Iterator[Line]:
-    """The statements that give the gradients of these inputs the names of `targets`.
+    """Yield the statements that give the gradients of these inputs the names of `targets`.
 
     `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames what the formulas
     assign themselves.
@@ -96,7 +96,7 @@ def _one(
     keys: Sequence[str],
     local: Callable[[str], str],
 ) -> Iterator[Line]:
-    """The statements of one formula, for one input or for several."""
+    """Yield the statements of one formula, for one input or for several."""
     found = write(text, names, attributes, local)
     yield from found.lines
     flat = [
@@ -119,14 +119,14 @@ def _one(
 
 
 def _promotes(op: OpDef) -> bool:
-    """Whether outputs, and with them what arrives there, may have a wider dtype than the inputs."""
+    """Return whether outputs, and with them what arrives there, may have a wider dtype than the inputs."""
     return any(one.dtype.word in ("sum_of", "mean_of") for one in op.signature.output_arguments)
 
 
 def _formulas(
     op: OpDef, names: Names, attributes: Mapping[str, Any], wanted: Collection[str]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The formulas of the inputs that are wanted; GradientError, with the reason, where there is none."""
+    """Yield the formulas of the inputs that are wanted; raise GradientError, with the reason, when there is none."""
     grad = op.grad
     if grad is None:
         raise GradientError("it has no derivative: its declaration has no grad=").in_op(op.name)
@@ -173,7 +173,7 @@ def _output_counts(op: OpDef, attributes: Mapping[str, Any]) -> Given:
 
 
 def moved_rows(op: OpDef, rule: MovedRows, names: Names, attributes: Mapping[str, Any]) -> str:
-    """The formula of an op for its first input, whose rows its first output has."""
+    """Return the formula of an op for its first input, whose rows its first output has."""
     moved = op.signature.input_arguments[0].name
     listed = names[moved]
     lines = []
@@ -197,7 +197,7 @@ def moved_rows(op: OpDef, rule: MovedRows, names: Names, attributes: Mapping[str
 
 
 def _arguments(op: OpDef, rule: MovedRows, numbers: str, attributes: Mapping[str, Any]) -> str:
-    """The arguments of the call on the numbers of the rows: all others are those of the op."""
+    """Return the arguments of the call on the numbers of the rows: all others are those of the op."""
     others = op.signature.input_arguments[1:]
     given = [numbers, *(f"{one.name}={one.name}" if one.optional else one.name for one in others)]
     for one in op.attributes:

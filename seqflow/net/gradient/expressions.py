@@ -20,7 +20,7 @@ def expression_statements(
     targets: Mapping[int, str],
     local: Callable[[str], str],
 ) -> Iterator[Line]:
-    """The statements that give the gradients of operands, by their number, the names of `targets`.
+    """Yield the statements that give the gradients of operands, by their number, the names of `targets`.
 
     `result` and `arriving` are the tensors of the expression's result, and of what arrives at it.
     """
@@ -40,7 +40,7 @@ def expression_statements(
 
 
 def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
-    """The formula of a function for one of its operands, with these in the place of its names."""
+    """Return the formula of a function for one of its operands, with these in the place of its names."""
     return _NAME.sub(lambda name: names.get(name[0], name[0]), FORMULAS[function][parameter])
 
 
@@ -103,7 +103,7 @@ class _ExpressionGradient:
             yield child, target
 
     def _value(self, node: Node) -> str:
-        """A name for the value of a node, which is computed again where it has none."""
+        """Return a name for the value of a node, which is computed again where it has none."""
         if isinstance(node, Operand):
             return self.operands[node.index]
         if id(node) in self.constant:  # no statement assigns a number
@@ -117,13 +117,13 @@ class _ExpressionGradient:
 
 
 def differentiable_operands(tree: Node) -> set[int]:
-    """The operands, by number, through which gradients flow: not through conditions, and not through integers."""
+    """Return the operands, by number, through which gradients flow: not through conditions, and not through integers."""
     operands = {node.index for node in postorder(tree) if isinstance(node, Operand)}
     return {i for i in operands if id(tree) in _active(tree, {i})}
 
 
 def _active(tree: Node, wanted: set[int]) -> set[int]:
-    """The nodes through which gradients reach operands that are wanted."""
+    """Return the nodes through which gradients reach operands that are wanted."""
     found: set[int] = set()
     for node in postorder(tree):
         if isinstance(node, Operand) and node.index in wanted:

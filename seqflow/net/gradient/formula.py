@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
 
 def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callable[[str], str]) -> Written:
-    """The statements of a formula; `local` renames the tensors that it assigns itself.
+    """Return the statements of a formula; `local` renames the tensors that it assigns itself.
 
     GradientError for a name that is none of these, and for text that no net could have.
     """
@@ -82,7 +82,7 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
 
 
 def literal(value: Any) -> str:
-    """The value of an attribute, as nets write it."""
+    """Return the value of an attribute, as nets write it."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, np.dtype):
@@ -91,7 +91,7 @@ def literal(value: Any) -> str:
 
 
 def _lines(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The tokens of each line that has any."""
+    """Return the tokens of each line that has any."""
     lines: list[list[Token]] = [[]]
     for token in tokens:
         if token.kind in ("newline", "end"):
@@ -102,7 +102,7 @@ def _lines(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _targets(line: Sequence[Token]) -> list[Token] | None:
-    """The names that a line assigns; None where it assigns none."""
+    """Return the names that a line assigns; None where it assigns none."""
     for i, token in enumerate(line):
         if (token.kind == "name") != (i % 2 == 0):
             return None
@@ -135,7 +135,7 @@ class _Writer:
         return name if name == "_" else self.local(name)
 
     def written(self, line: Sequence[Token]) -> tuple[str, frozenset[str]]:
-        """The text of a part of a line, its names replaced, without the inputs that are left out; its tensors."""
+        """Return the text of a part of a line, its names replaced, without the inputs that are left out; its tensors."""
         self.uses = set()
         pieces: list[str] = []
         i = 0
@@ -156,7 +156,7 @@ class _Writer:
         return "".join(pieces), frozenset(self.uses)
 
     def _is_left_out(self, line: Sequence[Token], i: int) -> bool:
-        """Whether `name=input` stands at i, where the input is one that is not given."""
+        """Return whether `name=input` stands at i, where the input is one that is not given."""
         return (
             len(line) > i + 2
             and line[i + 1].text == "="

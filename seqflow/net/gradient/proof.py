@@ -34,7 +34,7 @@ Specs = Mapping[str, Any]
 
 
 def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collection[str]) -> None:
-    """GradientError where, for inputs of these specs, a gradient is not known to be like its input."""
+    """Raise GradientError when, for inputs of these specs, a gradient is not known to be like its input."""
     net = _loss_of(op, specs, attributes)
     tensors = _flat(specs)
     forward = net.infer(tensors)
@@ -67,7 +67,7 @@ class _NotKnown(GradientError):
 
 
 def _is_one(size: Any, guards: Sequence[Any]) -> bool:
-    """Whether guards of the op itself, such as `3*H == 3`, say that a size is 1."""
+    """Return whether guards of the op itself, such as `3*H == 3`, say that a size is 1."""
     sides = [(one.left, one.right) for one in guards if isinstance(one, Guard)]
     return any(
         isinstance(known, Dimension) and known.is_static and int(known) and other == size * int(known)
@@ -86,7 +86,7 @@ def _wrong(op: OpDef, name: str, what: str) -> GradientError:
 
 
 def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
-    """A net that calls the op, and sums all its results that are floats."""
+    """Return a net that calls the op, and sums all its results that are floats."""
     arguments = []
     for argument in op.signature.input_arguments:
         given = specs.get(argument.name)
@@ -122,7 +122,7 @@ def _flat(specs: Specs) -> dict[str, Any]:
 
 
 def check_declared(op: OpDef) -> None:
-    """GradientError where a gradient of an op is not like its input, on tensors as its signature has them.
+    """Raise GradientError when a gradient of an op is not like its input, on tensors as its signature has them.
 
     Inference decides. Where it cannot, since the signature leaves sizes open or attributes have to be given, the
     op and its derivative are run on a few small arrays. An op that refuses these is not known before it is called.
@@ -200,7 +200,7 @@ def _run(net: Net, tensors: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """An array for each input, two for a list: of sizes that differ, as far as the signature lets them."""
+    """Return an array for each input, two for a list: of sizes that differ, as far as the signature lets them."""
     sizes: dict[Any, Any] = dict(attributes)
     found: dict[str, Any] = {}
     arguments = op.signature.input_arguments
@@ -237,7 +237,7 @@ def _dtype(argument: Argument) -> str:
 
 
 def _spec(argument: Argument, array: Any) -> TensorSpec:
-    """A spec as the signature has it, of the dtype of an array, and its sizes where they are fixed."""
+    """Return a spec as the signature has it, of the dtype of an array, and its sizes where they are fixed."""
     sizes: list[Any] = list(array.shape)
     for axis, dim in enumerate(argument.dims):
         if isinstance(dim, (Name, AtLeast)):

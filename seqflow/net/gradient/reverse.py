@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None) -> str:
-    """The text of a net that returns `of`, and its gradients with respect to the tensors of `wrt`.
+    """Return the text of a net that returns `of`, and its gradients with respect to the tensors of `wrt`.
 
     GradientError for names that the net does not have, for ops on the way that have no derivative, and where `of`
     does not depend on a tensor.
@@ -45,7 +45,7 @@ def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None
 
 
 def _needed(lines: Sequence[Line], returned: Sequence[str]) -> list[Line]:
-    """The statements that what is returned depends on, and those that only check."""
+    """Return the statements that what is returned depends on, and those that only check."""
     wanted = set(returned)
     found = []
     for line in reversed(lines):
@@ -67,11 +67,11 @@ class _Names:
         self.thrown_away: dict[tuple[int, int], str] = {}
 
     def tensor(self, name: str) -> str:
-        """A tensor of the net; one without a name gets one."""
+        """Return a tensor of the net; one without a name gets one."""
         return f"{self.unnamed}.{name[1:]}" if name.startswith("%") else name
 
     def result(self, step: Step, i: int) -> str:
-        """The result of a step; one that is thrown away gets a name, since derivatives may need it."""
+        """Return the result of a step; one that is thrown away gets a name, since derivatives may need it."""
         name = step.results[i]
         if name != "_":
             return self.tensor(name)
@@ -86,7 +86,7 @@ class _Names:
         return lambda name: f"{self.own}.{number}.{name}"
 
     def statement(self, step: Step) -> Line:
-        """A step as a statement of its own."""
+        """Return a step as a statement of its own."""
         results = tuple(self.result(step, i) for i in range(len(step.results)))
         return Line(results, self.call(step), frozenset(map(self.tensor, step.uses)))
 
@@ -125,7 +125,7 @@ class _Reverse:
         self.used, self.contributions = self._reached()
 
     def _depending(self, wrt: Sequence[str]) -> set[str]:
-        """The tensors that depend on those of `wrt`."""
+        """Return the tensors that depend on those of `wrt`."""
         found = set(wrt)
         for step in self.steps:
             if any(name in found for name in _differentiable(step)):
@@ -137,7 +137,7 @@ class _Reverse:
         return found
 
     def _reached(self) -> tuple[set[str], dict[str, int]]:
-        """The active tensors that the result depends on, and how often each is used on the way."""
+        """Return the active tensors that the result depends on, and how often each is used on the way."""
         reached = {self.of} & self.active
         counts = {self.of: 1}
         for step in reversed(self.steps):
@@ -150,7 +150,7 @@ class _Reverse:
         return reached, counts
 
     def statements(self) -> Iterator[Line]:
-        """The statements of the gradients, from the last step to the first."""
+        """Yield the statements of the gradients, from the last step to the first."""
         arrived: dict[str, list[str]] = {}
         for number, step in reversed(list(enumerate(self.steps))):
             if not any(name in self.used for name in step.results):
@@ -166,7 +166,7 @@ class _Reverse:
             yield from self._sum(name, arrived)
 
     def _sum(self, name: str, arrived: dict[str, list[str]]) -> Iterator[Line]:
-        """The gradient of a tensor that is used more than once."""
+        """Yield the gradient of a tensor that is used more than once."""
         given = arrived.pop(name, [])
         if len(given) > 1:
             yield Line((self.names.gradient(name),), " + ".join(given), frozenset(given))
@@ -197,7 +197,7 @@ class _Reverse:
         yield from statements_of(step.op, step.attributes, self._tensors(step), targets, local)
 
     def _target(self, operand: Reference | Constant, arrived: dict[str, list[str]]) -> str:
-        """The name of what this use of a tensor contributes to its gradient."""
+        """Return the name of what this use of a tensor contributes to its gradient."""
         if isinstance(operand, Constant) or operand.name not in self.used:
             return "_"
         given = arrived.setdefault(operand.name, [])
@@ -227,14 +227,14 @@ class _Reverse:
 
 
 def operands_of(step: Step) -> list[str]:
-    """The tensors of an expression, in the order of its operands."""
+    """Return the tensors of an expression, in the order of its operands."""
     listed = step.inputs["operands"]
     assert isinstance(listed, Listed)
     return [str(one) for one in listed.items]
 
 
 def _differentiable(step: Step) -> list[str]:
-    """The tensors of the inputs through which gradients may flow."""
+    """Return the tensors of the inputs through which gradients may flow."""
     if step.expression is not None:
         operands = operands_of(step)
         return [operands[i] for i in sorted(differentiable_operands(step.expression.tree))]
@@ -266,7 +266,7 @@ def _places(step: Step) -> dict[str, int | list[int]]:
 
 
 def _outputs(step: Step) -> list[Argument]:
-    """The argument of the signature that each result is of."""
+    """Return the argument of the signature that each result is of."""
     by_field = {one.field: one for one in step.op.signature.output_arguments}
     return [
         by_field[field]
