@@ -36,7 +36,7 @@ def get(name: str) -> OpDef:
 
 @checked()
 def register(definition: OpDef) -> None:
-    """Make an op known by its name; raise OpError when there is one of that name."""
+    """Make an op known by its name; raise OpError when the name is taken."""
     _load()
     earlier = _ops.get(definition.name)
     if earlier is not None:
@@ -50,13 +50,13 @@ def register(definition: OpDef) -> None:
 
 
 def unregister(name: str) -> OpDef:
-    """Forget an op, to declare it again (in a notebook, say), and return it; raise UnknownOpError when there is none."""
+    """Forget an op, so that it can be declared again (in a notebook, say), and return it; raise UnknownOpError if unknown."""
     definition = get(name)
     del _ops[name]
     return definition
 
 
 def _load() -> None:
-    """Import the modules that declare ops, once: they are forgotten first, since they register ops themselves."""
+    """Import the modules that declare ops, once; each is removed before its import, which calls this function again."""
     while _modules:
         import_module(_modules.pop())

@@ -3,8 +3,8 @@
     depends   {"positions": "mask"}: the inputs that an output depends on; by default the inputs in its definition,
               or all inputs if it has none
     rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
-    steps     {"lengths": "minimum(lengths, max_length) if truncate"}: the lengths that an output is padded for, if
-              they differ from the input
+    steps     {"lengths": "minimum(lengths, max_length) if truncate"}: the lengths that outputs are padded for, if
+              they differ from the input `lengths`
     masks     {"mask": "lengths"}: an output that is true at the steps inside these lengths
     describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output, used as lengths, describes
     inverse   "pack_rows": another op; called on the outputs of that op, this op returns the inputs of that op
