@@ -1,7 +1,7 @@
-"""The dialect of nets: from `ids, n = truncate(doc.values, doc.lengths, max_length=512)` to statements.
+"""Dialect of nets: from `ids, n = truncate(doc.values, doc.lengths, max_length=512)` to statements.
 
-It reads like Python and is not Python: nothing is evaluated. Arithmetic is that of expressions. Every error is a
-NetError with line, column and a caret under the location.
+Nets look like Python, but nothing is evaluated. Arithmetic is read as in expressions. Every error is a NetError with
+line, column and a caret under the location.
 """
 
 import ast
@@ -29,9 +29,9 @@ from seqflow.text.lexer import Lexicon, Token, marks
 
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 _DECIMAL = re.compile(r"0|[1-9][0-9]*").fullmatch
-"""The usual number, which needs no help of Python's parser."""
+"""The usual number, which is read without Python's parser."""
 _DEEPEST = 64
-"""How deep lists and calls of ops may be nested; arithmetic may be nested to any depth."""
+"""Most levels of lists and calls of ops, which are read by recursion; arithmetic may be nested to any depth."""
 _ENDS = (",", ")", "]")
 _END_NAMES = {"newline": "the end of the line", "end": "the end of the net"}
 _ADVICE = {
@@ -63,7 +63,7 @@ def parse(text: str) -> Program:
 
 
 class NetParser(Arithmetic):
-    """Reads a net."""
+    """Reads statements; their operands are read as formulas, whose parser is the base class."""
 
     what = "net"
     error = NetError
@@ -74,6 +74,7 @@ class NetParser(Arithmetic):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.line_starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
+        # a newline at the end, so that the last statement ends like all others
         *tokens, end = self.tokens
         self.tokens = [
             *_without_newlines_in_brackets(tokens),
@@ -81,9 +82,9 @@ class NetParser(Arithmetic):
             end,
         ]
         self.calls: dict[str, Call] = {}
-        """The calls that are operands of the current formula, by the names that stand for them."""
+        """Calls that are operands of the current formula, by the names used in their place (`%0`)."""
         self.firsts: dict[str, int] = {}
-        """Where each name of the current formula is first used."""
+        """Position where each name of the current formula is first used."""
         self.levels = 0
 
     def location(self, position: int) -> Location:
@@ -153,7 +154,7 @@ class NetParser(Arithmetic):
     # Operands
 
     def operand(self, what: str, ending: str) -> Operand:
-        """One operand. Messages say that `what` was expected at its beginning, or `ending` after it."""
+        """Read one operand; errors say that `what` was expected at its beginning, or `ending` after it."""
         token = self.token
         if self.at("["):
             return self.listed()
@@ -175,7 +176,7 @@ class NetParser(Arithmetic):
         return self.operand("a tensor, a literal or an expression", ending)
 
     def ends(self, ahead: int) -> bool:
-        """Return whether a token, this many ahead, ends an operand."""
+        """Return whether the token this many places ahead ends an operand."""
         token = self.tokens[self.next + ahead]
         return token.kind in self.end_names or (token.kind == "mark" and token.text in _ENDS)
 
@@ -224,13 +225,13 @@ class NetParser(Arithmetic):
             return _WORDS[token.text]
         try:
             return int(token.text) if _DECIMAL(token.text) else ast.literal_eval(token.text)
-        except (ValueError, SyntaxError):  # also for more digits than Python reads
+        except (ValueError, SyntaxError):  # Python reads at most 4,300 digits
             self.expected("a number or text", token=token)
 
     # Arithmetic
 
     def formula(self, start: Token, ending: str) -> Operand:
-        """Return an expression. Formulas inside it, as arguments of calls, number operands of their own."""
+        """Read an expression; formulas inside it, in arguments of calls, count operands of their own."""
         outer = self.names, self.calls, self.firsts
         self.names, self.calls, self.firsts = {}, {}, {}
         first = self.next
