@@ -117,7 +117,8 @@ class _Filter(Parser[Filter]):
                 self.fail(token, f"found {token.text!r} before {operand.token.text}")
             if token.text == "+":
                 return Constant(token, operand.value, operand.exact)
-            return Constant(token, -operand.value, operand.exact.copy_negate())  # `-` would round to the precision of the context
+            # `-` would round a Decimal to the precision of the context
+            return Constant(token, -operand.value, operand.exact.copy_negate())
         return operand if token.text == "+" else Operation(token, "-", (operand,))
 
     def suffixed(self, token: Token, node: Filter) -> Filter | None:

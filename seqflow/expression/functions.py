@@ -110,8 +110,8 @@ class Function:
     rule: Rule
     """Computes the dtype of the result from the dtypes of the operands."""
     kernel: Kernel
-    """`kernel(*operands, out=)`, where `out` has the dtype of the rule and the operands' broadcast shape. A ufunc also
-    gets that dtype, unless the result is a bool, and may write over one of its operands."""
+    """`kernel(*operands, out=)`, where `out` has the dtype of the rule and the operands' broadcast shape. A ufunc
+    also gets that dtype, unless the result is a bool, and may write over one of its operands."""
     formula: str
     doc: str
     aliases: tuple[str, ...] = ()
@@ -212,7 +212,7 @@ class Function:
 
 
 def as_operand(name: str, value: Any) -> Value:
-    """Return a Python number unchanged, anything else as an array; raise ExpressionError when it is not a plain array."""
+    """Return a Python number unchanged, others as an array; raise ExpressionError when it is not a plain array."""
     if type(value) is np.ndarray:
         return value
     if type(value) in _PLACEHOLDERS:
@@ -328,8 +328,8 @@ def _horner(coefficients: Sequence[float], t: Array) -> Array:
     return total
 
 
-# NumPy has no erf. Up to 1, erf(x) = x·P(x²), by its Taylor series. Above 1, erf(x) = 1 − exp(−x²)·Q(t), with t from −1
-# to 1 as x goes from 1 to 6, where erf is 1 to the last bit; Q interpolates exp(x²)·erfc(x) at Chebyshev's points.
+# NumPy has no erf. Up to 1, erf(x) = x·P(x²), by its Taylor series. Above 1, erf(x) = 1 − exp(−x²)·Q(t), with t from
+# −1 to 1 as x goes from 1 to 6, where erf is 1 to the last bit; Q interpolates exp(x²)·erfc(x) at Chebyshev's points.
 _NEAR, _FAR, _POLE = 1.0, 6.0, 2.0
 _SERIES = [(-1) ** n * 2 / math.sqrt(math.pi) / (math.factorial(n) * (2 * n + 1)) for n in range(20)]
 _SCALE = 2 / (1 / (_POLE + _NEAR) - 1 / (_POLE + _FAR))

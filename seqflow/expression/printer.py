@@ -49,7 +49,7 @@ def _written(node: Node, names: Sequence[str]) -> list[str | tuple[Node, int]]:
 
 
 def _is_operator(call: Call) -> bool:
-    """Return whether a call is written as an operator; a minus before a literal would be read as a part of the literal."""
+    """Return whether a call is written as an operator; a minus before a literal would become part of it."""
     if call.function.operator is None:
         return False
     (first, *rest) = call.arguments

@@ -97,7 +97,7 @@ class Program:
         return [self.constants.get(first + i) for i in range(len(self.constants) + len(self.steps))]
 
     def plan(self, dtypes: tuple[DType, ...]) -> BlockPlan:
-        """Return the execution plan for these input dtypes; raise ExpressionError when a function does not take them."""
+        """Return the plan for these input dtypes; raise ExpressionError when a function does not take them."""
         found = self._plans.get(dtypes)
         if found is None:
             if len(self._plans) >= _PLANS:
@@ -198,9 +198,9 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
 def _allocate(
     steps: Sequence[tuple[Step, Kernel, np.dtype[Any]]],
 ) -> tuple[list[int], tuple[np.dtype[Any], ...]]:
-    """Return the number of each step's register, and the registers' dtypes; a register is reused after its last reader.
+    """Return the number of each step's register, and the registers' dtypes.
 
-    A ufunc may write over one of its operands; other kernels write before they have read all of them.
+    A register is used again after its last reader. A ufunc may write over one of its operands; other kernels write before they have read all of them.
     """
     last = {slot: i for i, (step, _, _) in enumerate(steps) for slot in step.arguments}
     held: dict[int, int] = {}
@@ -367,7 +367,7 @@ class _Run:
                 planned.kernel(*[values[slot] for slot in step.arguments], out=buffer)
 
     def in_target(self, shapes: dict[int, tuple[int, ...]]) -> set[int]:
-        """Return the slots that are written directly to the result: the last one, and slots with the same register."""
+        """Return the slots that are written directly to the result: the last one, and those with its register."""
         if not self.fresh:
             return {self.program.result}
         register, shape = self.plan.steps[-1].register, self.target.shape
@@ -389,7 +389,7 @@ class _Run:
     def buffers(
         self, shapes: dict[int, tuple[int, ...]], block: int, in_target: set[int]
     ) -> dict[int, Array]:
-        """Return buffers for one block of each slot that is not written to the result; a register shares its memory."""
+        """Return buffers for one block of each slot outside the result; slots of one register share memory."""
         size = block * math.prod(self.target.shape[1:])
         memory: dict[int, Array] = {}
         buffers = {}
@@ -404,7 +404,7 @@ class _Run:
 
 
 def _flatten(program: Program, inputs: list[Value], out: Array) -> tuple[Array, list[Value]]:
-    """Return the result and the inputs flattened to one axis, if all are contiguous or single numbers; else unchanged."""
+    """Return the result and the inputs, flattened to one axis if all are contiguous or single numbers."""
     arrays: dict[int, Array] = {}
     for slot in program.used:
         value = inputs[slot]

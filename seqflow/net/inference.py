@@ -65,7 +65,7 @@ class NetInference:
         return self.rows.parents(tuple(names))
 
     def among(self, names: Sequence[str]) -> dict[str, TensorSpec]:
-        """Return the specs of these tensors; rows are described by lengths among them, if these have several names."""
+        """Return the specs of these tensors, with rows described by lengths among them where possible."""
         found = {}
         inside = self.rows.insides(names)
         for name, parent in self.rows.parents(names).items():
@@ -145,7 +145,7 @@ class _Inference:
         self.makers = {name: step for step in net.steps for name in step.results}
 
     def input(self, name: str, spec: TensorSpec) -> TensorSpec:
-        """Return the spec of an input with its declared rows; undeclared rows become the first rows it is combined with."""
+        """Return the spec of an input with its rows; undeclared rows become the first rows it is combined with."""
         spec = declare(_named(name, spec), self.terms)
         if not spec.axes and spec.shape.rank != 0:
             axes = (self.terms.make("variable", name),)
@@ -159,7 +159,7 @@ class _Inference:
         return spec
 
     def set_literal(self, tensor: str, value: Any) -> None:
-        """Record a known value, so that equal values are known equal; only integers and short vectors of them are compared."""
+        """Record a known value, so that tensors with equal values are known equal."""
         known = np.asarray(value)
         if known.dtype.kind in "iu" and known.ndim < 2 and known.size <= _LONGEST_LITERAL:
             term = self.terms.make("literal", literal(known.tolist()))
@@ -196,7 +196,7 @@ class _Inference:
         return NetInference(self.net, known, guards, tuple(by_step), bounds, rows)
 
     def step(self, step: Step, results: list[str]) -> Inference:
-        """Infer one step; if its shape function requests values that can be computed now, infer it again with them."""
+        """Infer one step, and again if its shape function requests values that can be computed now."""
         for operand in step.inputs.values():
             if isinstance(operand, Constant):
                 self.set_literal(str(operand), operand.value)
@@ -257,7 +257,7 @@ class _Inference:
         return self.sizes.get(str(operand)) if value is None else value
 
     def fold(self, operand: Input) -> Any | None:
-        """Return the value of a tensor that is computed from constants only; None for others. Depth first, on a stack."""
+        """Return the value of a tensor that is computed from constants only; None for others."""
         wanted = [str(operand)]
         while wanted:
             name = wanted[-1]

@@ -49,10 +49,7 @@ def lower(program: Program, folder: Path | None = None) -> Lowered:
     known: set[str] = set()  # Sequences may share lengths, which are returned once
     for reference in program.returned:
         tensor, *lengths = lowering.sequences.tensors(reference)
-        returned += [
-            tensor,
-            *(one for one in lengths if one.name not in known),
-        ]
+        returned += [tensor, *(one for one in lengths if one.name not in known)]
         known.update((tensor.name, *(one.name for one in lengths)))
     return Lowered(steps, tuple(returned))
 

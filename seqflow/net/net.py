@@ -97,7 +97,7 @@ class Net:
         return any(step.op.random is not None for step in self.steps)
 
     def require(self, given: Collection[str]) -> None:
-        """NetError, with a caret, where an input is not among the tensors that are given.
+        """Raise NetError, with a caret, when an input is not among the given tensors.
 
         A name that is only returned is an input as well: a tensor of the record that passes through.
         """
@@ -137,9 +137,9 @@ class Net:
         return located(self.folder, path)
 
     def check_files(self, constants: Mapping[str, Any] | None = None) -> None:
-        """NetError, with a caret, where a file that the net names is missing, or is not what its op needs.
+        """Raise NetError, with a caret, when a file that the net names is missing, or its op cannot use it.
 
-        `constants` are those that will be bound; one of them may hold the content of a file.
+        `constants` will be bound later; one of them may hold the content of a file.
         """
         known = {**self.constants, **(constants or {})}
         for step in self.steps:
@@ -260,8 +260,8 @@ def _paths(step: Step) -> list[tuple[str, str]]:
 def _without_garbage_collection() -> Iterator[None]:
     """Pause the collector of cycles while many lasting objects are made.
 
-    It would go through all objects of the process each time their number has grown by a quarter: with 5,000 statements
-    each statement would take half as long again as with 200.
+    It would go through all objects of the process each time their number has grown by a quarter: with 5,000
+    statements each statement would take half as long again as with 200.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -284,7 +284,8 @@ class _FileOfArray(NamedTuple):
 def _by_file(value: Any) -> Any:
     """Return the pickled form of a constant: for a mapped array its file, not its content."""
     if isinstance(value, np.memmap) and value.base is not None and value.flags.c_contiguous:
-        root = value.base  # a memmap if `value` is a view, whose `offset` is that of the memmap and not its own
+        # the base of a view is a memmap; the view has the `offset` of that memmap, not its own
+        root = value.base
         if not isinstance(root, np.memmap) and value.filename is not None:
             return _FileOfArray(str(value.filename), value.dtype, value.offset, value.shape)
     return value

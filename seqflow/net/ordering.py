@@ -17,7 +17,7 @@ class Draft:
     """Whether it is a `sequence(…)`, which gives names and computes nothing."""
 
     def needs(self, makers: "Mapping[str, Draft]") -> "list[Draft]":
-        """Return the statements that make the tensors it reads; `doc = sequence(doc.values, …)` does not need itself."""
+        """Return the statements that make the tensors it reads; `doc = sequence(doc.values)` does not need itself."""
         found = [makers.get(reference.name) for reference in references(self.statement.value)]
         return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
 
@@ -58,7 +58,7 @@ def _rank(draft: Draft) -> int:
 
 
 def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:
-    """Add a statement after all it needs: depth first, on a stack, since chains may exceed Python's limit of recursion."""
+    """Add a statement after all it needs: depth first, on a stack, since chains may be long."""
     stack, open_drafts = [start], {id(start)}
     while stack:
         draft = stack[-1]

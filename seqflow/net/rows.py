@@ -68,7 +68,7 @@ class NetRows:
         return found
 
     def unrelated(self, names: Sequence[str]) -> UnrelatedRows | None:
-        """Return two of these tensors whose rows are neither the same nor described by other tensors of them, or None."""
+        """Return two of these tensors with rows that are neither the same nor described by others, or None."""
         first: tuple[str, Term | None] | None = None
         for name, parent in self.parents(names).items():
             spec = self.specs[name]

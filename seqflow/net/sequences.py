@@ -119,14 +119,14 @@ class Sequences:
         return filled
 
     def _fed(self, feed: Feed, slots: Mapping[Slot, Reference | Constant]) -> Reference | Constant:
-        """One input: the given operand, or the innermost lengths of the part that supplies it."""
+        """Return one input: the given operand, or the innermost lengths of the part that supplies it."""
         if feed.outer is None:
             return slots[feed.slot]
         source = slots[feed.outer.source]
         return Reference(self._levels(source)[feed.outer.levels - 1], source.location)
 
     def _kind(self, op: OpDef, slot: Slot, slots: Mapping[Slot, Any], given: Mapping[str, Input]) -> Kind:
-        """Return the facts about an input that the rule needs; lengths written in the text replace those of a Sequence."""
+        """Return the facts about an input that the rule needs; lengths in the text replace those of a Sequence."""
         argument = next(one for one in op.signature.input_arguments if one.name == name_of(slot))
         levels = () if dividing(argument) in given else self._levels(slots[slot])
         return Kind(len(levels), holds_lengths=self._is_lengths(slots[slot]))

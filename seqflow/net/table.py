@@ -27,7 +27,7 @@ def html(
     notes: Sequence[str] = (),
     to_svg: Callable[[], str] | None = None,
 ) -> str:
-    """Return a net as a picture, unless it is too long, and as a table of the given tensors, then of steps and results.
+    """Return a net as a picture, unless it is too long, and as a table of given tensors, then steps and results.
 
     `specs` has a line of text for each tensor; `notes` are printed below the table; `to_svg` draws the picture,
     by default the picture of the net. Results have a green edge, constants an amber one. The text takes the colour of

@@ -57,7 +57,7 @@ def make_call(
         made = _generate(function, signature, attributes, result)
         scope.update(made.__globals__)
         call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-        call.__code__ = made.__code__  # last: another thread may call it at any time, and needs the scope and defaults
+        call.__code__ = made.__code__  # last: another thread may call it meanwhile, and needs the others
         return call
 
     scope["generate"] = generate
@@ -140,7 +140,7 @@ def _tuple(names: list[str]) -> str:
 def _renamed_call(
     name: str, attributes: tuple[Attribute, ...], call: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return a function that calls the op with old names of attributes renamed; it gets all attributes, also defaults."""
+    """Return a function that renames old names of attributes and calls the op; it is given all attributes."""
     absent = {attribute.name: attribute.default for attribute in attributes if not attribute.required}
 
     def call_renamed(inputs: tuple[Any, ...], given: dict[str, Any]) -> Any:

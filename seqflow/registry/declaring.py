@@ -19,9 +19,9 @@ from seqflow.signature.language import Count, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 tensor_calls: list[Callable[[str], Callable[..., Any]]] = []
-"""Functions that return the op of a name for tensors of torch; registered by that package, which imports this one."""
+"""Functions that return the op of a name for tensors of torch; `seqflow.torch`, which imports this one, adds it."""
 gradient_checks: list[Callable[[OpDef], None]] = []
-"""Functions that check the derivative of a user's op by inference; registered by the nets, which import this package."""
+"""Functions that check the derivative of a user's op; nets, which import this module, add theirs."""
 
 
 @checked()
@@ -90,7 +90,7 @@ def op(
             takes_total=takes_total,
             sparse_factor=sparse_factor,
         )
-        if definition.family is None:  # read the claims of a user's op now, so that its errors come at the declaration
+        if definition.family is None:  # a user's op: raise the errors of its claims at the declaration
             _ = definition.claims
         if random is not None and random not in {attribute.name for attribute in definition.attributes}:
             raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")

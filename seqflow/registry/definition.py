@@ -26,7 +26,8 @@ FileCheck = Callable[[Mapping[str, Any]], None]
 
 def family_of(function: Callable[..., Any]) -> str | None:
     """Return the module of `seqflow.ops` that defines a function; None for a function of a user."""
-    package, _, module = str(function.__module__).rpartition(".")  # `__module__` is None in code that exec ran
+    # `__module__` is None in code that exec ran
+    package, _, module = str(function.__module__).rpartition(".")
     return module if package == "seqflow.ops" else None
 
 
@@ -72,7 +73,7 @@ class OpDef:
 
     @cached_property
     def claims(self) -> Claims:
-        """Claims about its outputs beyond the signature; raises OpError when one uses a name that the signature lacks."""
+        """Claims beyond the signature; raises OpError when one uses a name that the signature does not have."""
         from seqflow.registry.lookup import get
 
         if isinstance(self.claimed, Claims):

@@ -8,8 +8,9 @@ the gradients that arrive at outputs are `d.sums`. It may have several statement
 
     grad={"start": "_, grad, _ = gather_padding(d.values, out.lengths, before=before, after=after)"}
 
-One call may give several gradients: `{"a, b": "matmul_backward(d.product, a, b)"}`. An optional input that is not given
-is omitted from the calls of a formula, where it must be a keyword. `len(tensors)` is the number of tensors in a list.
+One call may give several gradients: `{"a, b": "matmul_backward(d.product, a, b)"}`. An optional input that is not
+given is omitted from the calls of a formula, where it must be a keyword. `len(tensors)` is the number of tensors in a
+list.
 If the formula depends on attributes, a function makes it: its parameters are attributes, and optional inputs, which
 are True if they are given.
 """
@@ -30,8 +31,8 @@ class NoDerivative:
 class MovedRows:
     """Declares that an op only moves, drops and repeats rows, and adds rows of a fill value.
 
-    Called on the numbers of the rows, with -1 as the fill value, such an op gives the origin of each row of the result;
-    the gradient of a row goes back to its origin.
+    Called on the numbers of the rows, with -1 as the fill value, such an op gives the origin of each row of the
+    result; the gradient of a row goes back to its origin.
     """
 
     fill: str | None = None

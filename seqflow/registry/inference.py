@@ -178,7 +178,7 @@ def _input_values(call: CallOfSpecs, equalities: Equalities) -> dict[str, Any]:
 def infer_rows(
     op: OpDef, names: Names, attributes: Mapping[str, Any], results: Sequence[str], rows: Mapping[str, Any]
 ) -> list[Any]:
-    """Return the row space of axis 0 of each output, for inputs called `names` with the given `rows` and unknown shapes."""
+    """Return the row space of axis 0 of each output, for inputs called `names` with `rows` and unknown shapes."""
     equalities = Equalities(all_declared=False)
     terms = equalities.terms
     given = op.complete(attributes)

@@ -50,13 +50,13 @@ def register(definition: OpDef) -> None:
 
 
 def unregister(name: str) -> OpDef:
-    """Forget an op, so that it can be declared again (in a notebook, say), and return it; raise UnknownOpError if unknown."""
+    """Return an op and forget it, so that it can be declared again; raise UnknownOpError when it is unknown."""
     definition = get(name)
     del _ops[name]
     return definition
 
 
 def _load() -> None:
-    """Import the modules that declare ops, once; each is removed before its import, which calls this function again."""
+    """Import the modules that declare ops, once; removed first, since their imports call this function."""
     while _modules:
         import_module(_modules.pop())

@@ -69,10 +69,10 @@ def _moved_from(
 
 
 def _sequences(op: OpDef, argument: Argument) -> str | None:
-    """Return the name of the sequences that the rows of a tensor belong to; None if the signature has no name for them.
+    """Return the name of the sequences that the rows of a tensor belong to; None if they have no name.
 
-    A plain name on axis 0 means one sequence for each row; rows of `sum(lengths)` belong to the sequences of axis 0 of
-    the lengths.
+    A plain name on axis 0 means one sequence for each row; rows of `sum(lengths)` belong to the sequences of axis 0
+    of the lengths.
     """
     first = argument.dims[0] if argument.dims else None
     if isinstance(first, Fresh):

@@ -67,7 +67,7 @@ class DeclaredResults:
             ) from None
 
     def _items(self, result: Any) -> Iterator[list[list[Any]]]:
-        """Yield for each output of the signature a list for each of its arguments, with the tensors of the argument."""
+        """Yield for each output of the signature a list for each of its arguments, with its tensors."""
         outputs = self.op.signature.outputs
         names = [argument.name for argument in self.op.signature.output_arguments]
         if len(names) == 1:

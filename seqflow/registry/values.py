@@ -72,7 +72,8 @@ def output_value(
         value: Term = claims.value(equalities, inputs, attributes)
         return value
     if not claims.pure:
-        return terms.make("made", (op.name, terms.serial()))  # the serial number makes it equal to nothing else
+        # the serial number makes it equal to nothing else
+        return terms.make("made", (op.name, terms.serial()))
     signature = op.signature
     named = claims.depends.get(output) if claims.depends else None
     if named is not None:
@@ -195,7 +196,7 @@ def _number(term: Term, terms: Terms) -> int | None:
 
 
 def _is_of_one(definition: Value, inputs: Inputs) -> bool:
-    """Return whether a definition `op(*xs)` is of a list of one tensor: then the output may differ from it in dtype."""
+    """Return whether a definition `op(*xs)` is of one tensor, from which the output may differ in dtype."""
     match definition:
         case OpCall(arguments=(Each(name=name),)):
             return len(_flat([inputs[name]])) == 1
@@ -272,7 +273,7 @@ def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:
 def _given_back(
     op: OpDef, output: str, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> Term | None:
-    """Return the input of the inverse op that an output gives back, if the inputs are the results of one call of it."""
+    """Return the input of the inverse op that an output gives back, if the inputs are its results."""
     name, condition = op.claims.inverse  # type: ignore[misc]
     other = op.claims.look_up(name)
     made = [argument.field for argument in other.signature.output_arguments]

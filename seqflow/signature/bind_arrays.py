@@ -191,7 +191,7 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def _check_common(name: str, array: Array, value: Any) -> None:
-    """Raise OpTypeError when the dtype that NumPy gives a list changes a value: 2**53 + 1 next to 0.5, 1 next to "a"."""
+    """Raise OpTypeError when NumPy's dtype of a list changes a value: 2**53 + 1 next to 0.5, 1 next to "a"."""
     # floats below 2**53 hold all integers: only larger ones can have been rounded
     suspect = np.abs(array) >= EXACT if array.dtype.kind == "f" else np.ones(array.shape, np.bool_)
     given = np.asarray(value, object)[suspect] if suspect.any() else ()
@@ -364,7 +364,7 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
 def _optional_condition(
     argument: Argument, attributes: Mapping[str, bool], bound: Mapping[object, str]
 ) -> str:
-    """Return the condition of an optional argument; raise KeyError when only optional arguments have one of its names."""
+    """Return the condition of an optional argument; raise KeyError when it has names that no required one has."""
     writer = _ConditionWriter(attributes)
     writer.bound = dict(bound)
     writer.kind(argument)

@@ -155,7 +155,7 @@ class RowSpaces:
                     raise differing(place, space, owner, known)
 
     def padded(self, of: str, space: Term, label: str, tensors: Mapping[str, str]) -> None:
-        """Raise LodError when an axis is padded for other lengths; axis 0 may hold plain rows, such as rows of weights."""
+        """Raise LodError when an axis is padded for other lengths; axis 0 may hold rows, such as those of weights."""
         expected = self.terms.steps(self.terms.value(tensors[of]), self.side)
         may_be_rows = label in self.arguments or self.terms.find(space).kind == "variable"
         if not (space.is_rows and may_be_rows) and not self.terms.equal(space, expected):
@@ -273,7 +273,8 @@ class RowSpaces:
             return self.terms.steps(lengths, self.side)
         if isinstance(dim, Fresh) and is_rows:
             known = self.named.get(dim.size.name) if isinstance(dim.size, Name) else None
-            is_padded = known is not None and known[0].kind == "steps"  # a new number of steps, for the same lengths
+            # padding a padded axis again changes the number of steps, not the lengths
+            is_padded = known is not None and known[0].kind == "steps"
             return known[0] if known and is_padded else self.new(dim.name, tensors)
         return None
 

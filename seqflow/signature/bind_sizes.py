@@ -81,7 +81,7 @@ class KnownSizes:
     def merge(
         self, known: Dimension, size: Dimension, known_axis: AxisLabel | Value, axis: AxisLabel
     ) -> Dimension:
-        """Return one size for both: equal by proof, or assumed equal and recorded as a guard; raise if proved different."""
+        """Return one size for both if they are proved equal, or assumed so by a guard; raise if they cannot be."""
         if known.terms is not None and known.terms == size.terms and known.constant == size.constant:
             return known  # the usual case
         answer = self.equalities.compare(known, size)
@@ -167,7 +167,7 @@ def _apply(
 
 
 def read_axis(dim: Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSize]]:
-    """Return the checks of an axis, or of the axes of `*d`, each with whether it runs at once or after all names are known."""
+    """Return the checks of an axis, or of the axes of `*d`: run at once (True), or when all names are known."""
     match dim:
         case Rest(name=name):
             return [(True, lambda sizes, found, place: sizes.rest(name, found, place))]

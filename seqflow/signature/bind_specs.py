@@ -58,8 +58,8 @@ def bind_specs(
 ) -> tuple[list[TensorSpec], Guards]:
     """Return the outputs' specs, and the equalities that were assumed without proof.
 
-    `specs` maps the signature's names to the specs of the given inputs, and `names` to their tensors. `results` are the
-    outputs and their tensors; their values are in `equalities`. New rows are made from `facts`. A list input has
+    `specs` maps the signature's names to the specs of the given inputs, and `names` to their tensors. `results` are
+    the outputs and their tensors; their values are in `equalities`. New rows are made from `facts`. A list input has
     lists in `specs` and `names`. Raises OpTypeError, ShapeError, and LodError when values are combined with lengths
     of other rows; the caller then undoes the changes of `equalities`.
     """
@@ -154,7 +154,7 @@ def _counted(
 
 
 def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[BoundInput]:
-    """Return the given inputs, lists one tensor at a time; `single` maps inputs that are not lists to their tensors."""
+    """Return the given inputs, lists one tensor at a time; `single` maps other inputs to their tensors."""
     found: list[BoundInput] = []
     for item in signature.inputs:
         if isinstance(item, Argument):

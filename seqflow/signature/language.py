@@ -45,7 +45,7 @@ CONCRETE_DTYPES = (
 )  # fmt: skip
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
 LIKE = "like"
-"""Word for an input with the dtype of another: `like(x)`. In a list `like(x)` means the first tensor of the list x."""
+"""Word for an input with the dtype of another: `like(x)`; for a list x, the dtype of its first tensor."""
 POINTING = ("index", "offset", "position")
 """Words for integers that point at something."""
 GIVEN_DTYPE = "dtype"
@@ -316,7 +316,7 @@ def _lengths_of(dim: Dim) -> str | None:
 class Repeated:
     """`{…}+` of inputs (one list for each argument), or `{…}*count` of outputs (lists of `count` tensors).
 
-    A tensor name in it means the tensor of the same repetition; dimension variables are shared by the whole signature.
+    A tensor name in it means the tensor of the same repetition; dimension variables belong to the whole signature.
     """
 
     arguments: tuple[Argument, ...]
@@ -563,7 +563,7 @@ class Linear(NamedTuple):
 
 
 def as_linear(size: Dim | Value, known: Mapping[Any, Any]) -> Linear | None:
-    """Return the size as a linear function of its one unknown name; None if it is not one, such as `H//R` or `B*B`."""
+    """Return the size as a linear function of its one unknown name; None if it is not linear, as `H//R`, `B*B`."""
     inside = list(parts(size))
     unknown = {part.name for part in inside if isinstance(part, Name)}.difference(known)
     if len(unknown) != 1 or any(isinstance(part, Arithmetic) and part.operator == "//" for part in inside):

@@ -108,7 +108,7 @@ class Scope(NamedTuple):
         return Most(number if isinstance(number, int) else None)
 
     def _called(self, call: OpCall, count: Bound) -> Most:
-        """Return the bounds of an op's first output: those of its signature, else those of the inputs that it moves."""
+        """Return the bounds of an op's first output: those of its signature, else those of the moved inputs."""
         op = self.look_up(call.op)
         names = [argument.name for argument in op.signature.input_arguments]
         given = {name: self.most(one, None) for name, one in zip(names, call.arguments, strict=False)}
@@ -142,7 +142,7 @@ def note_limits(
 
 
 def bounds_of(argument: Argument) -> Sequence[Value]:
-    """Return the values that bound an output: its definition and bound, else the target that its integers point at."""
+    """Return the values that bound an output: its definition and bound, else the target of its integers."""
     written = tuple([value for value in (argument.definition, argument.most) if value is not None])
     of = argument.dtype.points
     if written or of is None:

@@ -14,9 +14,9 @@
     several   "gather_within": for an op that takes one position of each sequence, the op that takes several
     pure      False: two equal calls may give different results, so no output is known to equal anything
 
-A claim may end with a condition: with `if num_sequences` it holds only if this attribute is given, with `unless empty`
-only if it is not. An attribute is given if it differs from its default. The condition of an inverse may name
-attributes of either op; an attribute that it requires is a number of sequences, which must be proved right.
+A claim may end with a condition: with `if num_sequences` it holds only if this attribute is given, with
+`unless empty` only if it is not. An attribute is given if it differs from its default. The condition of an inverse
+may name attributes of either op; an attribute that it requires is a number of sequences, which must be proved right.
 Tests that walk over all ops check every claim.
 """
 

@@ -76,7 +76,7 @@ def _check_names(signature: Signature) -> None:
 
 
 def _check_optional(signature: Signature) -> None:
-    """Raise OpError unless optional inputs come last, since calls give inputs by position; lists and outputs are required."""
+    """Raise OpError unless optional inputs come last, and outside of lists: calls give inputs by position."""
     flags = [isinstance(item, Argument) and item.optional for item in signature.inputs]
     optional = [a.name for a in (*signature.input_arguments, *signature.output_arguments) if a.optional]
     if len(optional) > sum(flags):
@@ -320,7 +320,7 @@ _NAMED_SIZES: dict[str, Callable[[str, Any], Dim]] = {">=": AtLeast, "=": Fresh}
 
 
 def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths all tensors named `lengths` or `lengths'`, and tensors used in `sum(…)`, `max(…)` or `position(…)`."""
+    """Mark as lengths all tensors named `lengths` or `lengths'`, or used in `sum(…)`, `max(…)` or `position(…)`."""
     arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
     spoken_of = {
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)

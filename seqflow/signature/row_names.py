@@ -34,7 +34,7 @@ def publish(spec: TensorSpec, terms: Terms) -> TensorSpec:
 
 
 def published(space: Any, terms: Terms) -> Any:
-    """Return rows by the name of a tensor that describes them, or as declared; the term itself if there is neither."""
+    """Return rows by the name of a tensor that describes them, or as declared; else the term itself."""
     if not isinstance(space, Term):
         return space
     space = terms.find(space)

@@ -67,7 +67,8 @@ def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutp
     `tensors` are in the order of the results: for `{a, b}*n` the n tensors of a, then the n of b. A signature has at
     most one such group, which gets all tensors that are not plain outputs.
     """
-    if signature.outputs == signature.output_arguments:  # no lists: the usual case, on the path of every inference
+    # without lists, the usual case, an output is one tensor: this runs in each inference of an op
+    if signature.outputs == signature.output_arguments:
         pairs = list(zip(signature.output_arguments, tensors, strict=True))
         names = {argument.name: tensor for argument, tensor in pairs}
         return [NamedOutput(argument, 0, tensor, names) for argument, tensor in pairs]

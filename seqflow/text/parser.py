@@ -30,8 +30,8 @@ class Parser(Generic[Node]):
       `to_the_right`, do not chain (`alone`), or join all operands in one node (`joined`)
     * prefix operators that cannot be an operand of a stronger one (`loose`): `a < not b` is wrong, `2 ** -1` is not;
       operators below the level `least_in_calls` need brackets in arguments of a call
-    * the most levels of brackets, prefix operators and operators that group to the right (`deepest`), and of operators
-      between operands (`highest`); None if no code of the dialect recurses into the tree
+    * the most levels of brackets, prefix operators and operators that group to the right (`deepest`), and of
+      operators between operands (`highest`); None if no code of the dialect recurses into the tree
     """
 
     lexicon: ClassVar[Lexicon]
@@ -171,7 +171,7 @@ class Parser(Generic[Node]):
         return False
 
     def suffixed(self, token: Token, node: Node) -> Node | None:
-        """Read an operator without a value on its right, such as `in [1, 2]`, and return its node; None for other operators."""
+        """Read an operator without a value on its right, such as `in [1, 2]`; None for other operators."""
         return None
 
     def advice_for(self, token: Token) -> str:
@@ -209,10 +209,10 @@ class Parser(Generic[Node]):
 class _Frame:
     """An operator or an open bracket whose operands are still being read.
 
-    An operator with a higher `level` binds more strongly; `kind` is `infix`, `prefix`, `done` (a suffix operator, with
-    all operands read), `group`, `call` or `base`. The operands begin at the node numbered `first`, in the text at
-    `start`; those before the last one have up to `height` levels of operators. Operators below the level `least` must
-    be in brackets.
+    An operator with a higher `level` binds more strongly; `kind` is `infix`, `prefix`, `done` (a suffix operator,
+    with all operands read), `group`, `call` or `base`. The operands begin at the node numbered `first`, in the text
+    at `start`; those before the last one have up to `height` levels of operators. Operators below the level `least`
+    must be in brackets.
     """
 
     token: Token

@@ -36,9 +36,10 @@ def is_differentiable(op: OpDef, name: str) -> bool:
 def derivative(op: OpDef, attributes: Mapping[str, Any], given: Given, wanted: Collection[str]) -> Net:
     """Return the derivative of a call of an op, as a net.
 
-    `given` are the inputs of the call, lists with the number of their tensors; `wanted` are the inputs whose gradients
-    are requested. The net takes the tensors that it needs: inputs by their names, an output y as `out.y`, and the
-    gradient that arrives at it as `d.y` (for lists `x.0`, `x.1`, …). It returns `grad.x` for each requested input x.
+    `given` are the inputs of the call, lists with the number of their tensors; `wanted` are the inputs whose
+    gradients are requested. The net takes the tensors that it needs: inputs by their names, an output y as `out.y`,
+    and the gradient that arrives at it as `d.y` (for lists `x.0`, `x.1`, …). It returns `grad.x` for each requested
+    input x.
 
     Raises GradientError, with the reason, when there is no derivative.
 
@@ -71,8 +72,8 @@ def statements_of(
 ) -> Iterator[Line]:
     """Yield the statements that assign the gradients of inputs to the names in `targets`.
 
-    `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames the tensors that the
-    formulas assign themselves.
+    `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames the tensors that
+    the formulas assign themselves.
     """
     for number, (keys, formula) in enumerate(_formulas(op, names, attributes, targets)):
         own = [targets.get(key) for key in keys]

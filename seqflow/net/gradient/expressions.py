@@ -33,7 +33,8 @@ def expression_statements(
             yield Line((target,), f"zeros_like({operands[i]})", frozenset({operands[i]}))
             continue
         total = " + ".join(given)
-        if plain and len(given) > 1:  # a single one would only be a second name of a tensor, which nets refuse
+        # a single one would only be a second name of a tensor, which nets refuse
+        if plain and len(given) > 1:
             yield Line((target,), total, frozenset(given))
         else:
             yield Line((target,), f"sum_to({total}, {operands[i]})", frozenset({*given, operands[i]}))

@@ -124,8 +124,8 @@ def _flat(specs: Specs) -> dict[str, Any]:
 def check_declared(op: OpDef) -> None:
     """Raise GradientError when a gradient of an op is not like its input, for tensors that fit the signature.
 
-    Inference decides. If it cannot, because the signature leaves sizes open or attributes are required, the op and its
-    derivative run on a few small arrays. If the op refuses these arrays, nothing is known before it is called.
+    Inference decides. If it cannot, because the signature leaves sizes open or attributes are required, the op and
+    its derivative run on a few small arrays. If the op refuses these arrays, nothing is known before it is called.
     """
     if op.grad is None or isinstance(op.grad, NoDerivative):
         return
@@ -144,9 +144,8 @@ def check_declared(op: OpDef) -> None:
             return
         except _NotKnown as error:
             not_known = error
-    has_one_rank = (
-        len({dim for dim in dims if isinstance(dim, Rest)}) < 2
-    )  # several `*d` have the same rank in the arrays only
+    # several `*d` have the same rank in the arrays, which proves nothing about others
+    has_one_rank = len({dim for dim in dims if isinstance(dim, Rest)}) < 2
     if not _probe(op, arrays, attributes, wanted) and not_known is not None and has_one_rank:
         raise not_known
 

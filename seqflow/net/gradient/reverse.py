@@ -1,4 +1,4 @@
-"""Gradient of a net, as a net: the statements of the net, then of derivatives from the last statement to the first."""
+"""Gradient of a net, as a net: its own statements, then those of derivatives from the last to the first."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
