@@ -41,6 +41,7 @@ _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _WORDS = ("and", "or", "not", "in", "is", "None", "True", "False", "inf", "nan")
 _PART = re.compile(r"`[^`]+`|[^`.]+")
 """One part of a column's name."""
+# values are compared exactly: a larger exponent would stand for an integer of millions of digits
 _MOST_DIGITS = 6
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r", "0": "\0"}

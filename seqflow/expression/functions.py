@@ -295,6 +295,7 @@ def _where(condition: Any, x: Any, y: Any, *, out: Array) -> None:
 
 
 def _clip(x: Any, low: Any, high: Any, *, out: Array) -> None:
+    # the upper bound last: it wins if low is above high, as in NumPy and PyTorch
     np.maximum(x, low, out=out, dtype=out.dtype)
     np.minimum(out, high, out=out)
 
@@ -309,10 +310,12 @@ def _rsqrt(x: Any, *, out: Array) -> None:
 
 
 def _relu(x: Any, *, out: Array) -> None:
+    # not where(x > 0): NaN must stay NaN
     np.maximum(x, 0, out=out, dtype=out.dtype)
 
 
 def _sigmoid(x: Any, *, out: Array) -> None:
+    # exp may overflow to inf, for a large negative x: 1 / (1 + inf) is 0, the right answer
     np.negative(x, out=out, dtype=out.dtype)
     np.exp(out, out=out)
     np.add(out, 1, out=out)

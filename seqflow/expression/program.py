@@ -100,7 +100,7 @@ class Program:
         """Return the plan for these input dtypes; raise ExpressionError when a function does not take them."""
         found = self._plans.get(dtypes)
         if found is None:
-            if len(self._plans) >= _PLANS:
+            if len(self._plans) >= _PLANS:  # a caller with ever new dtypes must not fill the memory
                 self._plans.clear()
             found = self._plans[dtypes] = _plan(self, dtypes)
         return found
@@ -129,6 +129,7 @@ def compile_tree(parsed: Parsed) -> Program:
 
     def constant(value: Value) -> int:
         number = value.item() if isinstance(value, np.ndarray) else value
+        # by repr: 0.0 and -0.0 are equal but differ, and NaN is not equal to itself
         slot = made.setdefault((str(dtype_of(value)), repr(number)), first + len(made))
         constants[slot] = value
         return slot
@@ -150,7 +151,7 @@ def compile_tree(parsed: Parsed) -> Program:
                 if function.of_two and _is_two(constants.get(arguments[1])):
                     function, arguments = by_name[function.of_two], arguments[:1]
                 slot = made.setdefault((function.name, *arguments), first + len(made))
-                if not steps or slot > steps[-1].slot:
+                if not steps or slot > steps[-1].slot:  # an earlier slot is a common subexpression
                     steps.append(Step(function, arguments, slot, token))
                 stack.append(slot)
     return Program(parsed.text, parsed.inputs, constants, tuple(steps), stack.pop())
@@ -186,6 +187,7 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
             scalars.append(step)
             continue
         steps.append((step, step.function.kernel_for(operands), dtype))
+        # a cast of a number is an array, too, but its shape is not that of an input
         if not arrays.isdisjoint(step.arguments):
             arrays.add(step.slot)
     numbers, registers = _allocate(steps)
@@ -200,7 +202,8 @@ def _allocate(
 ) -> tuple[list[int], tuple[np.dtype[Any], ...]]:
     """Return the number of each step's register, and the registers' dtypes.
 
-    A register is used again after its last reader. A ufunc may write over one of its operands; other kernels write before they have read all of them.
+    A register is used again after its last reader. A ufunc may write over one of its operands; other kernels write
+    before they have read all of them.
     """
     last = {slot: i for i, (step, _, _) in enumerate(steps) for slot in step.arguments}
     held: dict[int, int] = {}
@@ -250,6 +253,7 @@ def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> 
         if not (fresh or _may_write(plan, inputs, out)):  # compute apart, then copy
             np.copyto(out, run(program, inputs))
             return out
+    # floats never warn; kernels that divide integers set a state of their own, and raise
     with np.errstate(all="ignore"):
         if alike and plan.elementwise and not plan.scalars and out.size <= SMALL:
             _run_small(program, plan, inputs, out, fresh)
@@ -317,6 +321,7 @@ class _Run:
         self.step: Step | None = None
 
     def has_rows(self, shape: tuple[int, ...]) -> bool:
+        # an array with fewer axes, or with axis 0 of size 1, is broadcast: each block uses all of it
         return len(shape) == self.target.ndim and shape[:1] == self.target.shape[:1]
 
     def run(self) -> None:

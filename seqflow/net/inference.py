@@ -148,7 +148,7 @@ class _Inference:
         """Return the spec of an input with its rows; undeclared rows become the first rows it is combined with."""
         spec = declare(_named(name, spec), self.terms)
         if not spec.axes and spec.shape.rank != 0:
-            axes = (self.terms.make("variable", name),)
+            axes = (self.terms.make("variable", name),)  # united with the first rows that it is combined with
             spec = TensorSpec(spec.dtype, spec.shape, axes=axes, points=spec.points)
         self.equalities.set_value(
             name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1
@@ -168,6 +168,7 @@ class _Inference:
     def run(self) -> NetInference:
         guards: Guards = []
         by_step: list[tuple[Guard | SameLengths, ...]] = []
+        # results called `_` cannot be used, but need memory all the same
         dropped: dict[str, TensorSpec] = {}
         for number, step in enumerate(self.net.steps):
             results = step.names_at(number)
@@ -205,7 +206,7 @@ class _Inference:
         single = {name: one for name, one in step.inputs.items() if not isinstance(one, Listed)}
         values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
         try:
-            for _ in range(2):
+            for _ in range(2):  # without values, then with those that the shape function requested
                 call = CallOfSpecs(step.op, specs, step.attributes, values, names, results)
                 inferred = infer(call, self.equalities)
                 asked = inferred.requested - set(values)
@@ -228,6 +229,7 @@ class _Inference:
         for mine, theirs in zip(spec.shape, known.shape, strict=False):
             if self.equalities.compare(mine, theirs) is not Comparison.EQUAL:
                 origin = f"{tensor} has the values of {value.tensor}"
+                # no op compares the two tensors when it runs
                 guards.append(Guard(theirs, mine, origin, is_checked=False))
                 self.equalities.equate(theirs, mine, origin)
         points = spec.points if known.points is None else known.points

@@ -86,6 +86,7 @@ class _Lowering:
         drafts = [self.draft(statement) for statement in self.program.statements]
         makers = producers(self.program, drafts)
         self.sequences = Sequences(any(draft.declares for draft in drafts))
+        # before all steps: a step may use the values of a Sequence by their own name, which does not order it
         for draft in drafts:
             if draft.declares and not draft.needs(makers):
                 self.declare(draft.statement)

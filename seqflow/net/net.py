@@ -292,6 +292,7 @@ def _by_file(value: Any) -> Any:
 
 
 def _remade(text: str, constants: Mapping[str, Any], folder: Path | None) -> Net:
+    # "r": constants of a net are read-only
     arrays = {
         name: np.memmap(value.filename, value.dtype, "r", value.offset, value.shape)
         if isinstance(value, _FileOfArray)

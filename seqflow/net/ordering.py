@@ -67,7 +67,7 @@ def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: di
             done.setdefault(id(draft), draft)
             open_drafts.discard(id(draft))
             stack.pop()
-        elif id(needed[0]) in open_drafts:
+        elif id(needed[0]) in open_drafts:  # it waits for itself
             chain = ", ".join(", ".join(draft.results) for draft in stack)
             statement = draft.statement
             fail(program.text, statement.location, f"{statement} needs its own result ({chain})")

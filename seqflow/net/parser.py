@@ -160,6 +160,7 @@ class NetParser(Arithmetic):
             return self.listed()
         if self.ends(0):
             self.expected(what)
+        # the usual operands, a name or a literal alone, need no parser of expressions
         if self.ends(1) and token.kind in ("name", "number", "string"):
             self.next += 1
             if token.kind == "name" and token.text not in _WORDS:
@@ -232,6 +233,7 @@ class NetParser(Arithmetic):
 
     def formula(self, start: Token, ending: str) -> Operand:
         """Read an expression; formulas inside it, in arguments of calls, count operands of their own."""
+        # restored below: self.value reads arguments of calls, which may be formulas
         outer = self.names, self.calls, self.firsts
         self.names, self.calls, self.firsts = {}, {}, {}
         first = self.next
@@ -290,6 +292,7 @@ def _without_newlines_in_brackets(tokens: list[Token]) -> list[Token]:
     for token in tokens:
         if token.kind == "mark" and token.text in "()[]":
             depth += 1 if token.text in "([" else -1
+        # a bracket that closes nothing makes the depth negative: lines still end
         if token.kind != "newline" or depth <= 0:
             found.append(token)
     return found

@@ -95,7 +95,7 @@ class NetRows:
                 return []
             if one.kind not in ("described", "select") or one in seen:
                 continue
-            seen.add(one)
+            seen.add(one)  # equal terms may be made of each other
             names = (by.tensor for by in self.terms.members(one.args[-1]))
             name = next((by for by in names if by is not None and by in self.specs), None)
             if name is None:

@@ -17,6 +17,7 @@ from seqflow.signature import Attribute, Repeated, Signature, bind, fast_conditi
 from seqflow.signature.language import CONCRETE_DTYPES
 
 _UNSET = object()
+# an error in the condition only means that some input does not fit: `check` then converts it or raises the error
 _TEMPLATE = """\
 def {name}({parameters}):
 {renamed}    try:

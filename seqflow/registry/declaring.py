@@ -115,7 +115,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
     body = function
-    if family_of(function) is None:
+    if family_of(function) is None:  # only these checks need inference at once, so it is imported here
         from seqflow.registry.results import with_checked_results
 
         body = with_checked_results(function, lambda: definition)

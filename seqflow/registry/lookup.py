@@ -24,7 +24,7 @@ def names() -> list[str]:
 @checked(late=True)
 def get(name: str) -> OpDef:
     """Return the op of that name; raise UnknownOpError, with the nearest name, when there is none."""
-    if name not in _ops:
+    if name not in _ops:  # for a known op the others need not be imported
         _load()
     if name not in _ops:
         raise UnknownOpError(
@@ -37,7 +37,7 @@ def get(name: str) -> OpDef:
 @checked()
 def register(definition: OpDef) -> None:
     """Make an op known by its name; raise OpError when the name is taken."""
-    _load()
+    _load()  # first: an op of a user must not take a name that an op of this package will have
     earlier = _ops.get(definition.name)
     if earlier is not None:
         advice = (

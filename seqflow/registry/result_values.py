@@ -101,6 +101,7 @@ def check_pointing(
         first = argument.dims[0] if argument.dims else None
         of = tensors.get(first.of) if isinstance(first, Sum) else None
         sequences = np.arange(len(lengths)) if of is None else kernels.lengths_to_segment_ids(of)
+        # one bound for each row, for all positions in it
         most = lengths[sequences].reshape(-1, *[1] * (result.ndim - 1))
         _refuse(argument, result, np.broadcast_to(most, result.shape), "the rows of its sequence")
 

@@ -71,7 +71,7 @@ def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
             score += len(words) / max(1, len(of_name))
         if score > best:
             best, known_as = score, name
-    if query == op.name:
+    if query == op.name:  # comes before an op that has this name in another library
         return Hit(op.name, best + 2 * _WHOLE, "")
     return Hit(op.name, best, known_as)
 

@@ -87,6 +87,7 @@ def output_value(
     alone = "" if len(signature.outputs) == 1 else output
     label = f"{output}.{repetition}" if signature.gives_lists else alone
     key = attributes_key(op, attributes) if key is None else key
+    # x + alpha · y does not commute unless alpha is 1
     kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
     term = terms.make(kind, (op.name, label, given, key), *depends)
     if claims is not NONE and not term.is_claimed:

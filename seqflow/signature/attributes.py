@@ -201,7 +201,7 @@ class Attribute:
     def _dtype(self, value: Any) -> np.dtype[Any]:
         try:
             dtype = None if value is None else np.dtype(value)
-        except (TypeError, ValueError, SyntaxError):
+        except (TypeError, ValueError, SyntaxError):  # np.dtype raises SyntaxError for texts such as "i4,("
             dtype = None
         if dtype is None and isinstance(value, str):
             raise OpError(

@@ -124,8 +124,7 @@ def _scopes(
 
 
 _ROWS_WITHOUT_BYTES = 1 << 20
-"""Most rows of an array without bytes that is given as a list: shape (2**63 - 1, 0) is legal, and each row becomes an
-array of its own."""
+"""Most rows of an array without bytes, given as a list: each becomes an array, and shape (2**63 - 1, 0) is legal."""
 
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:

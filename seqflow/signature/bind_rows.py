@@ -287,6 +287,7 @@ class RowSpaces:
         values, depends = self.facts.depends, self.claims.depends.get(name)
         if depends is not None:
             values = [self.terms.value(tensors[one]) for one in depends if one in tensors]
+        # equal calls make equal rows
         return self.terms.make("new", (self.op, name, self.facts.attributes), *values)
 
     def claimed(self, space: Value, tensors: Mapping[str, str]) -> Term | None:

@@ -126,7 +126,7 @@ def note_limits(
     """Record upper bounds of sizes, elements and sums of the outputs; `specs` are the specs of the outputs."""
 
     def note(size: Dimension, most: Bound) -> None:
-        if most is not None and most <= LARGEST:
+        if most is not None and most <= LARGEST:  # no size is larger anyway
             scope.equalities.limit(size, max(most, 0), op)
 
     for limit in signature.limits:

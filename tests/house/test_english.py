@@ -21,13 +21,9 @@ NOT_YET = {
     "docs/sources.md",
     "ops",
     "providers",
-    "seqflow/expression",
     "seqflow/jax",
     "seqflow/job",
     "seqflow/loader",
-    "seqflow/net",
-    "seqflow/registry",
-    "seqflow/signature",
     "seqflow/torch",
 }
 

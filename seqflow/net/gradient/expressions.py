@@ -91,7 +91,7 @@ class _ExpressionGradient:
             if id(child) not in active or parameter not in formulas:
                 continue
             text = formulas[parameter]
-            if text == "d":
+            if text == "d":  # a statement would only rename the gradient
                 yield child, arriving
                 continue
             used = set(_NAME.findall(text))

@@ -51,6 +51,7 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
         tokens = NetParser(text).tokens
     except NetError as error:
         raise GradientError(f"the formula cannot be read: {error}") from None
+    # tokens are replaced without parsing them: brackets that do not match would end up in the net
     lines = _lines(tokens)
     depth = sum((token.text in "([") - (token.text in ")]") for token in tokens if token.kind == "mark")
     if depth:

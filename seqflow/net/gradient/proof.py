@@ -43,6 +43,7 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
             found = f"grad.{tensor}"
             try:
                 text = str(net.gradient("loss", tensor)).rpartition("\nreturn")[0]
+                # the sum makes inference compare the sizes and rows of both
                 inference = Net(f"{text}\nboth.{tensor} = {found} + {tensor}").infer(tensors)
             except GradientError:
                 raise
@@ -101,6 +102,7 @@ def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
     lines = [f"{', '.join(results)} = {op.name}({', '.join(arguments)})"]
     lines += [f"sum{i} = reduce_sum({name} * 0.5)" for i, name in enumerate(summed)]
     total = " + ".join(f"sum{i}" for i in range(len(summed)))
+    # `* 1.0`: a statement that only renames a tensor is refused
     lines.append(f"loss = {total}" if len(summed) > 1 else f"loss = {total} * 1.0")
     return Net("\n".join(lines))
 

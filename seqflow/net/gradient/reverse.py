@@ -48,7 +48,7 @@ def _needed(lines: Sequence[Line], returned: Sequence[str]) -> list[Line]:
     """Return the statements that the returned tensors depend on, and statements that only check."""
     wanted = set(returned)
     found = []
-    for line in reversed(lines):
+    for line in reversed(lines):  # uses come after the statements that make the tensors
         if not line.targets or wanted.intersection(line.targets):
             wanted |= line.uses
             found.append(line)
@@ -201,6 +201,7 @@ class _Reverse:
         if isinstance(operand, Constant) or operand.name not in self.used:
             return "_"
         given = arrived.setdefault(operand.name, [])
+        # the contribution of an only use is the gradient itself
         whole = self.names.gradient(operand.name)
         given.append(f"{whole}.use{len(given)}" if self.contributions[operand.name] > 1 else whole)
         return given[-1]
@@ -212,6 +213,7 @@ class _Reverse:
             for one in step.op.signature.input_arguments
         }
         results = [self.names.result(step, i) for i in range(len(step.results))]
+        # a formula may use the gradients of all outputs, also of one that `of` does not depend on
         arriving = [
             self.names.gradient(name) if name in self.used else f"zeros_like({result})"
             for name, result in zip(step.results, results, strict=True)
