@@ -1,8 +1,8 @@
-"""The derivatives of the functions of expressions, as expressions.
+"""Derivatives of the functions of expressions, as expressions.
 
-In a formula `d` is what arrives at the result, `r` is the result, and the operands have their names. Where several
-are equal, `maximum` and `minimum` give each a half, and of NaNs they give all to the first; `abs` and `relu` give 0
-at 0, `clip` gives its bounds what it takes from x.
+In a formula, `d` is the gradient that arrives at the result, `r` is the result, and operands have their names. If
+operands are equal, `maximum` and `minimum` give each one half; a NaN in x gets all. `abs` and `relu` give 0 at 0;
+`clip` gives the gradient to the bound that replaced x.
 """
 
 from collections.abc import Mapping
@@ -68,4 +68,4 @@ FORMULAS: Mapping[str, Mapping[str, str]] = {
     "float32": {"x": "d"},
     "float64": {"x": "d"},
 }  # fmt: skip
-"""By the names of functions and their operands. A function that is not here is piecewise constant."""
+"""Formulas by the names of functions and of operands. A function without formulas is piecewise constant."""

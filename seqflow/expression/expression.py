@@ -16,7 +16,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.text.lexer import Token
 
 _LONGEST_CACHED = 4_096
-"""Longer texts are not cached: 256 of them could hold much memory, and are hardly written twice."""
+"""Most characters of a text that is cached: 256 long ones could take much memory, and are rarely used twice."""
 
 
 @checked(late=True)
@@ -31,9 +31,9 @@ class Expression:
     >>> Expression("sqrt(div(add(mul(@0,2),@1,1),12))")(np.array([22.0]), np.array([4.0]))
     array([2.])
 
-    It is read and compiled when it is made and never evaluates Python. Literals and Python numbers are weak: they
-    take the dtype of the arrays they meet. Two expressions are equal where their canonical texts are. An
-    expression keeps no state between calls, so threads may share one.
+    The text is parsed and compiled once; it is never evaluated as Python. Literals and Python numbers are weak: they
+    take the dtype of the arrays they are combined with. Two expressions are equal if their canonical texts are equal.
+    An expression keeps no state between calls, so threads may share one.
 
     Raises ExpressionError for malformed text, with a caret at the place.
     """
@@ -45,39 +45,39 @@ class Expression:
 
     @classmethod
     def from_parsed(cls, parsed: Parsed) -> "Expression":
-        """An expression that is part of a longer text; its errors point to the place in that text."""
+        """Return an expression that is part of a longer text; its errors point at the place in that text."""
         self = cls.__new__(cls)
         self._parsed, self._program = parsed, compile_tree(parsed)
         return self
 
     def with_inputs(self, names: Sequence[str]) -> "Expression":
-        """The same expression with its inputs renamed; equal names become one input."""
+        """Return the expression with its inputs renamed; equal names become one input."""
         parsed = with_inputs(self._parsed, names)
         return self if parsed is self._parsed else Expression.from_parsed(parsed)
 
     @cached_property
     def text(self) -> str:
-        """The text as given; for a part of a longer text, the text printed from its tree."""
+        """Text as given; for a part of a longer text, printed from the syntax tree."""
         return infix(self.tree, self.inputs)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """The tokens of the text, each with its start and end."""
+        """Tokens of the text, each with its start and end."""
         return self._parsed.tokens
 
     @property
     def tree(self) -> Node:
-        """The syntax tree as written: Operand, Literal and Call nodes."""
+        """Syntax tree as written: Operand, Literal and Call nodes."""
         return self._parsed.tree
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names by first appearance, or `@0`, `@1`, … up to the largest operand number."""
+        """Names of the inputs by first appearance, or `@0`, `@1`, … up to the largest operand number."""
         return self._parsed.inputs
 
     @cached_property
     def rpn(self) -> list[str]:
-        """The reverse Polish form of the tree.
+        """Reverse Polish form of the tree.
 
         >>> Expression("add(mul(@0,@1),@2)").rpn
         ['@0', '@1', 'mul', '@2', 'add']
@@ -86,7 +86,7 @@ class Expression:
 
     @cached_property
     def stack_depth(self) -> int:
-        """The deepest stack that its reverse Polish form needs."""
+        """Number of stack places that the reverse Polish form needs."""
         depth = deepest = 0
         for node in postorder(self.tree):
             depth += 1 - (node.function.arity if isinstance(node, Call) else 0)
@@ -95,7 +95,7 @@ class Expression:
 
     @cached_property
     def canonical(self) -> str:
-        """Its prefix form with operand numbers.
+        """Prefix form with operand numbers.
 
         >>> Expression("sqrt((2*x + y)/12)").canonical
         'sqrt(div(add(mul(2,@0),@1),12))'
@@ -103,19 +103,19 @@ class Expression:
         return canonical(self.tree)
 
     def __call__(self, /, *operands: Any, out: Array | None = None, **named: Any) -> Array:
-        """The value for each element, as an array of the operands' broadcast shape.
+        """Return the value for each element, as an array of the operands' broadcast shape.
 
-        Operands are arrays or Python numbers, in the order of `inputs` or by name. The result is written to `out`
-        where that is given; it must have the result's shape and dtype, and may be one of the operands.
+        Operands are arrays or Python numbers, in the order of `inputs` or by name. If `out` is given, the result is
+        written to it; it must have the result's shape and dtype, and may be one of the operands.
 
-        Raises ExpressionError for operands that are missing, unknown, of a dtype a function does not take, or of
-        shapes that do not broadcast, and where an integer is divided by zero or raised to a negative power.
+        Raises ExpressionError for operands that are missing, unknown, of a dtype that a function does not take, or of
+        shapes that do not broadcast, and when an integer is divided by zero or raised to a negative power.
         """
         values = self._in_order(operands, named) if named or len(operands) != len(self.inputs) else operands
         return run(self._program, values, out)
 
     def dtype(self, /, *dtypes: Any, **named: Any) -> np.dtype[Any]:
-        """The dtype of the result for inputs of these dtypes; Python's bool, int and float stand for numbers.
+        """Return the dtype of the result for inputs of these dtypes; Python's bool, int and float stand for numbers.
 
         >>> Expression("x / 2").dtype(np.int32), Expression("x / 2").dtype(x="float32")
         (dtype('float64'), dtype('float32'))
@@ -125,7 +125,7 @@ class Expression:
         return self._program.plan(found).dtype
 
     def batch(self, tensors: Sequence[Any], batch_size: int) -> list[Array]:
-        """The results of `batch_size` evaluations.
+        """Return the results of `batch_size` evaluations.
 
         `tensors` is operand-major: operand k of evaluation i is `tensors[k * batch_size + i]`.
 

@@ -1,6 +1,6 @@
-"""The dialect of filters: expressions with texts, lists, None, `and`, `or` and `not`.
+"""Dialect of filters: expressions with texts, lists, None, `and`, `or` and `not`.
 
-Operators bind as in Python: `or`, `and`, `not`, comparisons, then those of expressions.
+Operators bind as in Python, from the weakest: `or`, `and`, `not`, comparisons, then the operators of expressions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from seqflow.text.lexer import Token
 from seqflow.text.parser import Parser
 
 MAX_DEPTH = 50
-"""Levels of brackets, `not` and signs inside each other; as many of arithmetic."""
+"""Most levels of brackets, `not` and signs inside each other, and of operators between operands."""
 _OR, _AND, _NOT = COMPARISON - 3, COMPARISON - 2, COMPARISON - 1
 _INFIX = {
     **{operator: level for operator, level in BINDING.items() if operator != "**"},
@@ -40,14 +40,15 @@ _INFIX = {
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _WORDS = ("and", "or", "not", "in", "is", "None", "True", "False", "inf", "nan")
 _PART = re.compile(r"`[^`]+`|[^`.]+")
-"""A part of the name of a column."""
+"""One part of a column's name."""
+# values are compared exactly: a larger exponent would stand for an integer of millions of digits
 _MOST_DIGITS = 6
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
 def parse_filter(text: str) -> Filter:
-    """The syntax tree of a filter; FilterError, with a caret at the place, where the text is malformed.
+    """Read a filter; raise FilterError, with a caret at the place, when the text is malformed.
 
     >>> parse_filter("lang in ['py', 'c'] and id < 9").is_and
     True
@@ -117,11 +118,12 @@ class _Filter(Parser[Filter]):
                 self.fail(token, f"found {token.text!r} before {operand.token.text}")
             if token.text == "+":
                 return Constant(token, operand.value, operand.exact)
-            return Constant(token, -operand.value, operand.exact.copy_negate())  # `-` would round it
+            # `-` would round a Decimal to the precision of the context
+            return Constant(token, -operand.value, operand.exact.copy_negate())
         return operand if token.text == "+" else Operation(token, "-", (operand,))
 
     def suffixed(self, token: Token, node: Filter) -> Filter | None:
-        """A comparison with None, or the question whether a value is in a list, or null."""
+        """Read a comparison with None, or a test whether a value is in a list, or null."""
         if token.text in _COMPARISONS:
             none = self.after
             if none.text != "None":
@@ -164,7 +166,7 @@ class _Filter(Parser[Filter]):
         return Constant(token, int(token.text) if is_whole else float(token.text), Decimal(token.text))
 
     def unescaped(self, token: Token) -> str:
-        """The text that a literal stands for."""
+        """Return the text of a literal, with its escapes replaced."""
 
         def character(match: re.Match[str]) -> str:
             code = match.group(1)

@@ -1,4 +1,4 @@
-"""Syntax tree of a filter: which rows of a source are kept."""
+"""Syntax tree of a filter, the condition for rows of a source to be kept."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from seqflow.text.lexer import Token
 
 Scalar = bool | int | float | str
 LENGTHS = "lengths"
-"""The function, and the last part of a name, that stand for the lengths of lists and texts."""
+"""Name of the function, and last part of a column's name, for the lengths of lists and texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column, or a field of one (`doc.lang`).
 
-    Parts in backticks may have any characters; a name with such parts has the path that it is written with.
+    Parts in backticks may have any characters; only a name with such parts has a `path`.
     """
 
     token: Token
@@ -32,7 +32,7 @@ class Constant:
     token: Token
     value: Scalar
     exact: Decimal = Decimal(0)
-    """A number as it is written, which its `value` may only be near to."""
+    """Number exactly as written; `value` may be rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two values, compared by `==`, `!=`, `<`, `<=`, `>` or `>=`, which is the token."""
+    """A comparison of two values; the token is `==`, `!=`, `<`, `<=`, `>` or `>=`."""
 
     token: Token
     left: Filter
@@ -55,7 +55,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whether a value is in a list, or is not."""
+    """A test whether a value is in a list, or, if negated, not in it."""
 
     token: Token
     value: Filter
@@ -65,7 +65,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
-    """Whether a value is null, or is not."""
+    """A test whether a value is null, or, if negated, not null."""
 
     token: Token
     value: Filter
@@ -74,7 +74,7 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """Not this condition."""
+    """The negation of a condition."""
 
     token: Token
     condition: Filter
@@ -82,7 +82,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """All of some conditions (`and`), or at least one (`or`)."""
+    """Several conditions, of which all must hold (`and`), or at least one (`or`)."""
 
     token: Token
     is_and: bool
@@ -93,7 +93,7 @@ Filter = Column | Constant | Operation | Comparison | Membership | NullTest | Ne
 
 
 def columns_of(tree: Filter) -> Iterator[Column]:
-    """The columns that a filter names, in the order of the text."""
+    """Yield the columns that a filter names, in the order of the text."""
     match tree:
         case Column():
             yield tree

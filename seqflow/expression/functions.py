@@ -1,13 +1,13 @@
-"""The functions of the expression language: a table of names, arities, dtype rules, kernels and operators.
+"""Functions of the expression language: a table of names, arities, dtype rules, kernels and operators.
 
-The parser, constant folding and evaluation read the same rows, and each row is an op as well. Where NumPy and
-PyTorch agree a function means what they mean. Where a choice had to be made:
+The parser, constant folding and evaluation use the same rows, and each row is an op as well. If NumPy and PyTorch
+agree about a function, it does what they do. The choices in other cases:
 
 * Functions with fractional answers give float64 for integers and bools of any width.
 * Bools count as int64 in arithmetic: `(x > 0) + (y > 0)` is 0, 1 or 2.
 * Integers wrap around; dividing an integer by zero, or raising it to a negative power, is an error.
 * Floats never warn: `1 / 0` is inf, `sqrt(-1)` is NaN.
-* Python numbers and literals are weak, as in NumPy: they take the dtype of the arrays they meet.
+* Python numbers and literals are weak, as in NumPy: they take the dtype of the arrays they are combined with.
 """
 
 import math
@@ -23,7 +23,7 @@ from seqflow.kernels.arrays import Array
 Scalar = bool | int | float
 Value = Array | Scalar
 DType = np.dtype[Any] | type[bool] | type[int] | type[float]
-"""The dtype of an array, or the type of a Python number: a weak operand."""
+"""The dtype of an array, or the type of a Python number, which is a weak operand."""
 Rule = Callable[[Sequence[DType]], np.dtype[Any]]
 Kernel = Callable[..., Any]
 
@@ -33,34 +33,34 @@ _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def kind_of(dtype: DType) -> str:
-    """The kind of a dtype: `b`, `i`, `u` or `f`; another letter for dtypes that the language does not take."""
+    """Return the kind of a dtype: `b`, `i`, `u` or `f`; another letter if the language does not take the dtype."""
     return np.dtype(dtype).kind
 
 
 def promote(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype, in native byte order, Python numbers being weak."""
+    """Return the common dtype of the operands, with weak Python numbers, in native byte order."""
     return np.result_type(*(_PLACEHOLDERS.get(dtype, dtype) for dtype in dtypes)).newbyteorder("=")
 
 
 def same(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of the operands."""
+    """Return the common dtype of the operands."""
     return promote(dtypes)
 
 
 def number(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of the operands; bools count as int64."""
+    """Return the common dtype of the operands; bools count as int64."""
     dtype = promote(dtypes)
     return _INT64 if dtype.kind == "b" else dtype
 
 
 def floating(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of the operands; integers and bools become float64."""
+    """Return the common dtype of the operands; integers and bools become float64."""
     dtype = promote(dtypes)
     return dtype if dtype.kind == "f" else _FLOAT64
 
 
 def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common integer dtype of the operands, or bool; int64 and uint64 have none."""
+    """Return the common integer dtype of the operands, or bool; int64 and uint64 have none."""
     dtype = promote(dtypes)
     if dtype.kind == "f":
         raise Refusal(0, "has no common integer dtype with the other operand, cast one of them")
@@ -68,13 +68,13 @@ def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
 
 
 def shifted(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common integer dtype of the operands; bools count as int64."""
+    """Return the common integer dtype of the operands; bools count as int64."""
     dtype = integer(dtypes)
     return _INT64 if dtype.kind == "b" else dtype
 
 
 def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of all operands after the first, which may be texts or times."""
+    """Return the common dtype of all operands after the first, which may be texts or times."""
     kinds = {kind_of(dtype) for dtype in dtypes[1:]}
     if kind_of(dtypes[0]) not in "biuf":
         raise Refusal(0, f"is {np.dtype(dtypes[0])}, expected numbers or bools")
@@ -85,7 +85,7 @@ def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
 
 
 def truth(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """Bool."""
+    """Return bool, the dtype of comparisons and logical functions."""
     return np.dtype(np.bool_)
 
 
@@ -99,7 +99,7 @@ FAILURES = (Refusal, ArithmeticError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A row of the table. Called with arrays or Python numbers, it gives the array of its results.
+    """A row of the table; a call with arrays or Python numbers returns the array of results.
 
     >>> by_name["div"](np.array([1, 2]), 4)
     array([0.25, 0.5 ])
@@ -108,27 +108,27 @@ class Function:
     name: str
     parameters: tuple[str, ...]
     rule: Rule
-    """The dtype of the result, from the dtypes of the operands."""
+    """Computes the dtype of the result from the dtypes of the operands."""
     kernel: Kernel
     """`kernel(*operands, out=)`, where `out` has the dtype of the rule and the operands' broadcast shape. A ufunc
-    is told that dtype as well, unless the result is a bool, and may write over one of its operands."""
+    also gets that dtype, unless the result is a bool, and may write over one of its operands."""
     formula: str
     doc: str
     aliases: tuple[str, ...] = ()
     operator: str | None = None
-    """Its operator, written before (arity 1) or between (arity 2) the operands."""
+    """Operator, written before (arity 1) or between (arity 2) the operands."""
     kinds: str = "biuf"
-    """The kinds of dtype it takes."""
+    """Kinds of dtype it takes."""
     alpha: int | None = None
-    """The operand that an optional last argument, a literal number, multiplies."""
+    """Number of the operand that an optional last argument, a literal number, multiplies."""
     divides: bool = False
-    """Integer division by zero is an error."""
+    """Whether it divides, so that integers must not be divided by zero."""
     strong: bool = False
-    """The result has the dtype of the rule even where all operands are Python numbers."""
+    """Whether the result has the dtype of the rule even if all operands are Python numbers."""
     has_steps: bool = False
-    """It gives floats for floats and is piecewise constant: no gradient flows through it."""
+    """Whether it returns floats for floats but is piecewise constant, so that no gradient flows through it."""
     of_two: str = ""
-    """The faster function that it is where its second operand is the integer 2."""
+    """Name of a faster function that is equal to it if the second operand is the integer 2."""
 
     @property
     def arity(self) -> int:
@@ -142,7 +142,7 @@ class Function:
         return f"<function {self}: {self.formula}>"
 
     def result(self, dtypes: Sequence[DType]) -> DType:
-        """The dtype of the result; Refusal for a dtype it does not take."""
+        """Return the dtype of the result; raise Refusal for a dtype it does not take."""
         for i, dtype in enumerate(dtypes):
             if kind_of(dtype) not in self.kinds:
                 wanted = "numbers or bools" if "f" in self.kinds else "integers or bools"
@@ -152,18 +152,19 @@ class Function:
         return _WEAK[dtype.kind] if weak else dtype
 
     def kernel_for(self, dtypes: Sequence[DType]) -> Kernel:
-        """The kernel for operands of these dtypes."""
+        """Return the kernel for operands of these dtypes."""
         dtype = self.rule(dtypes)
         kernel = self.kernel
+        # naming the dtype costs a wrapper on each call: a ufunc finds it itself if all arrays have it
         strong = {operand for operand in dtypes if not isinstance(operand, type)}
         if isinstance(kernel, np.ufunc) and self.rule is not truth and strong != {dtype}:
             kernel = _with_dtype(kernel, dtype)
         return _guarded(kernel) if self.divides and dtype.kind in "iu" else kernel
 
     def value(self, operands: Sequence[Value], out: Array | None = None) -> Value:
-        """The result on arrays and Python numbers: a Python number where all of them are.
+        """Return the result for arrays and Python numbers: a Python number if all operands are Python numbers.
 
-        Raises one of FAILURES for operands it does not take; `explain` says why.
+        Raises one of FAILURES for operands it does not take; `explain` gives the reason.
         """
         dtypes = [dtype_of(operand) for operand in operands]
         dtype = self.result(dtypes)
@@ -175,11 +176,11 @@ class Function:
         return result
 
     def explain(self, failure: Exception, operands: Sequence[str]) -> str:
-        """The reason why it does not take these operands, after its name."""
+        """Return the name of the function and the reason why it does not take these operands."""
         return f"{self.name}: {self.reason(failure, operands)}"
 
     def reason(self, failure: Exception, operands: Sequence[str]) -> str:
-        """The reason why it does not take these operands."""
+        """Return the reason why it does not take these operands."""
         why = str(failure)
         if isinstance(failure, Refusal):
             position, why = failure.args
@@ -191,7 +192,7 @@ class Function:
         return why
 
     def __call__(self, *operands: Any, out: Array | None = None) -> Array:
-        """The results, in `out` where it is given; ExpressionError for operands it does not take."""
+        """Return the results, in `out` if it is given; raise ExpressionError for operands it does not take."""
         if len(operands) != self.arity:
             raise ExpressionError(f"{self} takes {self.arity} operands, {len(operands)} were given")
         try:
@@ -200,6 +201,7 @@ class Function:
                 return np.asarray(self.value(values))
             shape = broadcast([np.shape(value) for value in values])
             check_out(out, shape, np.dtype(self.result([dtype_of(value) for value in values])))
+            # not every kernel reads an element before it writes there: an operand is overwritten only at the end
             if any(np.may_share_memory(value, out) for value in values if isinstance(value, np.ndarray)):
                 np.copyto(out, self.value(values))
             else:
@@ -210,7 +212,7 @@ class Function:
 
 
 def as_operand(name: str, value: Any) -> Value:
-    """A Python number as it is, anything else as an array; ExpressionError where there is no plain array."""
+    """Return a Python number unchanged, others as an array; raise ExpressionError when it is not a plain array."""
     if type(value) is np.ndarray:
         return value
     if type(value) in _PLACEHOLDERS:
@@ -222,17 +224,17 @@ def as_operand(name: str, value: Any) -> Value:
         return np.asarray(value)
     except MemoryError:
         raise
-    except Exception as error:  # of the object, which says what it is as an array
-        raise ExpressionError(f"{name} is no array: {error}") from None
+    except Exception as error:  # raised by the object's own __array__
+        raise ExpressionError(f"{name} does not become an array: {error}") from None
 
 
 def dtype_of(operand: Value) -> DType:
-    """The dtype of an array, the type of a Python number."""
+    """Return the dtype of an array, or the type of a Python number."""
     return operand.dtype if isinstance(operand, np.ndarray) else type(operand)
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that NumPy's rules give; ExpressionError where there is none."""
+    """Return the broadcast shape by NumPy's rules; raise ExpressionError when there is none."""
     found: tuple[int, ...] = ()
     for shape in shapes:
         if shape == found or not shape:
@@ -245,7 +247,7 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """ExpressionError unless `out` is an array that can take the result."""
+    """Raise ExpressionError unless `out` is an array that can take the result."""
     if not isinstance(out, np.ndarray):
         raise ExpressionError(f"out is {type(out).__name__}, expected an array")
     if out.shape != shape or out.dtype != dtype:
@@ -262,7 +264,7 @@ def _with_dtype(kernel: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
 
 
 def _guarded(kernel: Kernel) -> Kernel:
-    """The kernel, raising FloatingPointError where an integer is divided by zero."""
+    """Return the kernel with a check: it raises FloatingPointError when an integer is divided by zero."""
 
     def run(*operands: Any, out: Array) -> None:
         with np.errstate(divide="raise"):
@@ -276,7 +278,7 @@ def _cast(x: Any, *, out: Array) -> None:
 
 
 def _rounding(kernel: np.ufunc) -> Kernel:
-    """A rounding function; it returns integers and bools unchanged."""
+    """Return a rounding kernel, which returns integers and bools unchanged."""
 
     def run(x: Any, *, out: Array) -> None:
         if out.dtype.kind == "f":
@@ -293,6 +295,7 @@ def _where(condition: Any, x: Any, y: Any, *, out: Array) -> None:
 
 
 def _clip(x: Any, low: Any, high: Any, *, out: Array) -> None:
+    # the upper bound last: it wins if low is above high, as in NumPy and PyTorch
     np.maximum(x, low, out=out, dtype=out.dtype)
     np.minimum(out, high, out=out)
 
@@ -307,10 +310,12 @@ def _rsqrt(x: Any, *, out: Array) -> None:
 
 
 def _relu(x: Any, *, out: Array) -> None:
+    # not where(x > 0): NaN must stay NaN
     np.maximum(x, 0, out=out, dtype=out.dtype)
 
 
 def _sigmoid(x: Any, *, out: Array) -> None:
+    # exp may overflow to inf, for a large negative x: 1 / (1 + inf) is 0, the right answer
     np.negative(x, out=out, dtype=out.dtype)
     np.exp(out, out=out)
     np.add(out, 1, out=out)
@@ -318,7 +323,7 @@ def _sigmoid(x: Any, *, out: Array) -> None:
 
 
 def _horner(coefficients: Sequence[float], t: Array) -> Array:
-    """The polynomial with these coefficients, lowest power first."""
+    """Return the polynomial with these coefficients, lowest power first."""
     total = np.full_like(t, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total *= t
@@ -326,8 +331,8 @@ def _horner(coefficients: Sequence[float], t: Array) -> Array:
     return total
 
 
-# erf(x) = x·P(x²) up to 1, by its Taylor series. Beyond, erf(x) = 1 − exp(−x²)·Q(t) with t from −1 to 1 as x goes
-# from 1 to 6, where erf is 1 to the last bit; Q interpolates exp(x²)·erfc(x) at Chebyshev's points.
+# NumPy has no erf. Up to 1, erf(x) = x·P(x²), by its Taylor series. Above 1, erf(x) = 1 − exp(−x²)·Q(t), with t from
+# −1 to 1 as x goes from 1 to 6, where erf is 1 to the last bit; Q interpolates exp(x²)·erfc(x) at Chebyshev's points.
 _NEAR, _FAR, _POLE = 1.0, 6.0, 2.0
 _SERIES = [(-1) ** n * 2 / math.sqrt(math.pi) / (math.factorial(n) * (2 * n + 1)) for n in range(20)]
 _SCALE = 2 / (1 / (_POLE + _NEAR) - 1 / (_POLE + _FAR))
@@ -513,6 +518,6 @@ table: tuple[Function, ...] = (
 )  # fmt: skip
 
 by_name: dict[str, Function] = {name: row for row in table for name in (row.name, *row.aliases)}
-"""Every row by its name and its aliases."""
+"""Rows by names and aliases."""
 unary_operators = {row.operator: row for row in table if row.operator and row.arity == 1}
 binary_operators = {row.operator: row for row in table if row.operator and row.arity == 2}

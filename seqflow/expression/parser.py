@@ -1,6 +1,6 @@
-"""The dialect of expressions, and their syntax trees.
+"""Dialect of expressions, and their syntax trees.
 
-Operators bind as in Python. Anything else is a call: `where(x > 0, x, 0)`, `add(@0,@1)`.
+Operators bind as in Python. All other functions are calls: `where(x > 0, x, 0)`, `add(@0,@1)`.
 """
 
 import math
@@ -18,7 +18,7 @@ from seqflow.text.parser import Parser
 
 @dataclass(slots=True, eq=False, repr=False)
 class Node:
-    """A node of the syntax tree; `str()` of it is its canonical text."""
+    """A node of the syntax tree; `str(node)` is its canonical text."""
 
     token: Token
 
@@ -61,6 +61,7 @@ class Parsed:
     inputs: tuple[str, ...]
 
 
+# an expression has one input for each number up to the largest: without a bound @999999999 would take all memory
 LARGEST_OPERAND = 65_535
 _LARGEST_INTEGER = 2**64 - 1
 _WORDS: dict[str, bool | float] = {"True": True, "False": False, "inf": math.inf, "nan": math.nan}
@@ -75,7 +76,7 @@ _LEVELS = (
 )
 COMPARISON, UNARY, POWER, ATOM = 0, len(_LEVELS), len(_LEVELS) + 1, len(_LEVELS) + 2
 BINDING = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols} | {"**": POWER}
-"""How strongly each operator between two operands binds."""
+"""Levels of operators between two operands; a higher level binds more strongly."""
 _PYTHON = {
     "and": "combine bools with & and brackets, or with logical_and(x, y)",
     "or": "combine bools with | and brackets, or with logical_or(x, y)",
@@ -90,7 +91,7 @@ _ONLY_IN_FILTERS = {
     "string": "tensors hold numbers: a text is compared in a filter (where=), or made an id by a vocabulary before",
     "column": "names in backticks are for filters (where=)",
 }
-"""What to do about kinds of tokens that expressions over tensors don't have."""
+"""Advice on kinds of tokens that only filters have."""
 NAME = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 STRING = r'"(?:[^"\\\n]|\\[^\n])*"|\'(?:[^\'\\\n]|\\[^\n])*\''
 MARKS = "** // << >> <= >= == != - + * / % & | ^ ~ < > ( ) ,"
@@ -110,7 +111,7 @@ ADVICE = {
 
 
 def lexicon(marked: str) -> Lexicon:
-    """Return the tokens of expressions, and of filters, which have other marks."""
+    """Return the lexicon of expressions, or of filters, which have more marks."""
     return Lexicon(
         "a number, a name or an operator",
         ADVICE,
@@ -129,7 +130,7 @@ refuse = partial(fail, what="expression", kind=ExpressionError)
 
 
 def parse(text: str) -> Parsed:
-    """Read an expression; ExpressionError, with a caret at the place, where it is malformed.
+    """Read an expression; raise ExpressionError, with a caret at the place, when it is malformed.
 
     >>> parse("sqrt((2*x + y)/12)").tree
     <call sqrt(div(add(mul(2,@0),@1),12))>
@@ -142,7 +143,7 @@ def parse(text: str) -> Parsed:
 
 
 def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
-    """The same expression with its inputs renamed; equal names become one input."""
+    """Return the expression with its inputs renamed; equal names become one input."""
     if len(names) != len(parsed.inputs):
         raise ExpressionError(f"with_inputs: names is {names!r}, expected {len(parsed.inputs)} names")
     inputs = tuple(dict.fromkeys(names))
@@ -162,7 +163,7 @@ def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
 
 
 def postorder(tree: Node) -> Iterator[Node]:
-    """All nodes, operands before the calls that use them."""
+    """Yield all nodes, arguments before their calls; on a stack, since trees may be of any depth."""
     stack = [(tree, False)]
     while stack:
         node, seen = stack.pop()
@@ -174,7 +175,7 @@ def postorder(tree: Node) -> Iterator[Node]:
 
 
 def word(node: Node) -> str:
-    """A node without its operands: `@0`, `2` or `sqrt`."""
+    """Return the text of a node without its operands: `@0`, `2` or `sqrt`."""
     match node:
         case Operand(index=index):
             return f"@{index}"
@@ -186,7 +187,7 @@ def word(node: Node) -> str:
 
 
 def canonical(tree: Node) -> str:
-    """The tree as prefix text with operand numbers and without blanks."""
+    """Return the tree as prefix text with operand numbers, without blanks."""
     pieces: list[str] = []
     stack: list[Node | str] = [tree]
     while stack:
@@ -204,7 +205,7 @@ def canonical(tree: Node) -> str:
 
 
 class Arithmetic(Parser[Node]):
-    """The dialect of formulas: of expressions, and of those in nets."""
+    """Dialect of formulas, alone or in nets."""
 
     prefix = dict.fromkeys("-+~", UNARY)
     infix = BINDING
@@ -216,7 +217,7 @@ class Arithmetic(Parser[Node]):
         super().__init__(text)
         self.names: dict[str, int] = {}
         self.numbered: Token | None = None
-        """The first operand given by number."""
+        """First operand that is given by number."""
         self.count = 0
 
     def inputs(self) -> tuple[str, ...]:
@@ -259,7 +260,7 @@ class Arithmetic(Parser[Node]):
         return Call(token, function, tuple(arguments))
 
     def scale(self, token: Token, function: Function, alpha: int, arguments: list[Node]) -> None:
-        """Multiply the argument that the last one, a literal, is a factor of."""
+        """Multiply an argument by the last one, alpha, a literal number."""
         factor = arguments.pop()
         if not isinstance(factor, Literal) or type(factor.value) is bool:
             self.fail(factor.token, f"{function}: alpha is {factor.token.text!r}, expected a literal number")
@@ -279,6 +280,7 @@ class Arithmetic(Parser[Node]):
     def number(self, token: Token) -> int | float:
         digits = token.text.lstrip("0")
         if digits.isdigit() or not digits:
+            # counted first: `int` refuses texts of more than 4,300 digits with an error of its own
             if len(digits) > 20 or int(digits or "0") > _LARGEST_INTEGER:
                 self.fail(token, "the integer is larger than 2**64 - 1", "write it as a float: 1e30")
             return int(digits or "0")

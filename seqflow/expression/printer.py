@@ -6,9 +6,9 @@ from seqflow.expression.parser import ATOM, BINDING, COMPARISON, POWER, UNARY, C
 
 
 def infix(tree: Node, names: Sequence[str]) -> str:
-    """The tree as infix text with no more brackets than it needs; `names` are those of its inputs.
+    """Return the tree as infix text with as few brackets as possible; `names` are the names of its inputs.
 
-    Nesting may be of any depth, so the text is built on a stack.
+    The text is built on a stack, since trees may be nested deeper than Python's limit of recursion.
     """
     pieces: list[str] = []
     stack: list[str | tuple[Node, int]] = [(tree, 0)]
@@ -26,7 +26,7 @@ def infix(tree: Node, names: Sequence[str]) -> str:
 
 
 def _written(node: Node, names: Sequence[str]) -> list[str | tuple[Node, int]]:
-    """The pieces of a node: text, and the nodes in it with the least binding that needs no brackets there."""
+    """Return the pieces of a node: texts, and operands, each with the lowest level that needs no brackets there."""
     match node:
         case Operand(index=index):
             return [names[index]]
@@ -34,7 +34,7 @@ def _written(node: Node, names: Sequence[str]) -> list[str | tuple[Node, int]]:
             return [repr(value)]
         case Call(function=function, arguments=(left, right)) if _is_operator(node):
             binding = BINDING[str(function.operator)]
-            if binding == POWER:  # it groups from the right, and a sign may follow it
+            if binding == POWER:  # it groups to the right, and a sign may follow it
                 return [(left, POWER + 1), " ** ", (right, UNARY)]
             first = binding + 1 if binding == COMPARISON else binding  # comparisons do not chain
             return [(left, first), f" {function.operator} ", (right, binding + 1)]
@@ -49,7 +49,7 @@ def _written(node: Node, names: Sequence[str]) -> list[str | tuple[Node, int]]:
 
 
 def _is_operator(call: Call) -> bool:
-    """Whether a call is written as an operator. A minus before a literal would be a part of the literal."""
+    """Return whether a call is written as an operator; a minus before a literal would become part of it."""
     if call.function.operator is None:
         return False
     (first, *rest) = call.arguments
@@ -57,7 +57,7 @@ def _is_operator(call: Call) -> bool:
 
 
 def _binding(node: Node) -> int:
-    """How strongly the outermost operator of a node binds."""
+    """Return the level of the outermost operator of a node; a higher level binds more strongly."""
     match node:
         case Literal(value=value) if repr(value).startswith("-"):
             return UNARY

@@ -1,8 +1,8 @@
 """Compiles a syntax tree to a straight-line program, and runs it block by block.
 
-Compiling folds calls of literals, computes a common subexpression once and turns pow(x, 2) into square. Running
-walks the leading axis in blocks that stay in the processor's cache: every step writes to a small buffer that is
-used again after its last reader, the last step writes straight into the result.
+Compiling folds calls of literals, merges common subexpressions and turns pow(x, 2) into square. Running goes through
+the leading axis in blocks that stay in the processor's cache: each step writes to a small buffer, which is reused
+after its last reader; the last step writes directly to the result.
 """
 
 import math
@@ -34,13 +34,13 @@ from seqflow.text.lexer import Token
 BLOCK = 131_072
 """Elements of a block."""
 SMALL = 16_384
-"""Up to this many elements everything is one block."""
+"""Most elements of a result that is computed as one block."""
 _PLANS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """`slot = function(*arguments)`. Slots hold the inputs, then what the program makes."""
+    """`slot = function(*arguments)`. The first slots hold the inputs, the others constants and results of steps."""
 
     function: Function
     arguments: tuple[int, ...]
@@ -66,10 +66,10 @@ class BlockPlan:
     scalars: tuple[Step, ...]
     """Steps on Python numbers only."""
     steps: tuple[Planned, ...]
-    """Steps on arrays; the last one gives the result, unless that is a number or an input."""
+    """Steps on arrays; the last one computes the result, unless that is a number or an input."""
     registers: tuple[np.dtype[Any], ...]
     elementwise: bool
-    """Every step of `steps` reads an array among the inputs, directly or not."""
+    """Whether each step of `steps` depends on an input that is an array."""
 
 
 @dataclass(eq=False)
@@ -81,32 +81,32 @@ class Program:
     constants: dict[int, Value]
     steps: tuple[Step, ...]
     result: int
-    """The slot of the result."""
+    """Slot of the result."""
     _plans: dict[tuple[DType, ...], BlockPlan] = field(default_factory=dict, repr=False)
 
     @cached_property
     def used(self) -> tuple[int, ...]:
-        """The inputs that something reads; operand numbers may leave gaps."""
+        """Inputs that the program reads; operand numbers may have gaps."""
         read = {slot for step in self.steps for slot in step.arguments} | {self.result}
         return tuple(slot for slot in range(len(self.inputs)) if slot in read)
 
     @cached_property
     def rest(self) -> list[Value | None]:
-        """The values of the slots after the inputs, before the first step."""
+        """Values of the slots after the inputs, before the first step: constants, and None for results."""
         first = len(self.inputs)
         return [self.constants.get(first + i) for i in range(len(self.constants) + len(self.steps))]
 
     def plan(self, dtypes: tuple[DType, ...]) -> BlockPlan:
-        """The execution plan for these input dtypes; ExpressionError where a function does not take them."""
+        """Return the plan for these input dtypes; raise ExpressionError when a function does not take them."""
         found = self._plans.get(dtypes)
         if found is None:
-            if len(self._plans) >= _PLANS:
+            if len(self._plans) >= _PLANS:  # a caller with ever new dtypes must not fill the memory
                 self._plans.clear()
             found = self._plans[dtypes] = _plan(self, dtypes)
         return found
 
     def describe(self, slot: int) -> str:
-        """The name of a slot in messages."""
+        """Return the name of a slot for messages."""
         if slot < len(self.inputs):
             return self.inputs[slot]
         if slot in self.constants:
@@ -114,13 +114,13 @@ class Program:
         return next(f"the result of {step.function.name}" for step in self.steps if step.slot == slot)
 
     def fail(self, step: Step, failure: Exception) -> NoReturn:
-        """ExpressionError at a step's place in the text, with its operands in words."""
+        """Raise ExpressionError at the place of a step in the text, with the names of its operands."""
         why = step.function.explain(failure, [self.describe(slot) for slot in step.arguments])
         refuse(self.text, step.token.start, why)
 
 
 def compile_tree(parsed: Parsed) -> Program:
-    """The program of a parsed expression; ExpressionError where a call of literals has no value."""
+    """Return the program of a parsed expression; raise ExpressionError when a call of literals has no value."""
     made: dict[tuple[Any, ...], int] = {}
     constants: dict[int, Value] = {}
     steps: list[Step] = []
@@ -129,6 +129,7 @@ def compile_tree(parsed: Parsed) -> Program:
 
     def constant(value: Value) -> int:
         number = value.item() if isinstance(value, np.ndarray) else value
+        # by repr: 0.0 and -0.0 are equal but differ, and NaN is not equal to itself
         slot = made.setdefault((str(dtype_of(value)), repr(number)), first + len(made))
         constants[slot] = value
         return slot
@@ -150,19 +151,19 @@ def compile_tree(parsed: Parsed) -> Program:
                 if function.of_two and _is_two(constants.get(arguments[1])):
                     function, arguments = by_name[function.of_two], arguments[:1]
                 slot = made.setdefault((function.name, *arguments), first + len(made))
-                if not steps or slot > steps[-1].slot:
+                if not steps or slot > steps[-1].slot:  # an earlier slot is a common subexpression
                     steps.append(Step(function, arguments, slot, token))
                 stack.append(slot)
     return Program(parsed.text, parsed.inputs, constants, tuple(steps), stack.pop())
 
 
 def _is_two(value: Value | None) -> bool:
-    """Whether a value is the integer 2; the float 2.0 would turn integers into floats."""
+    """Return whether a value is the integer 2; not 2.0, which turns integers into floats."""
     return type(value) is int and value == 2
 
 
 def _fold(text: str, token: Token, function: Function, values: Sequence[Value]) -> Value:
-    """The value of a call; a Python number where all its operands are."""
+    """Return the value of a call of constants; a Python number if all of them are Python numbers."""
     try:
         return function.value(values)
     except FAILURES as failure:
@@ -186,6 +187,7 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
             scalars.append(step)
             continue
         steps.append((step, step.function.kernel_for(operands), dtype))
+        # a cast of a number is an array, too, but its shape is not that of an input
         if not arrays.isdisjoint(step.arguments):
             arrays.add(step.slot)
     numbers, registers = _allocate(steps)
@@ -198,9 +200,10 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
 def _allocate(
     steps: Sequence[tuple[Step, Kernel, np.dtype[Any]]],
 ) -> tuple[list[int], tuple[np.dtype[Any], ...]]:
-    """The number of each step's register, which is free again after its last reader, and the registers' dtypes.
+    """Return the number of each step's register, and the registers' dtypes.
 
-    A ufunc may write over one of its operands; other kernels write before they have read all.
+    A register is used again after its last reader. A ufunc may write over one of its operands; other kernels write
+    before they have read all of them.
     """
     last = {slot: i for i, (step, _, _) in enumerate(steps) for slot in step.arguments}
     held: dict[int, int] = {}
@@ -225,10 +228,10 @@ def _allocate(
 
 
 def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> Array:
-    """The program's result on its inputs, in `out` where it is given.
+    """Return the program's result on its inputs, in `out` if it is given.
 
-    ExpressionError for inputs a function does not take, for shapes that do not broadcast and for an `out` of
-    another shape or dtype.
+    Raises ExpressionError for inputs that a function does not take, for shapes that do not broadcast and for an `out`
+    of another shape or dtype.
     """
     try:
         inputs = [as_operand(name, value) for name, value in zip(program.inputs, operands, strict=True)]
@@ -247,9 +250,10 @@ def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> 
         except ExpressionError as error:
             raise ExpressionError(f"expression: {error}") from None
         fresh = not _shared(inputs, out)
-        if not (fresh or _may_write(plan, inputs, out)):
+        if not (fresh or _may_write(plan, inputs, out)):  # compute apart, then copy
             np.copyto(out, run(program, inputs))
             return out
+    # floats never warn; kernels that divide integers set a state of their own, and raise
     with np.errstate(all="ignore"):
         if alike and plan.elementwise and not plan.scalars and out.size <= SMALL:
             _run_small(program, plan, inputs, out, fresh)
@@ -268,12 +272,12 @@ def _shape(program: Program, inputs: Sequence[Value]) -> tuple[int, ...]:
 
 
 def _shared(inputs: Sequence[Value], out: Any) -> list[Array]:
-    """The inputs whose memory `out` may share."""
+    """Return the inputs that may share memory with `out`."""
     return [x for x in inputs if isinstance(x, np.ndarray) and np.may_share_memory(x, out)]
 
 
 def _may_write(plan: BlockPlan, inputs: Sequence[Value], out: Array) -> bool:
-    """Whether the result may be written over the inputs: no element may change before it is read."""
+    """Return whether the result may be written over the inputs: each element must be read before it is written."""
     if not plan.steps:
         return False
     address = out.__array_interface__["data"][0]
@@ -285,7 +289,7 @@ def _may_write(plan: BlockPlan, inputs: Sequence[Value], out: Array) -> bool:
 
 
 def _run_small(program: Program, plan: BlockPlan, inputs: list[Value], out: Array, fresh: bool) -> None:
-    """Run all steps at once, where every array has the shape of the result."""
+    """Run all steps at once; every array must have the shape of the result."""
     values: list[Any] = inputs + program.rest
     buffers = [np.empty(out.shape, dtype) for dtype in plan.registers]
     last = planned = plan.steps[-1]
@@ -301,7 +305,7 @@ def _run_small(program: Program, plan: BlockPlan, inputs: list[Value], out: Arra
 
 
 class _Run:
-    """One evaluation. Slots that depend on the rows hold one block at a time, all others their whole value."""
+    """One evaluation; slots that depend on the rows hold one block at a time, all others the whole value."""
 
     def __init__(
         self, program: Program, plan: BlockPlan, inputs: list[Value], out: Array, fresh: bool
@@ -317,6 +321,7 @@ class _Run:
         self.step: Step | None = None
 
     def has_rows(self, shape: tuple[int, ...]) -> bool:
+        # an array with fewer axes, or with axis 0 of size 1, is broadcast: each block uses all of it
         return len(shape) == self.target.ndim and shape[:1] == self.target.shape[:1]
 
     def run(self) -> None:
@@ -336,7 +341,7 @@ class _Run:
             self.program.fail(self.step, failure)
 
     def run_once(self) -> dict[int, tuple[int, ...]]:
-        """Run the steps that do not depend on the rows; the shapes, over all rows, of what does."""
+        """Run the steps that do not depend on the rows; return the whole shapes of the slots that do."""
         shapes = {slot: value.shape for slot, value in self.by_rows.items()}
         for planned in self.plan.steps:
             self.step = step = planned.step
@@ -349,7 +354,7 @@ class _Run:
         return shapes
 
     def run_blocks(self, shapes: dict[int, tuple[int, ...]]) -> None:
-        """Run the other steps, block by block."""
+        """Run the steps that depend on the rows, block by block."""
         target, values = self.target, self.values
         block = self.block_length()
         in_target = self.in_target(shapes)
@@ -367,7 +372,7 @@ class _Run:
                 planned.kernel(*[values[slot] for slot in step.arguments], out=buffer)
 
     def in_target(self, shapes: dict[int, tuple[int, ...]]) -> set[int]:
-        """The slots that are written straight into the result: the last one and those that share its register."""
+        """Return the slots that are written directly to the result: the last one, and those with its register."""
         if not self.fresh:
             return {self.program.result}
         register, shape = self.plan.steps[-1].register, self.target.shape
@@ -378,9 +383,10 @@ class _Run:
         }
 
     def block_length(self) -> int:
-        """How many rows to compute at once."""
+        """Return the number of rows to compute at once."""
         size: int = self.target.size
         rows: int = max(1, self.target.shape[0])
+        # a single ufunc reads and writes each element once: blocks would save no traffic of memory
         alone = len(self.plan.steps) == 1 and isinstance(self.plan.steps[0].kernel, np.ufunc)
         whole = size <= SMALL or alone
         return rows if whole else max(1, BLOCK * rows // size)
@@ -388,7 +394,7 @@ class _Run:
     def buffers(
         self, shapes: dict[int, tuple[int, ...]], block: int, in_target: set[int]
     ) -> dict[int, Array]:
-        """Where the steps write a block, unless in the result; they share the memory of their registers."""
+        """Return buffers for one block of each slot outside the result; slots of one register share memory."""
         size = block * math.prod(self.target.shape[1:])
         memory: dict[int, Array] = {}
         buffers = {}
@@ -403,7 +409,7 @@ class _Run:
 
 
 def _flatten(program: Program, inputs: list[Value], out: Array) -> tuple[Array, list[Value]]:
-    """The result and the inputs along one axis, where all are whole blocks of memory or single numbers."""
+    """Return the result and the inputs, flattened to one axis if all are contiguous or single numbers."""
     arrays: dict[int, Array] = {}
     for slot in program.used:
         value = inputs[slot]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def note_bounds(
     specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int], equalities: Equalities
 ) -> None:
-    """Tell all ops of a net the bounds in the inputs' shapes, and the limits of other sizes."""
+    """Record the bounds in the inputs' shapes, and the limits of other sizes, for all ops of a net."""
     for spec in specs.values():
         for size in spec.shape.dimensions or ():
             equalities.limit(size, size, "the input")
@@ -37,7 +37,7 @@ def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
 
 
 def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
-    """Whether a step can give its inputs bounds that were not known before."""
+    """Return whether a step can give its inputs bounds that were not known before."""
     arguments = step.op.signature.input_arguments
     return (
         bool(guards)
@@ -58,7 +58,7 @@ class NetBounds:
 
     @cached_property
     def longest(self) -> dict[str, int]:
-        """For each tensor whose values are known to be bounded, taken as lengths: their bound."""
+        """Upper bounds of the elements of vectors of integers, if known."""
         found = {}
         for name, spec in self._specs.items():
             if spec.dtype.kind in "iu" and spec.shape.rank == 1:
@@ -69,12 +69,12 @@ class NetBounds:
 
     @cached_property
     def of_bytes(self) -> dict[str, int | None]:
-        """The most bytes each tensor can have; None where there is no bound."""
+        """Upper bound of the bytes of each tensor; None without a bound."""
         return {name: self._most_bytes(spec) for name, spec in self._specs.items()}
 
     @cached_property
     def total_bytes(self) -> int | None:
-        """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+        """Upper bound of the bytes of all tensors together, including dropped ones; None without a bound."""
         total = 0
         for bound in (*self.of_bytes.values(), *map(self._most_bytes, self._dropped.values())):
             if bound is None:
@@ -84,5 +84,5 @@ class NetBounds:
 
     def _most_bytes(self, spec: TensorSpec) -> int | None:
         most = self._equalities.resolve(spec.shape.num_elements).max_length
-        width = spec.dtype.itemsize or None  # None: text whose width nobody said
+        width = spec.dtype.itemsize or None  # None: texts of unknown width
         return None if most is None or width is None else most * width

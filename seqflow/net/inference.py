@@ -31,41 +31,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NetInference:
-    """The specs of all tensors of a net, and the guards: equalities assumed without proof.
+    """Specs of all tensors of a net, and the guards: equalities assumed without proof.
 
-    Prints as the net's text with the specs of each statement's results beside it.
+    Prints as the net's text, each statement with the specs of its results.
     """
 
     net: Net
     specs: Mapping[str, TensorSpec]
     guards: Guards
     by_step: tuple[tuple[Guard | SameLengths, ...], ...]
-    """The guards of each step."""
+    """Guards of each step."""
     bounds: NetBounds
     rows: NetRows
-    """Whose rows the axes of each tensor hold."""
+    """Row spaces of the axes of each tensor."""
 
     @property
     def byte_bounds(self) -> Mapping[str, int | None]:
-        """The most bytes each tensor can have; None where there is no bound."""
+        """Upper bound of the bytes of each tensor; None without a bound."""
         return self.bounds.of_bytes
 
     @property
     def byte_bound(self) -> int | None:
-        """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+        """Upper bound of the bytes of all tensors together, including dropped ones; None without a bound."""
         return self.bounds.total_bytes
 
     @property
     def longest(self) -> Mapping[str, int]:
-        """What the lengths in a tensor are known not to exceed."""
+        """Upper bounds of the elements of tensors that may be lengths, if known."""
         return self.bounds.longest
 
     def parents(self, names: Iterable[str]) -> dict[str, str | None]:
-        """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
+        """Map each tensor to the lengths, among these tensors, that describe its rows, or to None."""
         return self.rows.parents(tuple(names))
 
     def among(self, names: Sequence[str]) -> dict[str, TensorSpec]:
-        """The specs of these tensors, which speak of lengths among them where these are known by other names, too."""
+        """Return the specs of these tensors, with rows described by lengths among them where possible."""
         found = {}
         inside = self.rows.insides(names)
         for name, parent in self.rows.parents(names).items():
@@ -76,7 +76,7 @@ class NetInference:
         return found
 
     def explain(self, name: str) -> str:
-        """Whose rows a tensor holds, and why.
+        """Explain which rows a tensor holds, and why.
 
         >>> specs = {"x": TensorSpec("int64", "{?}", Described("n")), "n": TensorSpec("int64", "{?}")}
         >>> print(Net("y = x * 2").infer(specs).explain("y"))
@@ -85,11 +85,11 @@ class NetInference:
         return self.rows.explain(name)
 
     def described(self, name: str) -> str:
-        """The spec of a tensor, and the most bytes it can have."""
+        """Return the spec of a tensor and the bound of its bytes."""
         return f"{self.specs[name]} ≤ {format_bytes(self.byte_bounds[name])}"
 
     def to_svg(self, theme: str = "inline") -> str:
-        """A picture of the net, with the dtype and shape of each tensor, as `Net.to_svg`."""
+        """Return a picture of the net, with the dtype and shape of each tensor, as `Net.to_svg`."""
         from seqflow.net.picture import as_svg
 
         return as_svg(self.net, theme, {name: str(spec) for name, spec in self.specs.items()})
@@ -117,7 +117,7 @@ class NetInference:
 def infer_net(
     net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
 ) -> NetInference:
-    """Go through the steps in order; an error keeps its type and gains a note with the statement."""
+    """Infer the steps in order; an error keeps its type and gets a note with the statement."""
     net.require(specs)
     inference = _Inference(net, specs)
     note_bounds(inference.specs, limits or {}, inference.equalities)
@@ -125,7 +125,7 @@ def infer_net(
 
 
 _LONGEST_LITERAL = 64
-"""Longer vectors of known integers are not compared: they are data, not shapes or lengths written in a net."""
+"""Most elements of known vectors that are compared: longer ones are data, not shapes or lengths written in a net."""
 
 
 class _Inference:
@@ -137,7 +137,7 @@ class _Inference:
         self.terms = self.equalities.terms
         self.specs = {name: self.input(name, spec) for name, spec in specs.items()}
         self.sizes: dict[str, PartialShape] = {}
-        """What is known of vectors of sizes."""
+        """Known sizes in tensors that are vectors of sizes."""
         self.values: dict[str, Any] = {name: np.asarray(value) for name, value in net.constants.items()}
         for name, value in self.values.items():
             self.specs[name] = TensorSpec.of(value)
@@ -145,10 +145,10 @@ class _Inference:
         self.makers = {name: step for step in net.steps for name in step.results}
 
     def input(self, name: str, spec: TensorSpec) -> TensorSpec:
-        """The spec of an input, with the rows it declares; without a declaration they are those it meets first."""
+        """Return the spec of an input with its rows; undeclared rows become the first rows it is combined with."""
         spec = declare(_named(name, spec), self.terms)
         if not spec.axes and spec.shape.rank != 0:
-            axes = (self.terms.make("variable", name),)
+            axes = (self.terms.make("variable", name),)  # united with the first rows that it is combined with
             spec = TensorSpec(spec.dtype, spec.shape, axes=axes, points=spec.points)
         self.equalities.set_value(
             name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1
@@ -159,7 +159,7 @@ class _Inference:
         return spec
 
     def set_literal(self, tensor: str, value: Any) -> None:
-        """Values that are known are equal where they are: short vectors of integers; others only to themselves."""
+        """Record a known value, so that tensors with equal values are known equal."""
         known = np.asarray(value)
         if known.dtype.kind in "iu" and known.ndim < 2 and known.size <= _LONGEST_LITERAL:
             term = self.terms.make("literal", literal(known.tolist()))
@@ -168,6 +168,7 @@ class _Inference:
     def run(self) -> NetInference:
         guards: Guards = []
         by_step: list[tuple[Guard | SameLengths, ...]] = []
+        # results called `_` cannot be used, but need memory all the same
         dropped: dict[str, TensorSpec] = {}
         for number, step in enumerate(self.net.steps):
             results = step.names_at(number)
@@ -181,6 +182,7 @@ class _Inference:
             ]
             for name, result, spec in zip(step.results, results, outputs, strict=True):
                 (dropped if name == "_" else self.specs)[result] = _named(result, spec)
+            # most steps leave the bounds of their inputs as they were: only their results are tightened
             for name in (*(step.uses if may_bound_inputs(step, inferred.guards) else ()), *results):
                 tighten(name, self.specs.get(name) or dropped[name], self.equalities)
             origin = f"{step.op.name}, line {step.line}: "
@@ -195,7 +197,7 @@ class _Inference:
         return NetInference(self.net, known, guards, tuple(by_step), bounds, rows)
 
     def step(self, step: Step, results: list[str]) -> Inference:
-        """Infer one step; where its shape function wants values that can be computed now, once more with them."""
+        """Infer one step, and again if its shape function requests values that can be computed now."""
         for operand in step.inputs.values():
             if isinstance(operand, Constant):
                 self.set_literal(str(operand), operand.value)
@@ -204,7 +206,7 @@ class _Inference:
         single = {name: one for name, one in step.inputs.items() if not isinstance(one, Listed)}
         values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
         try:
-            for _ in range(2):
+            for _ in range(2):  # without values, then with those that the shape function requested
                 call = CallOfSpecs(step.op, specs, step.attributes, values, names, results)
                 inferred = infer(call, self.equalities)
                 asked = inferred.requested - set(values)
@@ -219,7 +221,7 @@ class _Inference:
             raise
 
     def with_equal_values(self, tensor: str, spec: TensorSpec, guards: Guards) -> TensorSpec:
-        """The spec of a result; one that has the values of another tensor has its sizes and its rows as well."""
+        """Return the spec of a result; if another tensor has equal values, with the sizes and rows of that tensor."""
         value = self.terms.find(self.terms.values[tensor])
         known = self.equalities.specs.setdefault(value, spec)
         if known is spec or not known.shape.dimensions or not spec.shape.dimensions:
@@ -227,13 +229,14 @@ class _Inference:
         for mine, theirs in zip(spec.shape, known.shape, strict=False):
             if self.equalities.compare(mine, theirs) is not Comparison.EQUAL:
                 origin = f"{tensor} has the values of {value.tensor}"
+                # no op compares the two tensors when it runs
                 guards.append(Guard(theirs, mine, origin, is_checked=False))
                 self.equalities.equate(theirs, mine, origin)
         points = spec.points if known.points is None else known.points
         return TensorSpec(spec.dtype, spec.shape, axes=known.axes, points=points)
 
     def hold(self, name: str, rows: Term) -> None:
-        """From now on a tensor without rows, and what is equal to it, holds these."""
+        """Set the rows of a tensor without declared rows, and of tensors with equal values."""
         spec = self.specs.get(name)
         if spec is None:  # a literal
             return
@@ -246,17 +249,17 @@ class _Inference:
         return self.specs[str(operand)]
 
     def known(self, operand: Input) -> Any | None:
-        """The value of a literal or a constant."""
+        """Return the value of a literal or a constant."""
         return np.asarray(operand.value) if isinstance(operand, Constant) else self.values.get(str(operand))
 
     def fold_sizes(self, operand: Input) -> Any | None:
-        """The value of a tensor that is computed from constants, or the sizes that are known of it."""
+        """Return the value of a tensor computed from constants, or its known sizes; None if neither is known."""
         value = self.known(operand)
         value = self.fold(operand) if value is None and not isinstance(operand, Constant) else value
         return self.sizes.get(str(operand)) if value is None else value
 
     def fold(self, operand: Input) -> Any | None:
-        """The value of a tensor that is computed from constants alone; None for all others."""
+        """Return the value of a tensor that is computed from constants only; None for others."""
         wanted = [str(operand)]
         while wanted:
             name = wanted[-1]

@@ -37,7 +37,7 @@ class Lowered(NamedTuple):
 
 
 def lower(program: Program, folder: Path | None = None) -> Lowered:
-    """The steps of a program; NetError where an op does not take what it is given.
+    """Return the steps of a program; raise NetError when an op does not take its arguments.
 
     Paths of files in the program are relative to `folder`.
     """
@@ -46,24 +46,21 @@ def lower(program: Program, folder: Path | None = None) -> Lowered:
     if program.returned is None:
         return Lowered(steps, None)
     returned: list[Reference] = []
-    known: set[str] = set()
+    known: set[str] = set()  # Sequences may share lengths, which are returned once
     for reference in program.returned:
         tensor, *lengths = lowering.sequences.tensors(reference)
-        returned += [
-            tensor,
-            *(one for one in lengths if one.name not in known),
-        ]  # Sequences may share lengths
+        returned += [tensor, *(one for one in lengths if one.name not in known)]
         known.update((tensor.name, *(one.name for one in lengths)))
     return Lowered(steps, tuple(returned))
 
 
 def located(folder: Path | None, path: str) -> str:
-    """A path in the text of a net, as seen from the current folder."""
+    """Return a path of the text of a net for use in the current folder."""
     return path if folder is None else str(folder / Path(path).expanduser())
 
 
 class _StepFields(NamedTuple):
-    """The fields of a Step but for its statement, which is complete only after its last part."""
+    """Fields of a Step except its statement, which is complete only after its last part."""
 
     op: OpDef
     inputs: Mapping[str, Input]
@@ -81,14 +78,15 @@ class _Lowering:
     sequences: Sequences = field(init=False)
     unnamed: Iterator[int] = field(default_factory=lambda: count(1))
     unfinished: list[_StepFields] = field(default_factory=list)
-    """The steps of the current statement, as far as they are known."""
+    """Steps of the current statement that are complete except for the statement."""
     values: dict[str, Call | Formula] = field(default_factory=dict)
-    """The call or formula of each result without a name (`%1`)."""
+    """Call or formula of each result without a name (`%1`)."""
 
     def steps(self) -> Iterator[Step]:
         drafts = [self.draft(statement) for statement in self.program.statements]
         makers = producers(self.program, drafts)
         self.sequences = Sequences(any(draft.declares for draft in drafts))
+        # before all steps: a step may use the values of a Sequence by their own name, which does not order it
         for draft in drafts:
             if draft.declares and not draft.needs(makers):
                 self.declare(draft.statement)
@@ -104,7 +102,7 @@ class _Lowering:
     # Statements
 
     def draft(self, statement: Statement) -> Draft:
-        """The names that a statement assigns."""
+        """Return a draft of a statement, with the names that it assigns."""
         value = statement.value
         if isinstance(value, Call) and value.op == "sequence":
             self.sequence(statement)
@@ -115,7 +113,7 @@ class _Lowering:
         return Draft(statement, self.results(value, op, attributes, statement.targets))
 
     def sequence(self, statement: Statement) -> list[Reference]:
-        """The values and the lengths of `words = sequence(values, outer, …, inner)`, or of `sequence(doc)`."""
+        """Return the values and the lengths of `words = sequence(values, outer, …, inner)` or `sequence(doc)`."""
         call = statement.value
         assert isinstance(call, Call)
         given = [operand for operand in call.arguments if isinstance(operand, Reference)]
@@ -131,7 +129,7 @@ class _Lowering:
         self.sequences.declare(statement.targets[0].name, values, tuple(levels))
 
     def lowered(self, draft: Draft) -> list[Step]:
-        """The steps of a statement: those of its operands, then its own."""
+        """Return the steps of a statement: the steps of its operands, then its own."""
         self.unfinished = []
         value = self.step(draft.statement.value, draft.results)
         statement = Statement(draft.statement.targets, value)
@@ -142,7 +140,7 @@ class _Lowering:
     def step(self, value: Call | Formula, results: tuple[str, ...] | None) -> Call | Formula:
         """Add the step that computes this value, and return the value with all lengths written out.
 
-        Without `results` it is an operand, and its result gets a name of its own.
+        Without `results` the value is an operand, and its result gets a generated name.
         """
         if isinstance(value, Formula):
             op = _expression()
@@ -171,7 +169,7 @@ class _Lowering:
     # Operands
 
     def operand(self, operand: Operand) -> Input:
-        """A tensor, a literal or a list of these; a call or an expression becomes a step."""
+        """Return an operand as a tensor, a literal or a list of these; a call or an expression becomes a step."""
         match operand:
             case Listed(items=items, location=location):
                 return Listed(tuple(self.operand(item) for item in items), location)
@@ -185,7 +183,7 @@ class _Lowering:
         return Reference(name, operand.location)
 
     def written(self, operand: Operand) -> Operand:
-        """The source text of an operand; for a result without a name, the call that makes it."""
+        """Return an operand as it is printed; for a result without a name, the call that makes it."""
         if isinstance(operand, Listed):
             return Listed(tuple(self.written(item) for item in operand.items), operand.location)
         return self.values.get(operand.name, operand) if isinstance(operand, Reference) else operand
@@ -199,7 +197,7 @@ class _Lowering:
             self.fail(call.location, error.message, error.advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
-        """All attributes of a call, checked, including defaults. A tensor may hold what is in a file."""
+        """Return all attributes of a call, checked, with defaults; the content of a file may be given as a tensor."""
         known = {attribute.name: attribute for attribute in op.attributes}
         names = [argument.name for argument in op.signature.input_arguments]
         found: dict[str, Any] = {}
@@ -222,7 +220,7 @@ class _Lowering:
         return op.complete(found)
 
     def keywords(self, call: Call) -> Iterable[tuple[str, Operand]]:
-        """The keyword arguments of a call, by their new names."""
+        """Return the keyword arguments of a call, by their new names."""
         if not old_names(call.op):
             return call.keywords
         try:
@@ -231,7 +229,7 @@ class _Lowering:
             self.fail(call.location, str(error))
 
     def located(self, attribute: Attribute, value: Any) -> Any:
-        """The value; a path as seen from the current folder."""
+        """Return the value, a path for use in the current folder."""
         return located(self.folder, value) if attribute.names_file and isinstance(value, str) else value
 
     def check_complete(
@@ -242,7 +240,7 @@ class _Lowering:
             self.fail(call.location, f"{op.name} needs {missing!r}", str(op.signature))
 
     def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
-        """The inputs that a call is given, in the order of the signature."""
+        """Return the inputs given to a call, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
             location = call.arguments[len(names)].location
@@ -265,7 +263,7 @@ class _Lowering:
         return {name: given[name] for name in names if name in given}
 
     def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
-        """The call as it is printed: inputs by position up to the first that is left out, then by keyword."""
+        """Return the call as it is printed: inputs by position up to the first omitted one, then by keyword."""
         names = [argument.name for argument in op.signature.input_arguments]
         first = next((i for i, name in enumerate(names) if name not in inputs), len(names))
         arguments = tuple(self.written(inputs[name]) for name in names[:first])
@@ -282,7 +280,7 @@ class _Lowering:
         attributes: Mapping[str, Any],
         targets: tuple[Reference, ...] | None,
     ) -> tuple[str, ...]:
-        """The names of the tensors that the step makes; without targets, of the one that it must make."""
+        """Return the names of the results of a step; without targets, a generated name for its only result."""
         outputs = op.result_names(attributes)
         what = f"{op.name} has {len(outputs)} output{'s' * (len(outputs) != 1)} ({', '.join(outputs)})"
         if targets is None:
@@ -307,5 +305,5 @@ class _Lowering:
 
 
 def _expression() -> OpDef:
-    """The op that computes formulas."""
+    """Return the op that computes formulas."""
     return registry.get("expression")

@@ -23,32 +23,32 @@ from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
 _SHOWN = 40
-"""Lines that are shown."""
+"""Most lines that are shown."""
 
 
 @checked(late=True)
 class Net:
-    """A net, from its text.
+    """A program of ops on named tensors, made from its text.
 
         ids, n = truncate(doc.values, doc.lengths, max_length=512)
         x, mask = pad(ids, n, fill=0)
         return x, mask
 
     Each statement calls an op, or computes an expression: `score = sqrt(x) * lengths_sum(y, n)`. Operands are
-    names, literals, expressions, calls with one output, and lists of these where an op takes one. Names are
-    assigned once; `_` throws a result away; one name for several outputs binds a group (`t = truncate(…)`, then
-    `t.values`, `t.lengths`; of a list, `parts.0`, `parts.1`). Statements may stand in any order: they run in
-    topological order. Free names are the inputs. `return` names the outputs; without it they are all names the
-    net assigns and all tensors of the record that nothing consumed.
+    names, literals, expressions, calls with one output, and lists of these if an op takes a list. Names are
+    assigned once; `_` drops a result; one name for several outputs binds a group (`t = truncate(…)`, then
+    `t.values`, `t.lengths`; for a list, `parts.0`, `parts.1`). Statements may be in any order: they run in
+    topological order. Free names are the inputs. `return` names the outputs; without it the outputs are all names
+    that the net assigns and all tensors of the record that no statement used.
 
-    Lengths may ride along: `words = sequence(doc.values, doc.lengths)` gives a name to both (of several levels, the
-    outermost lengths first), and calls that are given it, or what is made of it, need no lengths:
-    `h = lstm(words, w_ih, w_hh, bias)`. The printed net shows what was filled in.
+    Lengths may be implicit: `words = sequence(doc.values, doc.lengths)` gives a name to both (with several levels,
+    the outermost lengths first), and calls on it, or on results made from it, need no lengths:
+    `h = lstm(words, w_ih, w_hh, bias)`. The printed net shows the lengths that were filled in.
 
     Paths of files in the text are relative to `folder`, or else to the current folder.
 
-    Raises NetError, with line, column and a caret, for text that is malformed, unknown ops, arguments an op does
-    not take, names assigned twice and cycles.
+    Raises NetError, with line, column and a caret, for malformed text, unknown ops, arguments that an op does not
+    take, names assigned twice and cycles.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class Net:
 
     @cached_property
     def _free(self) -> tuple[str, ...]:
-        """Names the net reads but does not assign, by first appearance."""
+        """Names that the net reads but does not assign, by first appearance."""
         assigned = {name for step in self.steps for name in step.results}
         read = [name for step in self.steps for name in step.uses] + list(self.returned or ())
         return tuple(dict.fromkeys(name for name in read if name not in assigned))
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The tensors the net takes from the record, by first appearance."""
+        """Names of the tensors that the net takes from the record, by first appearance."""
         return tuple(name for name in self._free if name not in self.constants)
 
     @property
@@ -97,7 +97,7 @@ class Net:
         return any(step.op.random is not None for step in self.steps)
 
     def require(self, given: Collection[str]) -> None:
-        """NetError, with a caret, where an input is not among the tensors that are given.
+        """Raise NetError, with a caret, when an input is not among the given tensors.
 
         A name that is only returned is an input as well: a tensor of the record that passes through.
         """
@@ -109,19 +109,19 @@ class Net:
 
     @cached_property
     def _locations(self) -> dict[str, Location]:
-        """Where each tensor is first read."""
+        """Location of the first use of each tensor."""
         read = [one for step in self.steps for one in step.references]
         return {reference.name: reference.location for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
-        """The same net with some of its inputs fixed: tables, weights.
+        """Return the same net with some inputs fixed, such as tables or weights.
 
-        They are not copied, and what the net returns of them is read-only.
+        The arrays are not copied, and tensors that the net returns from them are read-only.
         """
         return Net(self.text, {**self.constants, **constants}, self.folder)
 
     def outputs(self, available: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The names of the results, for a record that has the tensors `available`."""
+        """Return the names of the results, for a record that has the tensors `available`."""
         if self.returned is not None:
             return self.returned
         consumed = {name for step in self.steps for name in step.uses}
@@ -129,17 +129,17 @@ class Net:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths of the files that its text names."""
+        """Paths of the files that its text names."""
         return tuple(path for step in self.steps for _, path in _paths(step))
 
     def located(self, path: str) -> str:
-        """A path in its text, as seen from the current folder."""
+        """Return a path of its text for use in the current folder."""
         return located(self.folder, path)
 
     def check_files(self, constants: Mapping[str, Any] | None = None) -> None:
-        """NetError, with a caret, where a file that the net names is missing, or is not what its op needs.
+        """Raise NetError, with a caret, when a file that the net names is missing, or its op cannot use it.
 
-        `constants` are those that will be bound; one of them may hold the content of a file.
+        `constants` will be bound later; one of them may hold the content of a file.
         """
         known = {**self.constants, **(constants or {})}
         for step in self.steps:
@@ -161,28 +161,28 @@ class Net:
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
     ) -> NetInference:
-        """The spec of every tensor, for inputs of these specs; no data is needed.
+        """Infer the spec of each tensor from the specs of the inputs; no data is needed.
 
-        `limits` says of further sizes what they never exceed, such as `{"max(doc.lengths)": 512}`.
+        `limits` gives upper bounds of other sizes, such as `{"max(doc.lengths)": 512}`.
 
-        OpTypeError, ShapeError and LodError come from the op that cannot take its inputs, with a note that names
-        the statement. What could be neither proved nor refused is among the result's `guards`; the ops check it
+        Raises OpTypeError, ShapeError or LodError of an op that cannot take its inputs, with a note that names the
+        statement. Equalities that could be neither proved nor refuted are `guards` of the result; the ops check them
         when they run.
         """
         with _without_garbage_collection():
             return infer_net(self, specs, limits)
 
     def gradient(self, of: str, wrt: str | Sequence[str], *, cotangent: str | None = None) -> "Net":
-        """A net that computes one tensor of this net, and its gradients with respect to others.
+        """Return a net that computes one tensor of this net, and its gradients with respect to other tensors.
 
-        It takes what this net takes and returns `of`, and for each tensor x of `wrt` (inputs, constants or
-        results, of floats) its gradient `grad.x`, of x's shape and dtype. `of` is a scalar, such as a loss; or
-        `cotangent` names an input of its shape, what arrives at it, and the product with the Jacobian is
-        computed. It is a net like any other: it can be printed, inferred, run, and has a gradient again where the
-        formulas have one.
+        It takes the inputs of this net and returns `of` and, for each tensor x of `wrt` (inputs, constants or
+        results, of floats), the gradient `grad.x`, with x's shape and dtype. `of` is a scalar, such as a loss. With
+        `cotangent`, the name of an input with the shape of `of`, the net computes the product of this gradient at
+        `of` and the Jacobian. The result is a normal net: it can be printed, inferred and run, and it has a gradient
+        itself if the formulas have one.
 
-        GradientError, a NetError, for ops on the way that have no derivative, with the reason, and for tensors on
-        which `of` does not depend.
+        Raises GradientError, a NetError, for ops on the way without a derivative, with the reason, and for tensors
+        that `of` does not depend on.
 
         >>> print(Net("loss = reduce_sum(square(x * w))").gradient("loss", "w"))
         part.1 = square(x * w)
@@ -215,7 +215,7 @@ class Net:
         return tuple(reference.name for reference in returned)
 
     def _refuse_groups(self, lowered: Lowered) -> None:
-        """NetError where a group of results is used as if it were one tensor."""
+        """Raise NetError when a group of results is used as one tensor."""
         groups = {name.rsplit(".", i)[0] for name in self.assigned for i in range(1, name.count(".") + 1)}
         groups -= set(self.assigned)
         used = [one for step in self.steps for one in step.references]
@@ -229,9 +229,9 @@ class Net:
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
 
     def to_svg(self, theme: str = "inline") -> str:
-        """A picture of the ops and the tensors between them, as SVG; of long nets the beginning.
+        """Return a picture of the ops and the tensors between them, as SVG; for long nets only the beginning.
 
-        `theme` is that of `LoD.to_svg`. The picture of `infer(…)` has the dtypes and shapes, too.
+        `theme` is as in `LoD.to_svg`. The picture of `infer(…)` also has dtypes and shapes.
         """
         from seqflow.net.picture import as_svg
 
@@ -243,7 +243,7 @@ class Net:
         return html(self)
 
     def __repr__(self) -> str:
-        """A title, then the net as it is printed; of long ones the beginning."""
+        """Return a title, then the text of the net; for long nets only the beginning."""
         lines = str(self).split("\n") if self.steps or self.returned else []
         more = [f"… {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
         title = f"Net of {len(self.steps)} step{'s' * (len(self.steps) != 1)}"
@@ -251,17 +251,17 @@ class Net:
 
 
 def _paths(step: Step) -> list[tuple[str, str]]:
-    """The attributes of a step that are paths of files, with the paths."""
+    """Return the attributes of a step that are paths of files, with the paths."""
     named = [attribute.name for attribute in step.op.attributes if attribute.names_file]
     return [(name, path) for name in named if isinstance(path := step.attributes[name], str)]
 
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Pause the collector of cycles while many objects are made that stay.
+    """Pause the collector of cycles while many lasting objects are made.
 
-    Each time their number has grown by a quarter it would go through all objects of the process: of 5,000 statements
-    each would cost half as much again as each of 200.
+    It would go through all objects of the process each time their number has grown by a quarter: with 5,000
+    statements each statement would take half as long again as with 200.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -282,15 +282,17 @@ class _FileOfArray(NamedTuple):
 
 
 def _by_file(value: Any) -> Any:
-    """What stands for a constant in a pickle: a mapped file for its content."""
+    """Return the pickled form of a constant: for a mapped array its file, not its content."""
     if isinstance(value, np.memmap) and value.base is not None and value.flags.c_contiguous:
-        root = value.base  # of a view it is another memmap, whose offset the view has: not its own
+        # the base of a view is a memmap; the view has the `offset` of that memmap, not its own
+        root = value.base
         if not isinstance(root, np.memmap) and value.filename is not None:
             return _FileOfArray(str(value.filename), value.dtype, value.offset, value.shape)
     return value
 
 
 def _remade(text: str, constants: Mapping[str, Any], folder: Path | None) -> Net:
+    # "r": constants of a net are read-only
     arrays = {
         name: np.memmap(value.filename, value.dtype, "r", value.offset, value.shape)
         if isinstance(value, _FileOfArray)

@@ -1,4 +1,4 @@
-"""Topological order of statements: checks as early as possible, all others as written where possible."""
+"""Topological order of statements: checks as early as possible, others in the order of the text if possible."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from seqflow.net.syntax import Location, Program, Statement, fail, references
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """A statement and the names it assigns."""
+    """A statement and the names that it assigns."""
 
     statement: Statement
     results: tuple[str, ...]
-    """The tensors it makes; for `words = sequence(…)`, the name that stands for the Sequence."""
+    """Tensors it makes; for `words = sequence(…)`, the name of the Sequence."""
     declares: bool = False
     """Whether it is a `sequence(…)`, which gives names and computes nothing."""
 
     def needs(self, makers: "Mapping[str, Draft]") -> "list[Draft]":
-        """The statements that make the tensors it reads. `doc = sequence(doc.values, …)` does not need itself."""
+        """Return the statements that make the tensors it reads; `doc = sequence(doc.values)` does not need itself."""
         found = [makers.get(reference.name) for reference in references(self.statement.value)]
         return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
 
 
 def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
-    """The statement behind each name, those of groups and of a Sequence's parts too.
+    """Map each name, also of groups and of parts of Sequences, to the statement that assigns it.
 
-    NetError where two statements assign one name.
+    Raises NetError when two statements assign one name.
     """
     found: dict[str, Draft] = {}
     for draft in drafts:
@@ -45,7 +45,7 @@ def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
 
 
 def ordered(program: Program, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
-    """The statements in topological order; NetError where one needs its own result."""
+    """Return the statements in topological order; raise NetError when one needs its own result."""
     done: dict[int, Draft] = {}
     for draft in sorted(drafts, key=_rank):
         _visit(program, draft, makers, done)
@@ -53,12 +53,12 @@ def ordered(program: Program, drafts: Sequence[Draft], makers: Mapping[str, Draf
 
 
 def _rank(draft: Draft) -> int:
-    """Statements without results first, since others may rely on their checks; then declarations of Sequences."""
+    """Return the rank of a statement: checks first, since others may rely on them, then declarations of Sequences."""
     return 1 if draft.declares else 2 if draft.results else 0
 
 
 def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:
-    """Depth first, on a stack of its own: nets may be long."""
+    """Add a statement after all it needs: depth first, on a stack, since chains may be long."""
     stack, open_drafts = [start], {id(start)}
     while stack:
         draft = stack[-1]
@@ -67,7 +67,7 @@ def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: di
             done.setdefault(id(draft), draft)
             open_drafts.discard(id(draft))
             stack.pop()
-        elif id(needed[0]) in open_drafts:
+        elif id(needed[0]) in open_drafts:  # it waits for itself
             chain = ", ".join(", ".join(draft.results) for draft in stack)
             statement = draft.statement
             fail(program.text, statement.location, f"{statement} needs its own result ({chain})")

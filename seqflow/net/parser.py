@@ -1,7 +1,7 @@
-"""The dialect of nets: from `ids, n = truncate(doc.values, doc.lengths, max_length=512)` to statements.
+"""Dialect of nets: from `ids, n = truncate(doc.values, doc.lengths, max_length=512)` to statements.
 
-It reads like Python and is not Python: nothing is evaluated. Arithmetic is that of expressions. Every error is a
-NetError with line, column and a caret under the location.
+Nets look like Python, but nothing is evaluated. Arithmetic is read as in expressions. Every error is a NetError with
+line, column and a caret under the location.
 """
 
 import ast
@@ -29,9 +29,9 @@ from seqflow.text.lexer import Lexicon, Token, marks
 
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 _DECIMAL = re.compile(r"0|[1-9][0-9]*").fullmatch
-"""The usual number, which needs no help of Python's parser."""
+"""The usual number, which is read without Python's parser."""
 _DEEPEST = 64
-"""How deep lists and calls of ops may be nested; arithmetic may be nested to any depth."""
+"""Most levels of lists and calls of ops, which are read by recursion; arithmetic may be nested to any depth."""
 _ENDS = (",", ")", "]")
 _END_NAMES = {"newline": "the end of the line", "end": "the end of the net"}
 _ADVICE = {
@@ -56,14 +56,14 @@ LEXICON = Lexicon(
 
 
 def parse(text: str) -> Program:
-    """Read a net; NetError where it is malformed."""
+    """Read a net; raise NetError when it is malformed."""
     if not isinstance(text, str):
         raise NetError(f"net: found {type(text).__name__}, expected text")
     return NetParser(text).program()
 
 
 class NetParser(Arithmetic):
-    """Reads a net."""
+    """Reads statements; their operands are read as formulas, whose parser is the base class."""
 
     what = "net"
     error = NetError
@@ -74,6 +74,7 @@ class NetParser(Arithmetic):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.line_starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
+        # a newline at the end, so that the last statement ends like all others
         *tokens, end = self.tokens
         self.tokens = [
             *_without_newlines_in_brackets(tokens),
@@ -81,9 +82,9 @@ class NetParser(Arithmetic):
             end,
         ]
         self.calls: dict[str, Call] = {}
-        """The calls that are operands of the current formula, by the names that stand for them."""
+        """Calls that are operands of the current formula, by the names used in their place (`%0`)."""
         self.firsts: dict[str, int] = {}
-        """Where each name of the current formula is first used."""
+        """Position where each name of the current formula is first used."""
         self.levels = 0
 
     def location(self, position: int) -> Location:
@@ -136,7 +137,7 @@ class NetParser(Arithmetic):
         return Statement(targets, value)
 
     def refuse(self, start: Token, targets: tuple[Reference, ...], value: Operand) -> NoReturn:
-        """NetError for a statement that computes nothing."""
+        """Raise NetError for a statement that computes nothing."""
         names = ", ".join(map(str, targets))
         match value:
             case Reference(name=name):
@@ -153,12 +154,13 @@ class NetParser(Arithmetic):
     # Operands
 
     def operand(self, what: str, ending: str) -> Operand:
-        """One operand. Messages say that `what` was expected at its beginning, or `ending` after it."""
+        """Read one operand; errors say that `what` was expected at its beginning, or `ending` after it."""
         token = self.token
         if self.at("["):
             return self.listed()
         if self.ends(0):
             self.expected(what)
+        # the usual operands, a name or a literal alone, need no parser of expressions
         if self.ends(1) and token.kind in ("name", "number", "string"):
             self.next += 1
             if token.kind == "name" and token.text not in _WORDS:
@@ -175,7 +177,7 @@ class NetParser(Arithmetic):
         return self.operand("a tensor, a literal or an expression", ending)
 
     def ends(self, ahead: int) -> bool:
-        """Whether a token, this many ahead, ends an operand."""
+        """Return whether the token this many places ahead ends an operand."""
         token = self.tokens[self.next + ahead]
         return token.kind in self.end_names or (token.kind == "mark" and token.text in _ENDS)
 
@@ -224,13 +226,14 @@ class NetParser(Arithmetic):
             return _WORDS[token.text]
         try:
             return int(token.text) if _DECIMAL(token.text) else ast.literal_eval(token.text)
-        except (ValueError, SyntaxError):  # also for more digits than Python reads
+        except (ValueError, SyntaxError):  # Python reads at most 4,300 digits
             self.expected("a number or text", token=token)
 
     # Arithmetic
 
     def formula(self, start: Token, ending: str) -> Operand:
-        """An expression. Formulas inside it, as arguments of calls, number operands of their own."""
+        """Read an expression; formulas inside it, in arguments of calls, count operands of their own."""
+        # restored below: self.value reads arguments of calls, which may be formulas
         outer = self.names, self.calls, self.firsts
         self.names, self.calls, self.firsts = {}, {}, {}
         first = self.next
@@ -289,6 +292,7 @@ def _without_newlines_in_brackets(tokens: list[Token]) -> list[Token]:
     for token in tokens:
         if token.kind == "mark" and token.text in "()[]":
             depth += 1 if token.text in "([" else -1
+        # a bracket that closes nothing makes the depth negative: lines still end
         if token.kind != "newline" or depth <= 0:
             found.append(token)
     return found

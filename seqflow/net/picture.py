@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from seqflow.net.step import Step
 
 MOST_STEPS = 30
-"""Steps, and tensors that are given, that are drawn; of longer nets the beginning."""
+"""Most steps that are drawn, and most given tensors; of longer nets only the beginning is drawn."""
 
 
 def is_drawn_whole(net: Net) -> bool:
-    """Whether a picture has all steps of a net, and can be read."""
+    """Return whether a picture shows all steps of a net and is small enough to be read."""
     return 0 < len(net.steps) <= MOST_STEPS and len(net.inputs) + len(net.constants) <= MOST_STEPS
 
 
 def as_svg(net: Net, theme: str, specs: Mapping[str, str] | None = None) -> str:
-    """A picture of a net from top to bottom; `specs` has a line of text for each tensor.
+    """Return a picture of a net from top to bottom; `specs` has a line of text for each tensor.
 
-    Ops are blue, inputs grey, constants amber, results green; the tensors between have no box.
+    Ops are blue, inputs grey, constants amber, results green; other tensors have no box.
     """
     colours, known = theme_of(theme), specs or {}
     shown = net.steps[:MOST_STEPS]
@@ -65,7 +65,7 @@ def _op(step: Step, colours: Theme) -> GraphNode:
 
 
 def _tensor(name: str, specs: Mapping[str, str], fill: str | None) -> GraphNode:
-    """A part of an expression has no name in the net's text."""
+    """Return the node of a tensor; a part of an expression has no name, so its label is empty."""
     label, spec = "" if name.startswith("%") else printable_line(name), specs.get(name, "")
     return GraphNode(label, spec, fill, f"{label} {spec}".strip())
 

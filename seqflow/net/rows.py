@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UnrelatedRows:
-    """Two tensors whose rows are not known to belong together."""
+    """Two tensors whose rows are not known to be the same or related by lengths."""
 
     one: str
     rows: str
@@ -43,7 +43,7 @@ class NetRows:
     specs: Mapping[str, TensorSpec]
 
     def parents(self, names: Sequence[str]) -> dict[str, str | None]:
-        """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
+        """Map each tensor to the lengths, among these tensors, that describe its rows, or to None."""
         described = self._by_lengths(names, self.terms.described)
         found: dict[str, str | None] = {}
         for name in names:
@@ -53,13 +53,13 @@ class NetRows:
         return found
 
     def insides(self, names: Sequence[str]) -> dict[str, str]:
-        """The tensors that hold positions inside sequences, and the lengths of these among the tensors."""
+        """Map tensors that hold positions inside sequences to the lengths of these sequences, among these tensors."""
         positions = self._by_lengths(names, self.terms.positions)
         found = {name: self.terms.find(one) for name in names if (one := self.specs[name].points) is not None}
         return {name: positions[one] for name, one in found.items() if one in positions}
 
     def _by_lengths(self, names: Sequence[str], of_lengths: Callable[[Term], Term]) -> dict[Term, str]:
-        """What may be lengths among these tensors, by the term that is made of them."""
+        """Map the terms made of lengths to the first of these tensors that has the lengths."""
         found: dict[Term, str] = {}
         for name in names:
             spec = self.specs[name]
@@ -68,7 +68,7 @@ class NetRows:
         return found
 
     def unrelated(self, names: Sequence[str]) -> UnrelatedRows | None:
-        """Two of these tensors whose rows are neither the same nor described by others of them; None if all are."""
+        """Return two of these tensors with rows that are neither the same nor described by others, or None."""
         first: tuple[str, Term | None] | None = None
         for name, parent in self.parents(names).items():
             spec = self.specs[name]
@@ -82,9 +82,9 @@ class NetRows:
         return None
 
     def path(self, name: str, own: Hashable) -> list[tuple[str, str]] | None:
-        """How the rows of a tensor are made of the `own` ones: "described" or "select", and the tensor that does it.
+        """Return the steps that make a tensor's rows from the `own` rows: "described" or "select", and its tensor.
 
-        None where they are made in another way.
+        None if they are made in another way.
         """
         rows = self.specs[name].rows
         return self._path(rows, own, set()) if isinstance(rows, Term) else None
@@ -95,7 +95,7 @@ class NetRows:
                 return []
             if one.kind not in ("described", "select") or one in seen:
                 continue
-            seen.add(one)
+            seen.add(one)  # equal terms may be made of each other
             names = (by.tensor for by in self.terms.members(one.args[-1]))
             name = next((by for by in names if by is not None and by in self.specs), None)
             if name is None:
@@ -107,7 +107,7 @@ class NetRows:
         return None
 
     def explain(self, name: str) -> str:
-        """Whose rows the axes of a tensor hold, and how the lengths and masks they speak of were made."""
+        """Explain which rows the axes of a tensor hold, and how their lengths and masks were made."""
         if name not in self.specs:
             raise NetError(f"net: there is no tensor {name!r}{nearest(name, self.specs)}")
         axes = self.specs[name].axes
@@ -133,5 +133,5 @@ class NetRows:
         return "\n".join(lines)
 
     def _said(self, tensor: str) -> str:
-        """The tensor's name; for one without, the call that made it."""
+        """Return the tensor's name, or the call that made it if it has no name."""
         return str(self.terms.values[tensor]) if tensor.startswith("%") else tensor

@@ -1,12 +1,11 @@
-"""Fills in the lengths that a net leaves out, where a name stands for a Sequence.
+"""Fills in the lengths that a net omits because a name stands for a Sequence.
 
     words = sequence(doc.values, doc.lengths)
     h     = lstm(words, w_ih, w_hh, bias)
     y     = fc(h.h, weight)
 
-is read as `h = lstm(doc.values, doc.lengths, w_ih, w_hh, bias)` and so on. The rule is the one that calls with
-Sequences follow. It is applied to names alone; inference proves or refuses what it filled in, like lengths that
-were written out.
+is read as `h = lstm(doc.values, doc.lengths, w_ih, w_hh, bias)` and so on. The rule is the same as for calls with
+Sequences. It uses only names; inference then proves or refuses the filled-in lengths, as if they were written out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,23 +19,23 @@ from seqflow.registry import OpDef
 from seqflow.signature.rows import dividing
 
 Levels = tuple[str, ...]
-"""The lengths tensors of a Sequence, outermost first."""
+"""Lengths tensors of a Sequence, outermost first."""
 
 
 @dataclass(slots=True)
 class Sequences:
-    """The lengths that describe each name of a net, outermost first."""
+    """Lengths that describe the names of a net, and the names that stand for Sequences."""
 
     in_use: bool
     """Whether the net declares a Sequence; if not, its text has all lengths."""
     levels: dict[str, Levels] = field(default_factory=dict)
-    """The lengths that describe each tensor's rows."""
+    """Lengths that describe each tensor's rows."""
     lengths: set[str] = field(default_factory=set)
-    """The tensors that hold lengths."""
+    """Tensors that hold lengths."""
     values: dict[str, str] = field(default_factory=dict)
-    """The values of each name that stands for a Sequence."""
+    """Tensor of the values for each name that stands for a Sequence."""
     parts: dict[str, str] = field(default_factory=dict)
-    """The tensors behind `words.values` and `words.lengths`."""
+    """Tensors that `words.values` and `words.lengths` mean."""
 
     def declare(self, name: str, values: str, levels: Levels) -> None:
         """Define a name for these values with these lengths, outermost first."""
@@ -48,13 +47,13 @@ class Sequences:
             self.levels.setdefault(lengths, levels[:i])
 
     def tensor(self, reference: Reference) -> Reference:
-        """The tensor that a name stands for: of a Sequence, its values."""
+        """Return the tensor that a name stands for; for a Sequence, its values."""
         name = reference.name
         tensor = self.values.get(name) or self.parts.get(name)
         return reference if tensor is None else replace(reference, name=tensor)
 
     def tensors(self, reference: Reference) -> list[Reference]:
-        """All tensors that a name stands for: of a Sequence, its values and its lengths."""
+        """Return all tensors that a name stands for; for a Sequence, its values and its lengths."""
         found = [self.tensor(reference)]
         if reference.name in self.values:
             found += [replace(reference, name=name) for name in self.levels[found[0].name]]
@@ -63,13 +62,15 @@ class Sequences:
     # Calls
 
     def positional(self, op: OpDef, arguments: Sequence[Input], keywords: Mapping[str, Input]) -> list[str]:
-        """The inputs that positional arguments are: without the lengths that come with other arguments."""
+        """Return the inputs for positional arguments, without lengths that other arguments supply."""
         names = [argument.name for argument in op.signature.input_arguments]
         if not self.in_use:
             return names
         brought = brought_lengths(op)
         written = {name for name, one in zip(names, arguments, strict=False) if self._is_lengths(one)}
         left_out = set(brought) - written
+        # which inputs are meant depends on which lengths come with others, and the other way round: take all lengths
+        # as supplied, then ask for those whose source has none, until nothing changes
         while True:
             found = [name for name in names if name not in left_out]
             given = {**dict(zip(found, arguments, strict=False)), **keywords}
@@ -84,7 +85,7 @@ class Sequences:
         return isinstance(operand, Reference) and operand.name in self.lengths
 
     def _has_lengths(self, operand: Input | None) -> bool:
-        """Whether lengths are known of the operand; of a list, of every tensor in it."""
+        """Return whether lengths are known for the operand; for a list, for every tensor in it."""
         if isinstance(operand, Listed):
             return all(bool(self._levels(one)) for one in operand.items)
         return bool(self._levels(operand))
@@ -95,12 +96,12 @@ class Sequences:
     def fill(
         self, op: OpDef, given: Mapping[str, Input], attributes: Mapping[str, Any], results: Sequence[str]
     ) -> dict[str, Input]:
-        """The inputs, with the lengths that come with others; notes the lengths of the results."""
+        """Return the inputs with the lengths that other inputs supply, and record the lengths of the results."""
         if not self.in_use:
             return dict(given)
         slots = _slots(given)
         plan = make_plan(op, {slot: self._kind(op, slot, slots, given) for slot in slots}, attributes, None)
-        if plan.missing:  # the caller finds that inputs are missing
+        if plan.missing:  # the caller raises the error for missing inputs
             return dict(given)
         for name, rule in zip(results, plan.outputs, strict=True):
             if rule.argument.is_lengths:
@@ -118,14 +119,14 @@ class Sequences:
         return filled
 
     def _fed(self, feed: Feed, slots: Mapping[Slot, Reference | Constant]) -> Reference | Constant:
-        """One input: the given operand, or the innermost lengths of the part that supplies it."""
+        """Return one input: the given operand, or the innermost lengths of the part that supplies it."""
         if feed.outer is None:
             return slots[feed.slot]
         source = slots[feed.outer.source]
         return Reference(self._levels(source)[feed.outer.levels - 1], source.location)
 
     def _kind(self, op: OpDef, slot: Slot, slots: Mapping[Slot, Any], given: Mapping[str, Input]) -> Kind:
-        """The facts about an input that the rule needs. Lengths in the text hold for the rows they describe."""
+        """Return the facts about an input that the rule needs; lengths in the text replace those of a Sequence."""
         argument = next(one for one in op.signature.input_arguments if one.name == name_of(slot))
         levels = () if dividing(argument) in given else self._levels(slots[slot])
         return Kind(len(levels), holds_lengths=self._is_lengths(slots[slot]))
@@ -133,7 +134,7 @@ class Sequences:
     def _of_stack(
         self, stack: Stack | None, slots: Mapping[Any, Reference | Constant], results: Sequence[str]
     ) -> Levels:
-        """The tensors of an output's LoD; none where one of them has no name."""
+        """Return the lengths tensors of an output's LoD; () if one of them has no name."""
         if stack is None:
             return ()
         outer = () if stack.outer is None else self._levels(slots[stack.outer.source])[: stack.outer.levels]
@@ -143,7 +144,7 @@ class Sequences:
 
 
 def _slots(given: Mapping[str, Input]) -> dict[Slot, Reference | Constant]:
-    """The inputs one by one, those in lists counted."""
+    """Return the inputs by slot; inputs in lists have a slot for each place."""
     found: dict[Slot, Any] = {}
     for name, operand in given.items():
         if isinstance(operand, Listed):

@@ -22,40 +22,40 @@ class Step:
     op: OpDef
     inputs: Mapping[str, Input]
     attributes: Mapping[str, Any]
-    """All attributes of the op, checked, with defaults where the net says nothing.
+    """All attributes of the op, checked, with defaults for those that the net omits.
 
-    A Reference is the name of the tensor that holds the content of a file.
+    A Reference is the name of a tensor that holds the content of a file.
     """
     results: tuple[str, ...]
-    """The names of the tensors of its outputs."""
+    """Names of the tensors of its outputs."""
     value: Call | Formula
-    """Its text, with all lengths written out."""
+    """Call or expression that it computes, with all lengths written out."""
     statement: Statement
-    """The statement it is, or is part of."""
+    """Statement that it belongs to."""
 
     @property
     def is_part(self) -> bool:
-        """Whether it is a part of its statement, with a result that has no name."""
+        """Whether it computes a part of its statement, with a result without a name."""
         return self.value is not self.statement.value
 
     @property
     def expression(self) -> Any:
-        """The expression that its op computes; None for all other ops."""
+        """Expression that its op computes; None for other ops."""
         return None if self.op.expression is None else self.attributes[self.op.expression]
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The tensors it reads."""
+        """Names of the tensors it reads."""
         return tuple(one.name for one in self.references)
 
     @property
     def references(self) -> list[Reference]:
-        """The names of the tensors it reads, where they are used."""
+        """Uses of the tensors it reads, with their locations."""
         contents = [value for value in self.attributes.values() if isinstance(value, Reference)]
         return [one for operand in (*self.inputs.values(), *contents) for one in references(operand)]
 
     def names_at(self, number: int) -> list[str]:
-        """Names of the results of step `number` of a net, with one for each that is thrown away."""
+        """Return the names of the results of step `number` of a net, with a unique name for each dropped result."""
         return [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(self.results)]
 
     @property
@@ -63,7 +63,7 @@ class Step:
         return self.value.location.line
 
     def name_in(self, error: Exception, given: Mapping[str, str]) -> None:
-        """Give an exception of this step a note: the statement, and the inputs."""
+        """Add a note with the statement and the inputs to an exception of this step."""
         inputs = ", ".join(f"{name} {what}" for name, what in given.items())
         error.add_note(printable(f"in the net, line {self.line}: {self.statement}\n  given {inputs}"))
         if isinstance(error, SeqflowError):
@@ -71,7 +71,7 @@ class Step:
 
 
 def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
-    """Call a step's op; the tensors of its results, those of lists one after another.
+    """Call a step's op and return the tensors of its results, with lists flattened.
 
     An exception keeps its type and gains a note with the statement and the shapes it was given.
     """
@@ -99,7 +99,7 @@ def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
 
 
 def shown(value: Any) -> str:
-    """A tensor, a spec or a list of these, in few words."""
+    """Return a short text for a tensor, a spec or a list of these."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)

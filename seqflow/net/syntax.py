@@ -1,4 +1,4 @@
-"""The syntax tree of a net: statements and their operands."""
+"""Syntax tree of a net: statements and their operands."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
@@ -55,11 +55,11 @@ class Formula:
 
     expression: Expression
     operands: "tuple[Reference | Call, ...]"
-    """The inputs of the expression, in its order."""
+    """Inputs of the expression, in its order."""
     location: Location
 
     def on(self, operands: "tuple[Reference | Call, ...]") -> "Formula":
-        """The same arithmetic on other operands."""
+        """Return the same expression with other operands; equal names become one operand."""
         before = zip(operands, self.expression.inputs, strict=True)
         names = [one.name if isinstance(one, Reference) else name for one, name in before]
         distinct = dict(zip(names, operands, strict=True))
@@ -77,7 +77,7 @@ class Call:
     arguments: "tuple[Operand, ...]"
     keywords: "tuple[tuple[str, Operand], ...]"
     location: Location
-    """Where the op's name stands."""
+    """Location of the op's name."""
 
     @property
     def operands(self) -> "tuple[Operand, ...]":
@@ -100,7 +100,7 @@ class Statement:
 
     @property
     def location(self) -> Location:
-        """Where its value begins."""
+        """Location of the beginning of its value."""
         return self.value.location
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A parsed net: its statements as written and what it returns, None without a `return`."""
+    """A parsed net: its statements as written and the names it returns, None without a `return`."""
 
     text: str
     statements: tuple[Statement, ...]
@@ -118,7 +118,7 @@ class Program:
 
 
 def references(operand: Operand) -> list[Reference]:
-    """All names an operand is made of, those inside nested calls too, in the order they are written."""
+    """Return all names in an operand, including those in nested calls, in the order of the text."""
     match operand:
         case Reference():
             return [operand]
@@ -131,7 +131,7 @@ def references(operand: Operand) -> list[Reference]:
 
 
 def fail(text: str, location: Location, message: str, advice: str = "") -> NoReturn:
-    """NetError at a location of the text, with a caret under it."""
+    """Raise NetError at a location of the text, with a caret under it."""
     before = text.split("\n")[: location.line - 1]
     position = sum(len(line) + 1 for line in before) + location.column - 1
     errors.fail(text, position, message, advice, what="net", kind=NetError, in_lines=True)

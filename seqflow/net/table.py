@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seqflow.net.net import Net
 
 _LONGEST = 100
-"""Characters of a statement that are shown; the whole text is in the tooltip."""
+"""Most characters of a statement that are shown; the tooltip has the whole text."""
 _FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;color:inherit"
 _CELL = "padding:2px 6px;text-align:left;vertical-align:top;white-space:pre-wrap"
 _RESULT, _CONSTANT = "#3fa66a", "#c08a2e"
@@ -27,11 +27,11 @@ def html(
     notes: Sequence[str] = (),
     to_svg: Callable[[], str] | None = None,
 ) -> str:
-    """A net as a picture, unless it is too long for one, and as a table: what is given, then the steps with results.
+    """Return a net as a picture, unless it is too long, and as a table of given tensors, then steps and results.
 
     `specs` has a line of text for each tensor; `notes` are printed below the table; `to_svg` draws the picture,
-    by default that of the net. Results have a green edge, constants an amber one. The text takes the colour of the
-    page, so that it can be read on light and dark ones.
+    by default the picture of the net. Results have a green edge, constants an amber one. The text takes the colour of
+    the page, so that it is readable on light and dark pages.
     """
     specs = specs or {}
     edges = dict.fromkeys(net.constants, _CONSTANT) | dict.fromkeys(net.outputs(), _RESULT)
@@ -57,7 +57,7 @@ def _given(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iter
 
 
 def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iterator[str]:
-    """The rows of each step: its results one below the other, and what computes them beside all of these."""
+    """Yield the rows of each step: one for each result, and next to them one cell with the call."""
     for step in net.steps:
         tensors = [_tensor(name, specs, edges) for name in step.results if name != "_"]
         first, *others = tensors or [f"<td style='{_CELL}' colspan='2'></td>"]
@@ -70,7 +70,7 @@ def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iter
 
 
 def _tensor(name: str, specs: Mapping[str, str], edges: Mapping[str, str]) -> str:
-    """The cells of a tensor; a part of an expression has no name in the net's text."""
+    """Return the cells of a tensor; a part of an expression has no name, so its label is empty."""
     label = "" if name.startswith("%") else name
     style = f"{_CELL};border-left:4px solid {edges.get(name, 'transparent')}"
     spec = _escaped(specs.get(name, ""))

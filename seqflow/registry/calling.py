@@ -1,4 +1,4 @@
-"""The op as users call it: a Python function that checks its inputs and runs the body."""
+"""Makes the op that users call: a Python function that checks its inputs and runs the body."""
 
 import builtins
 import linecache
@@ -17,6 +17,7 @@ from seqflow.signature import Attribute, Repeated, Signature, bind, fast_conditi
 from seqflow.signature.language import CONCRETE_DTYPES
 
 _UNSET = object()
+# an error in the condition only means that some input does not fit: `check` then converts it or raises the error
 _TEMPLATE = """\
 def {name}({parameters}):
 {renamed}    try:
@@ -48,16 +49,16 @@ _RENAMED = """\
 def make_call(
     function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
 ) -> Callable[..., Any]:
-    """The checked op. Its code is generated when it is first called: a program calls few of all ops."""
+    """Return the checked op. Its code is generated at the first call, since a program calls few of all ops."""
     name = function.__name__
-    scope: dict[str, Any] = {"__builtins__": builtins}  # where torch's compiler looks them up
+    scope: dict[str, Any] = {"__builtins__": builtins}  # torch's compiler looks for builtins there
     call = FunctionType(_first_call.__code__, scope, name)
 
     def generate() -> Callable[..., Any]:
         made = _generate(function, signature, attributes, result)
         scope.update(made.__globals__)
         call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-        call.__code__ = made.__code__  # last: another thread may call it meanwhile
+        call.__code__ = made.__code__  # last: another thread may call it meanwhile, and needs the others
         return call
 
     scope["generate"] = generate
@@ -74,7 +75,7 @@ def _first_call(*args: Any, **named: Any) -> Any:
 def _generate(
     function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
 ) -> FunctionType:
-    """The common case costs one expression, everything else goes to `bind`."""
+    """Generate the function: one expression checks the common case, `bind` everything else."""
     name = function.__name__
     inputs = [argument.name for argument in signature.input_arguments]
     named = [attribute.name for attribute in attributes]
@@ -101,6 +102,7 @@ def _generate(
     }
     file = f"<op {name}>"
     exec(compile(source, file, "exec"), scope)
+    # tracebacks show the generated lines; the file does not exist
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     made: FunctionType = scope[name]
     return made
@@ -139,7 +141,7 @@ def _tuple(names: list[str]) -> str:
 def _renamed_call(
     name: str, attributes: tuple[Attribute, ...], call: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """The op for a call that has old names of its attributes, among all attributes, those with defaults too."""
+    """Return a function that renames old names of attributes and calls the op; it is given all attributes."""
     absent = {attribute.name: attribute.default for attribute in attributes if not attribute.required}
 
     def call_renamed(inputs: tuple[Any, ...], given: dict[str, Any]) -> Any:
@@ -150,7 +152,7 @@ def _renamed_call(
 
 
 def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:
-    """The slow form of the check: attributes, then inputs; the values the body will get."""
+    """Return the slow form of the check: of attributes, then of inputs; it returns the arguments of the body."""
 
     def check(values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
@@ -158,14 +160,14 @@ def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...])
             known = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
             bound = bind(signature, signature.grouped(values), known)
             return (*_ungroup(signature, bound), *checked)
-        except SeqflowError as error:  # a short traceback: how the check works is of no use to the caller
+        except SeqflowError as error:  # a short traceback: frames of the check do not help the caller
             raise name_op(name, signature, error).with_traceback(None) from None
 
     return check
 
 
 def _ungroup(signature: Signature, bound: tuple[Any, ...]) -> list[Any]:
-    """The inverse of `Signature.grouped`: a repetition becomes one list for each of its arguments."""
+    """Undo `Signature.grouped`: the repetitions of a group become one list for each of its arguments."""
     arguments: list[Any] = []
     for item, value in zip(signature.inputs, bound, strict=True):
         if isinstance(item, Repeated):

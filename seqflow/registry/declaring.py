@@ -19,9 +19,9 @@ from seqflow.signature.language import Count, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 tensor_calls: list[Callable[[str], Callable[..., Any]]] = []
-"""What gives the op of a name on tensors of torch, which is a higher floor."""
+"""Functions that return the op of a name for tensors of torch; `seqflow.torch`, which imports this one, adds it."""
 gradient_checks: list[Callable[[OpDef], None]] = []
-"""What holds the derivative of a user's op against inference, which knows nets and is a higher floor."""
+"""Functions that check the derivative of a user's op; nets, which import this module, add theirs."""
 
 
 @checked()
@@ -42,22 +42,25 @@ def op(
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
-    Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. The signature
-    also says what outputs are, `lengths'[B] := minimum(lengths, k)`, and bounds them, `lengths'[B] <= lengths`.
+    The positional parameters of the function are the signature's inputs, its keyword-only parameters are the
+    attributes. The signature may also define outputs, `lengths'[B] := minimum(lengths, k)`, and bound them,
+    `lengths'[B] <= lengths`.
 
-    `caffe2` names the operator it comes from, or several, separated by commas; `known_as` what other
-    libraries, and people who ask, call it, separated by semicolons; `same` two lengths inputs that it
-    declares to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the
-    attributes, reads the files among them, and raises what every call with them would raise; `random` is the
-    attribute that seeds its random numbers, into which a run may mix a number of its own; `renamed` maps old names
-    of attributes, which earlier nets, jobs and calls use, to the new ones; `grad` has the derivative (see
-    `seqflow.registry.gradients`); with `takes_total` calls in torch may say what the lengths add up to, and with
-    `sparse_factor`, by which a pooled look-up multiplies its rows, it may have a sparse gradient there. All other
-    keywords are its claims: `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `several`, `pure`
-    (see `seqflow.signature.op_properties`).
+    * `caffe2`: the operators of Caffe2 it comes from, separated by commas
+    * `known_as`: its names in other libraries, and in questions, separated by semicolons
+    * `same`: two lengths inputs that the op declares to be equal
+    * `shape`: a shape function, for shapes that the signature cannot express
+    * `files`: takes the attributes, reads the files among them, and raises what every call with them would raise
+    * `random`: the attribute that seeds its random numbers; a run may mix a number of its own into the seed
+    * `renamed`: maps old names of attributes, in earlier nets, jobs and calls, to the new ones
+    * `grad`: the derivative (see `seqflow.registry.gradients`)
+    * `takes_total`: whether calls in torch may give the sum of the lengths
+    * `sparse_factor`: the factor of each row in a pooled look-up that may have a sparse gradient in torch
+    * `claims`: `depends`, `rows`, `steps`, `masks`, `describes`, `inverse`, `moves`, `several`, `pure`
+      (see `seqflow.signature.op_properties`)
 
-    After each call the results are held against the signature, and against the shape function: OpError where the
-    function returns something else than it declares.
+    Results of ops of users are checked after each call; OpError is raised when they differ from the signature or
+    the shape function.
     """
     if not isinstance(signature, str):
         raise OpTypeError(
@@ -87,13 +90,13 @@ def op(
             takes_total=takes_total,
             sparse_factor=sparse_factor,
         )
-        if definition.family is None:  # a user's own: what is wrong with its claims is said at once
+        if definition.family is None:  # a user's op: raise the errors of its claims at the declaration
             _ = definition.claims
         if random is not None and random not in {attribute.name for attribute in definition.attributes}:
             raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")
         definition.call.__doc__ = help_text(definition)
         _check_gradient_names(definition)
-        register(definition)
+        register(definition)  # before its gradients are checked, in nets that call it
         if definition.family is None and grad is not None:
             _check_gradients(definition)
         return definition.call  # type: ignore[return-value]
@@ -112,7 +115,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
     body = function
-    if family_of(function) is None:
+    if family_of(function) is None:  # only these checks need inference at once, so it is imported here
         from seqflow.registry.results import with_checked_results
 
         body = with_checked_results(function, lambda: definition)
@@ -123,7 +126,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
 
 
 def _check_name(function: Callable[..., Any]) -> None:
-    """It is the name of the op, which nets and tensors' names are made of."""
+    """Raise OpTypeError unless the function has a name that nets can use: it becomes the name of the op."""
     name = getattr(function, "__name__", None)
     if not isinstance(name, str) or not name.isidentifier():
         found = "a lambda" if name == "<lambda>" else f"{function!r}"
@@ -134,7 +137,7 @@ def _check_name(function: Callable[..., Any]) -> None:
 
 
 def _check_gradient_names(definition: OpDef) -> None:
-    """What it says of derivatives is of its inputs."""
+    """Raise GradientError when a derivative is declared for a name that is not an input."""
     grad, known = definition.grad, definition.signature.arguments
     spoken_of = (
         [name.strip() for keys in grad for name in keys.split(",")] if isinstance(grad, Mapping) else []
@@ -146,7 +149,7 @@ def _check_gradient_names(definition: OpDef) -> None:
 
 
 def _check_gradients(definition: OpDef) -> None:
-    """The formulas of a user's op infer, in nets that call it; else it is forgotten again."""
+    """Check the derivative of a user's op, which nets can call already; unregister the op when a check fails."""
     try:
         for check in gradient_checks:
             check(definition)
@@ -156,7 +159,7 @@ def _check_gradients(definition: OpDef) -> None:
 
 
 def _check_values(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> None:
-    """What definitions and bounds speak of is an input, a size or an attribute."""
+    """Raise OpError when a definition or bound uses a name that is not an input, a size or an attribute."""
     known = {*signature.arguments, *(one.name for one in attributes), *signature.size_names()}
     for place, value in signature.values():
         for part in parts(value):

@@ -14,7 +14,7 @@ from seqflow.registry.gradients import Gradients
 from seqflow.signature import Attribute, Signature
 from seqflow.signature.op_properties import NONE, Claims, Condition, read_claims
 
-if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
+if TYPE_CHECKING:  # inference is imported when first needed: calls of ops do not use it
     from seqflow.registry.inference import Inference
     from seqflow.registry.values import TermOf
     from seqflow.shape import Equalities, InferenceContext
@@ -25,54 +25,55 @@ FileCheck = Callable[[Mapping[str, Any]], None]
 
 
 def family_of(function: Callable[..., Any]) -> str | None:
-    """The module of `seqflow.ops` that a function is defined in; None for a user's own."""
-    package, _, module = str(function.__module__).rpartition(".")  # None of code that exec ran
+    """Return the module of `seqflow.ops` that defines a function; None for a function of a user."""
+    # `__module__` is None in code that exec ran
+    package, _, module = str(function.__module__).rpartition(".")
     return module if package == "seqflow.ops" else None
 
 
 @dataclass(frozen=True, eq=False)
 class OpDef:
-    """The definition of an op: what is declared of it, and the functions that run it."""
+    """Definition of an op: its declaration, and the functions that run it."""
 
     name: str
     signature: Signature
     attributes: tuple[Attribute, ...]
     function: Callable[..., Any]
-    """The op's body: no checks; arrays in, one array or a tuple of arrays out."""
+    """Body of the op, without checks: takes arrays, returns an array or a tuple of arrays."""
     call: Callable[..., Any]
-    """The op itself: checks its inputs, then runs the body."""
+    """The op as users call it: checks the inputs, then runs the body."""
     result: type | None
-    """The NamedTuple of an op with several outputs."""
+    """NamedTuple of the results of an op with several outputs; None for other ops."""
     doc: str
-    """What it does: first in one sentence, at the end in an example."""
+    """Description: one sentence first, an example at the end."""
     caffe2: str | None = None
-    """The operator of Caffe2 it comes from; several are separated by commas."""
+    """Operators of Caffe2 that it comes from, separated by commas."""
     known_as: str = ""
-    """What other libraries, and people who ask, call it; several are separated by semicolons."""
+    """Its names in other libraries, and in questions, separated by semicolons."""
     same: tuple[str, str] | None = None
-    """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
+    """Two lengths inputs that the op declares to be equal; then they describe the same rows."""
     shape: ShapeFunction | None = None
-    """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
+    """Sets shapes that the signature cannot express; runs after inference by the signature, and sees its results."""
     files: FileCheck | None = None
-    """Reads the files that its attributes name; OpError where one is not what the op needs."""
+    """Reads the files that attributes name; raises OpError when the op cannot use one."""
     variadic: bool = False
-    """It takes its one list of inputs as `*args`."""
+    """Whether it takes its one list of inputs as `*args`."""
     random: str | None = None
-    """The attribute that seeds its random numbers."""
+    """Attribute that seeds its random numbers."""
     expression: str | None = None
-    """The attribute that is the expression which it computes."""
+    """Attribute with the expression that the op computes."""
     takes_total: bool = False
-    """Calls in torch may say how many rows the lengths add up to, of which nothing else says it."""
+    """Whether calls in torch may give the sum of the lengths, if no input has that size."""
     sparse_factor: str | None = None
-    """What a pooled look-up multiplies the rows of its first input by, where that may have a sparse gradient."""
+    """Factor of each row of the first input in a pooled look-up; None if the input has no sparse gradient."""
     claimed: Mapping[str, Any] | Claims = NONE
-    """What it claims of its outputs beyond the signature, as it was written."""
+    """Claims as written in the declaration."""
     grad: Gradients | None = None
-    """The derivative: a formula for each input, or the reason why there is none; None where nothing is said."""
+    """Derivative: a formula for each input, or the reason why there is none; None if not declared."""
 
     @cached_property
     def claims(self) -> Claims:
-        """What it claims of its outputs beyond the signature; OpError for what it does not have."""
+        """Claims beyond the signature; raises OpError when one uses a name that the signature does not have."""
         from seqflow.registry.lookup import get
 
         if isinstance(self.claimed, Claims):
@@ -91,31 +92,31 @@ class OpDef:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """The defaults of the attributes, whether required or not."""
+        """Defaults of all attributes; `Parameter.empty` for required ones."""
         return {attribute.name: attribute.default for attribute in self.attributes}
 
     @cached_property
     def required(self) -> tuple[Attribute, ...]:
-        """The attributes that have to be given."""
+        """Attributes without a default."""
         return tuple(attribute for attribute in self.attributes if attribute.required)
 
     @cached_property
     def spec_reader(self) -> SpecReader:
-        """What inference reads off the signature."""
+        """Functions that infer shapes by the signature, made when they are first needed."""
         from seqflow.signature.bind_specs import SpecReader
 
         return SpecReader(self.signature, self.claims, [attribute.name for attribute in self.attributes])
 
     @cached_property
     def definitions(self) -> Mapping[str, TermOf]:
-        """What inference takes the outputs to be that the signature defines, by the names of results."""
+        """Terms of the outputs that the signature defines, by the names of results."""
         from seqflow.registry.values import read_term
 
         return {name: read_term(self, value) for name, value in self.signature.definitions.items()}
 
     @cached_property
     def padded(self) -> tuple[tuple[str, TermOf, Condition], ...]:
-        """What an output is padded for, as the op claims it of its lengths."""
+        """Claims of the lengths that outputs are padded for: an input of lengths, a term, and a condition."""
         from seqflow.registry.values import read_term
 
         steps = self.claims.steps.items()
@@ -123,31 +124,31 @@ class OpDef:
 
     @property
     def family(self) -> str | None:
-        """The module of `seqflow.ops` that declares it; None for an op of a user's own."""
+        """Module of `seqflow.ops` that declares it; None for an op of a user."""
         return family_of(self.function)
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """The fields of the result."""
+        """Names of the outputs, without primes."""
         return tuple(argument.field for argument in self.signature.output_arguments)
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
+        """Return the unique names of all output tensors; tensors of lists are numbered, `parts.0`, `parts.1`."""
         return self.signature.tensor_names(self.complete(attributes))
 
     def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The same by the names that results and nets use: without the prime of `lengths'`."""
+        """Return the names of all output tensors in results and nets: without the prime of `lengths'`."""
         return self.signature.result_names(self.complete(attributes))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """The attributes with their defaults."""
+        """Return the attributes with their defaults."""
         return {**self.defaults, **attributes}
 
     def check_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The given attributes as the body of the op gets them: numbers as tuples, names as dtypes.
+        """Return the given attributes in the form that the body of the op takes: lists as tuples, names as dtypes.
 
-        Raises OpTypeError for an attribute that the op does not have and for one that is missing, OpError and
-        OpTypeError for values that an attribute does not take.
+        Raises OpTypeError for attributes that are unknown or missing, and OpError or OpTypeError for values that an
+        attribute does not take.
         """
         if not given and not self.required:
             return {}
@@ -164,7 +165,7 @@ class OpDef:
             raise name_op(self.name, self.signature, error) from None
 
     def check_total(self, total: Any) -> int | None:
-        """The rows that a call in torch or jax says a result has, None unless it does; OpError for no such number."""
+        """Return the number of rows that a call in torch or jax gives, or None; raise OpError when it is not one."""
         try:
             checked: int | None = Attribute("total", "int", optional=True, minimum=0).check(total)
         except SeqflowError as error:
@@ -191,14 +192,14 @@ class OpDef:
         equalities: Equalities | None = None,
         all_declared: bool = True,
     ) -> Inference:
-        """The outputs' specs for inputs of these specs; no data is needed.
+        """Infer the outputs' specs from the specs of the inputs; no data is needed.
 
-        Where the op takes a list of tensors, `specs` has a list. `values` are those inputs that are known as
-        arrays: a shape to reshape to, for instance. `names` and `results` say which tensors of a net the inputs
-        and outputs are (by default they have the signature's own names), `equalities` what is known to be equal
-        in it. Unless `all_declared`, inputs without rows may hold the rows they meet. Raises OpTypeError, also for
-        an input or attribute that the op does not have, OpError, ShapeError, and LodError where values meet
-        lengths of other rows.
+        If the op takes a list of tensors, `specs` has a list. `values` are inputs that are known as arrays, such as a
+        shape to reshape to. `names` and `results` are the tensors of a net that are inputs and outputs (by default
+        the signature's own names), and `equalities` are the known equalities of the net. Unless `all_declared`,
+        inputs without rows may take the rows they are combined with. Raises OpTypeError, also for an input or
+        attribute that the op does not have, OpError, ShapeError, and LodError when values are combined with lengths
+        of other rows.
 
         >>> data, lengths = TensorSpec("float32", "{7,4}"), TensorSpec("int64", "{3}")
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)

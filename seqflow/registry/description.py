@@ -1,4 +1,4 @@
-"""The documentation of an op, for `help`, for `seqflow ops NAME` and for the page of all ops."""
+"""Documentation of an op, for `help`, for `seqflow ops NAME` and for the page of all ops."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,18 +18,18 @@ class OpDescription:
     """An op's documentation in parts."""
 
     prose: str
-    """The docstring without its example."""
+    """Docstring without the example."""
     example: str
     errors: tuple[tuple[str, str], ...]
-    """Kinds of errors that signature and attributes stand for, and when they come."""
+    """Kinds of errors that follow from signature and attributes, and when they are raised."""
     origin: str
-    """The operator of Caffe2 it comes from, or ""."""
+    """Operators of Caffe2 it comes from, or ""."""
     gradients: tuple[tuple[str, str], ...] = ()
-    """For inputs of floats the formula of the gradient, or why there is none."""
+    """Inputs, each with the formula of its gradient or the reason why there is none."""
 
 
 def describe(op: OpDef) -> OpDescription:
-    """An op's documentation in parts, from its docstring, its signature and its attributes."""
+    """Return the documentation of an op in parts, from its docstring, signature and attributes."""
     prose, mark, example = op.doc.partition(">>>")
     gradients = tuple(_gradients(op))
     return OpDescription(
@@ -38,7 +38,7 @@ def describe(op: OpDef) -> OpDescription:
 
 
 def _gradients(op: OpDef) -> Iterator[tuple[str, str]]:
-    """What the op says of its derivative; where attributes decide, for their defaults."""
+    """Yield inputs with their derivatives; a formula that depends on attributes is made for the defaults."""
     first = op.signature.input_arguments[0].name if op.signature.inputs else ""
     grad = op.grad if isinstance(op.grad, Mapping) else {} if op.grad is None else {first: op.grad}
     for name, formula in grad.items():
@@ -57,7 +57,7 @@ def _gradients(op: OpDef) -> Iterator[tuple[str, str]]:
 
 
 def help_text(op: OpDef) -> str:
-    """The same as one docstring with the sections that NumPy's docstrings have."""
+    """Return the documentation as one docstring with the sections of NumPy's docstrings."""
     found = describe(op)
     sections = [
         ("Parameters", _items([*_inputs(op), *_attributes(op)])),
@@ -132,7 +132,7 @@ def _errors(op: OpDef) -> Iterator[tuple[str, str]]:
 
 
 def _dtype(argument: Argument) -> str:
-    """The dtypes an input takes, in words; "" where it takes all."""
+    """Return the dtypes that an input takes, in words; "" if it takes all."""
     if argument.is_lengths:
         return "integers"
     return "" if argument.dtype.word == "any" else expected_dtype(argument)

@@ -1,4 +1,4 @@
-"""Errors of an op: which op they come from, and what it takes."""
+"""Errors of an op, with the name and the inputs of the op."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,12 @@ _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": L
 
 
 def name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
-    """The error, which says from now on that it comes from this op."""
+    """Return the error with the name of the op in its message."""
     return error.in_op(name, "" if isinstance(error, OpError) else signature.inputs_text)
 
 
 def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError:
-    """What a kernel found wrong, as an error of the op."""
+    """Return the error of a kernel as an error of the op."""
     kind = _KINDS.get(error.kind, LodError if error.argument == "lengths" else OpError)
     return kind(str(error)).in_op(name, signature.inputs_text)
 
@@ -28,7 +28,7 @@ def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError
 def explain_memory(
     name: str, signature: Signature, error: MemoryError, values: Mapping[str, Any]
 ) -> OpMemoryError:
-    """What there is too little memory for, and which argument asked for it: the one with the largest number."""
+    """Return an error with the memory that was needed, and the likely cause: the argument with the largest number."""
     asked = max(_numbers(values), key=lambda found: found[1], default=None)
     because = "" if asked is None else f": {asked[0]} is {asked[1]}"
     return OpMemoryError(f"{_need(error)}{because}").in_op(name, signature.inputs_text)
@@ -44,7 +44,7 @@ def _need(error: MemoryError) -> str:
 
 
 def _numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The numbers that arguments hold, and the largest of arrays of integers."""
+    """Yield the numbers in arguments, and the largest element of each array of integers."""
     for name, value in values.items():
         items = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
         for i, item in items:

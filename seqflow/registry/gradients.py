@@ -1,17 +1,18 @@
-"""What an op says of its derivative: formulas in the language of nets, or the reason why there is none.
+"""Declarations of derivatives: formulas in the language of nets, or the reason why there is none.
 
     grad={"data": "expand(d.sums, lengths)"}
 
-A formula gives the gradient of an input. It speaks of the inputs and attributes by name, of the outputs as
-`out.sums`, and of the gradients that arrive at them as `d.sums`. It may have several statements; the last is an
-operand, or assigns `grad`:
+A formula gives the gradient of an input. In it, inputs and attributes have their names, outputs are `out.sums`, and
+the gradients that arrive at outputs are `d.sums`. It may have several statements; the last is an operand, or assigns
+`grad`:
 
     grad={"start": "_, grad, _ = gather_padding(d.values, out.lengths, before=before, after=after)"}
 
-One call may give several gradients: `{"a, b": "matmul_backward(d.product, a, b)"}`. An input that is left out is left
-out of calls as well, where it is given by keyword. `len(tensors)` is the number of tensors in a list.
-Where attributes decide, a function makes the formula: its parameters are attributes, and optional inputs, which are
-True where they are given.
+One call may give several gradients: `{"a, b": "matmul_backward(d.product, a, b)"}`. An optional input that is not
+given is omitted from the calls of a formula, where it must be a keyword. `len(tensors)` is the number of tensors in a
+list.
+If the formula depends on attributes, a function makes it: its parameters are attributes, and optional inputs, which
+are True if they are given.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,25 +22,25 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class NoDerivative:
-    """An op, or an input of one, has no derivative, and this is why: "it is piecewise constant"."""
+    """Declares that an op, or an input, has no derivative, with the reason: "it is piecewise constant"."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """An op moves, drops and repeats rows, and makes no others than those of a fill value.
+    """Declares that an op only moves, drops and repeats rows, and adds rows of a fill value.
 
-    On the numbers of the rows, with -1 as its fill value, it says for each row of the result where it comes from:
-    there the gradient goes back to.
+    Called on the numbers of the rows, with -1 as the fill value, such an op gives the origin of each row of the
+    result; the gradient of a row goes back to its origin.
     """
 
     fill: str | None = None
-    """The attribute that is the fill value."""
+    """Attribute that is the fill value; None if the op has none."""
 
 
 Formula = str | MovedRows | Callable[..., Any]
-"""Its text, a rule that makes it, or a function that gives either."""
+"""Text of a formula, a rule that makes it, or a function that returns either."""
 Gradients = Mapping[str, Formula | NoDerivative | None] | NoDerivative | MovedRows
-"""For inputs the formula, or the reason why there is none; or either for all inputs. None says that no gradient flows
-through an input, and that this is meant: of `like` only the shape is read."""
+"""Formulas by input, or the reason why there is none; or one rule or reason for all inputs. None declares that no
+gradient flows through an input, on purpose: an op reads only the shape of `like`."""

@@ -23,44 +23,43 @@ if TYPE_CHECKING:
 
 
 class Inference(NamedTuple):
-    """The inferred outputs of one call, its guards, and what it would like to know."""
+    """Inferred outputs of one call, its guards, and the inputs whose values would help."""
 
     outputs: list[TensorSpec]
     guards: Guards
-    """Sizes, and lengths, that were taken to be equal without proof."""
+    """Sizes, and lengths, that were assumed equal without proof."""
     requested: frozenset[str] = frozenset()
-    """Inputs whose values, were they known, would say more of the outputs' shapes."""
+    """Inputs whose values, if they were known, would determine more of the outputs' shapes."""
     sizes: Mapping[str, PartialShape] = {}
-    """Outputs that are vectors of sizes, as far as these are known."""
+    """Outputs that are vectors of sizes, with the known sizes."""
     rows: Mapping[str, Term] = {}
-    """Tensors without rows that hold these from now on."""
+    """Rows that tensors without declared rows have from now on."""
 
 
 class CallOfSpecs(NamedTuple):
-    """A call of an op on specs: the inputs are those that the op has, and the attributes checked and complete."""
+    """A call of an op on specs, with all attributes, already checked."""
 
     op: OpDef
     specs: Specs
     attributes: Mapping[str, Any]
     values: Mapping[str, Any]
-    """The inputs that are known as arrays."""
+    """Inputs that are known as arrays."""
     names: Names
-    """The tensors that the inputs are."""
+    """Names of the tensors passed as inputs."""
     results: Sequence[str]
-    """The tensors that the outputs are."""
+    """Names of the output tensors."""
 
     @classmethod
     def alone(cls, op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> CallOfSpecs:
-        """A call outside of nets: its tensors have the signature's own names."""
+        """Return a call outside of nets, whose tensors have the signature's own names."""
         results = [f"{op.name}.{name}" for name in op.signature.result_names(attributes)]
         return cls(op, specs, attributes, {}, _own_names(specs), results)
 
 
 def infer(call: CallOfSpecs, equalities: Equalities | None = None, all_declared: bool = True) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does.
+    """Infer the outputs of a call, first by the signature, then by the op's shape function.
 
-    Without `equalities` it is the inference of one op alone, for which rows are declared, and said, by the names of
-    tensors.
+    Without `equalities` the op is inferred alone; rows are then declared, and returned, by the names of tensors.
     """
     try:
         holds = _held(call.op, call.specs)
@@ -77,11 +76,11 @@ def infer(call: CallOfSpecs, equalities: Equalities | None = None, all_declared:
 
 
 def _infer(call: CallOfSpecs, equalities: Equalities, holds: _Held, rows_matter: bool = True) -> Inference:
-    """Where no input holds rows, values need not be told apart."""
+    """Infer the outputs; without `rows_matter`, the values of inputs need not be distinguished."""
     if holds.undeclared:
         call = call._replace(specs=_declared(call.specs, equalities.terms))
     op = call.op
-    with equalities.staged():
+    with equalities.staged():  # undoes all changes if an error is raised
         named = name_outputs(op.signature, call.results)
         if op.same is not None:
             _unify(op, op.same, call.names, equalities)
@@ -103,7 +102,7 @@ def _infer(call: CallOfSpecs, equalities: Equalities, holds: _Held, rows_matter:
 def _with_shape_function(
     call: CallOfSpecs, said: Inference, facts: Facts, equalities: Equalities
 ) -> Inference:
-    """What the signature said, and then the op's shape function."""
+    """Run the op's shape function on the outputs that were inferred by the signature."""
     op, attributes = call.op, call.attributes
     known: dict[int | str, Any] = {name: one for name, one in call.values.items() if name in call.specs}
     context = InferenceContext.of_specs(
@@ -126,18 +125,18 @@ def _with_shape_function(
 
 
 class _Held(NamedTuple):
-    """Which row information the inputs of a call have."""
+    """Row information of the inputs of a call."""
 
     rows: bool
-    """Whether an axis holds some."""
+    """Whether an axis has rows."""
     points: bool
-    """Whether integers point at some."""
+    """Whether integers have a target."""
     undeclared: bool
-    """Whether some are not terms yet."""
+    """Whether some rows or targets are not terms yet."""
 
 
 def _held(op: OpDef, specs: Specs) -> _Held:
-    """Look through the specs; OpTypeError where one is missing, or is not what the op takes."""
+    """Return the row information of specs; raise OpTypeError when a spec is missing or of a wrong type."""
     rows = points = undeclared = False
     listed = op.signature.listed
     if not op.required_inputs <= specs.keys():
@@ -167,7 +166,7 @@ def _declared(specs: Specs, terms: Terms) -> Specs:
 
 
 def _input_values(call: CallOfSpecs, equalities: Equalities) -> dict[str, Any]:
-    """The values of the inputs that are given."""
+    """Return the value terms of the given inputs."""
     value = equalities.terms.value
     return {
         name: value(tensors) if isinstance(tensors, str) else [value(one) for one in tensors]
@@ -179,7 +178,7 @@ def _input_values(call: CallOfSpecs, equalities: Equalities) -> dict[str, Any]:
 def infer_rows(
     op: OpDef, names: Names, attributes: Mapping[str, Any], results: Sequence[str], rows: Mapping[str, Any]
 ) -> list[Any]:
-    """Whose rows each output holds, for inputs that are called `names` and hold `rows`, without their shapes."""
+    """Return the row space of axis 0 of each output, for inputs called `names` with `rows` and unknown shapes."""
     equalities = Equalities(all_declared=False)
     terms = equalities.terms
     given = op.complete(attributes)
@@ -204,7 +203,7 @@ def infer_rows(
 
 
 def _own_names(specs: Specs) -> Names:
-    """The signature's own names; those in lists are numbered."""
+    """Return the signature's own names for the tensors; tensors in lists are numbered."""
     return {
         name: [f"{name}[{i}]" for i in range(len(spec))] if isinstance(spec, (list, tuple)) else name
         for name, spec in specs.items()
@@ -212,7 +211,7 @@ def _own_names(specs: Specs) -> Names:
 
 
 def _tensors(called: Names) -> dict[str, str]:
-    """The tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
+    """Return the tensors passed as inputs, tensors of a list under `xs[0]`, `xs[1]`."""
     found: dict[str, str] = {}
     for name, given in called.items():
         if isinstance(given, str):
@@ -223,7 +222,7 @@ def _tensors(called: Names) -> dict[str, str]:
 
 
 def _unify(op: OpDef, same: tuple[str, str], names: Names, known: Equalities) -> None:
-    """Take two lengths tensors to have the same values."""
+    """Record that two lengths tensors have the same values."""
     one, other = (str(names[name]) for name in same)
     terms = known.terms
     known.unite(terms.value(one), terms.value(other), op.name)

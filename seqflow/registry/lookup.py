@@ -16,15 +16,15 @@ def load_on_first_look(module: str) -> None:
 
 
 def names() -> list[str]:
-    """The names of all registered ops, sorted."""
+    """Return the names of all registered ops, sorted."""
     _load()
     return sorted(_ops)
 
 
 @checked(late=True)
 def get(name: str) -> OpDef:
-    """The op of that name; UnknownOpError, with the nearest name, where there is none."""
-    if name not in _ops:
+    """Return the op of that name; raise UnknownOpError, with the nearest name, when there is none."""
+    if name not in _ops:  # for a known op the others need not be imported
         _load()
     if name not in _ops:
         raise UnknownOpError(
@@ -36,8 +36,8 @@ def get(name: str) -> OpDef:
 
 @checked()
 def register(definition: OpDef) -> None:
-    """Make an op known by its name; OpError where there is one of that name."""
-    _load()
+    """Make an op known by its name; raise OpError when the name is taken."""
+    _load()  # first: an op of a user must not take a name that an op of this package will have
     earlier = _ops.get(definition.name)
     if earlier is not None:
         advice = (
@@ -50,13 +50,13 @@ def register(definition: OpDef) -> None:
 
 
 def unregister(name: str) -> OpDef:
-    """Forget an op, to declare it again (in a notebook, say), and return it; UnknownOpError where there is none."""
+    """Return an op and forget it, so that it can be declared again; raise UnknownOpError when it is unknown."""
     definition = get(name)
     del _ops[name]
     return definition
 
 
 def _load() -> None:
-    """Import the modules that declare ops, once: they are forgotten first, since they register ops themselves."""
+    """Import the modules that declare ops, once; removed first, since their imports call this function."""
     while _modules:
         import_module(_modules.pop())

@@ -1,4 +1,4 @@
-"""Passes on what integers point at, from inputs to the outputs that hold their values."""
+"""Propagates the targets of integers from inputs to the outputs that hold their values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def move_points(
     op: OpDef, specs: Specs, results: Sequence[NamedOutput], outputs: list[TensorSpec], terms: Terms
 ) -> list[TensorSpec]:
-    """The outputs; integers that the op moved from its inputs point at what they pointed at there."""
+    """Return the outputs with targets: integers that the op moves keep the targets they have in its inputs."""
     sources: list[_Source] = []
     for argument in op.signature.input_arguments:
         given = specs.get(argument.name, ()) if argument.name in op.claims.moves else ()
@@ -39,7 +39,7 @@ def move_points(
 
 
 _UNCHANGED = ("any", GIVEN_DTYPE)
-"""The dtype words of outputs that hold what inputs hold, if the op moves it."""
+"""Dtype words of outputs that hold moved values of inputs."""
 
 
 class _Source(NamedTuple):
@@ -69,9 +69,10 @@ def _moved_from(
 
 
 def _sequences(op: OpDef, argument: Argument) -> str | None:
-    """The name of the sequences that the rows of a tensor belong to; None where the signature has none.
+    """Return the name of the sequences that the rows of a tensor belong to; None if they have no name.
 
-    Row i belongs to sequence i, or as the lengths say it, of which the name counts.
+    A plain name on axis 0 means one sequence for each row; rows of `sum(lengths)` belong to the sequences of axis 0
+    of the lengths.
     """
     first = argument.dims[0] if argument.dims else None
     if isinstance(first, Fresh):

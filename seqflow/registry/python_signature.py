@@ -1,4 +1,4 @@
-"""An op's parameters as Python's tools see them: `inspect.signature(ops.lstm)`."""
+"""Parameters of an op for Python's tools: `inspect.signature(ops.lstm)`."""
 
 from collections.abc import Iterator
 from inspect import Parameter
@@ -8,7 +8,7 @@ from seqflow.signature import Attribute, Repeated, Signature
 
 
 class _Annotation(str):
-    """An annotation by its text, shown without quotes."""
+    """Text of an annotation, shown without quotes."""
 
     __slots__ = ()
 
@@ -19,7 +19,7 @@ class _Annotation(str):
 def python_signature(
     signature: Signature, attributes: tuple[Attribute, ...], result: type | None, *, variadic: bool = False
 ) -> PythonSignature:
-    """Inputs by position, attributes by keyword, with what each takes and its default."""
+    """Return the Python signature: inputs by position, attributes by keyword, with annotations and defaults."""
     parameters = [*_inputs(signature, variadic), *map(_keyword, attributes)]
     return PythonSignature(parameters, return_annotation=_Annotation(_returned(signature, result)))
 

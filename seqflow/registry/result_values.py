@@ -1,4 +1,4 @@
-"""Checks the values of results: definitions, bounds, and what integers point at."""
+"""Checks the values of results: definitions, bounds, and targets of integers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from seqflow.signature.language import (
 
 
 def compute(value: Value, known: Mapping[Any, Any]) -> Any:
-    """The value, for inputs, sizes and attributes by their names; integers of any width are taken as int64."""
+    """Compute a value from inputs, sizes and attributes by name; integers of any width become int64."""
     match value:
         case FixedSize(value=number):
             return number
@@ -63,7 +63,7 @@ def _as_int64(value: Any) -> Any:
 
 
 def check_values(argument: Argument, result: Array, known: Mapping[Any, Any]) -> None:
-    """OpError where an output is not what the signature defines it to be, or is above its bound."""
+    """Raise OpError when an output differs from its definition in the signature, or exceeds its bound."""
     if argument.definition is not None:
         expected = compute(argument.definition, known)
         if result.shape != np.shape(expected) or not np.array_equal(result, expected):
@@ -77,7 +77,7 @@ def check_values(argument: Argument, result: Array, known: Mapping[Any, Any]) ->
 
 
 def check_limit(limit: Limit, size: int, known: Mapping[Any, Any]) -> None:
-    """OpError where a size or a sum of the outputs is above its bound."""
+    """Raise OpError when a size or a sum of the outputs exceeds its bound."""
     most = compute(limit.most, known)
     if size > most:
         raise OpError(f"{limit.size} is {size}, expected at most {limit.most}, which is {most}")
@@ -86,9 +86,9 @@ def check_limit(limit: Limit, size: int, known: Mapping[Any, Any]) -> None:
 def check_pointing(
     argument: Argument, result: Array, sizes: Mapping[object, Any], tensors: Mapping[str, Array]
 ) -> None:
-    """OpIndexError where a result points outside what its dtype word says; -1, for none, is fine.
+    """Raise OpIndexError when a result points outside the target of its dtype word; -1 means none and is accepted.
 
-    `sizes` are those of the names of the signature, `tensors` the inputs and outputs by their names.
+    `sizes` maps names of the signature to sizes, `tensors` maps inputs and outputs by name.
     """
     points = argument.dtype.points
     if argument.dtype.word in ("index", "offset"):
@@ -101,6 +101,7 @@ def check_pointing(
         first = argument.dims[0] if argument.dims else None
         of = tensors.get(first.of) if isinstance(first, Sum) else None
         sequences = np.arange(len(lengths)) if of is None else kernels.lengths_to_segment_ids(of)
+        # one bound for each row, for all positions in it
         most = lengths[sequences].reshape(-1, *[1] * (result.ndim - 1))
         _refuse(argument, result, np.broadcast_to(most, result.shape), "the rows of its sequence")
 

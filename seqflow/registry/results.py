@@ -22,9 +22,9 @@ from seqflow.tensor import TensorSpec
 
 
 def with_checked_results(function: Callable[..., Any], definition: Callable[[], OpDef]) -> Callable[..., Any]:
-    """The body of an op, whose results are checked after each call; NumPy's scalars become arrays.
+    """Return the body of an op with a check of the results after each call; NumPy's scalars become arrays.
 
-    `definition` gives the op, which is made after its call.
+    `definition` returns the op, which does not exist yet: it is made from the checked body.
     """
 
     @wraps(function)
@@ -38,10 +38,12 @@ def with_checked_results(function: Callable[..., Any], definition: Callable[[], 
 
 
 class DeclaredResults:
-    """What the signature declares of the results of one call, read before the call."""
+    """Declaration of the results of one call, read before the call."""
 
     def __init__(self, op: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-        """`inputs` has one array for each input, a list of arrays for one in a list, None for one left out.
+        """Read the sizes of the inputs.
+
+        `inputs` has an array for each input, a list of arrays for a list, None for an input that is not given.
         `attributes` are all attributes.
         """
         self.op = op
@@ -51,7 +53,7 @@ class DeclaredResults:
         self.sizes = bind_sizes(op.signature, inputs, attributes)
 
     def check(self, result: Any) -> None:
-        """OpResultError where the signature, or the op's shape function, says something else of the result."""
+        """Raise OpResultError when the result differs from the signature or the op's shape function."""
         try:
             items = list(self._items(result))
             self._check_dtypes(items)
@@ -65,7 +67,7 @@ class DeclaredResults:
             ) from None
 
     def _items(self, result: Any) -> Iterator[list[list[Any]]]:
-        """For each output of the signature one list for each of its arguments, with the tensors of that argument."""
+        """Yield for each output of the signature a list for each of its arguments, with its tensors."""
         outputs = self.op.signature.outputs
         names = [argument.name for argument in self.op.signature.output_arguments]
         if len(names) == 1:
@@ -94,7 +96,7 @@ class DeclaredResults:
         return list(found)
 
     def _check_dtypes(self, items: list[list[list[Any]]]) -> None:
-        """The dtypes, and of an op with a shape function what it says of the shapes."""
+        """Check the dtypes, and the shapes by the op's shape function if it has one."""
         op, specs = self.op, {name: _specs(value) for name, value in self.inputs.items()}
         inferred: Iterator[TensorSpec] = iter(())
         if op.shape is not None:
@@ -131,7 +133,7 @@ class DeclaredResults:
                 check_pointing(argument, result, self.sizes, {**tensors, **self.inputs})
 
     def _check_values(self, items: list[list[list[Any]]]) -> None:
-        """The definitions and bounds."""
+        """Check the definitions and bounds of values."""
         signature = self.op.signature
         known: dict[Any, Any] = {**self.sizes, **self.attributes, **self.inputs}
         columns = [column for item in items for column in item]
@@ -153,9 +155,9 @@ class DeclaredResults:
                 check_limit(limit, size, known)
 
     def _with_known_sizes(self, output: Argument | Repeated) -> Argument | Repeated:
-        """The output with the sizes of the inputs in the place of `*d`, which may stand there more than once.
+        """Return the output with known sizes instead of `*d`, which may occur in it more than once.
 
-        A shape function has the last word on all sizes but sums of lengths, which no shape function knows.
+        If the op has a shape function, that decides about all sizes except sums of lengths, which it cannot know.
         """
         if isinstance(output, Repeated):
             return replace(output, arguments=tuple(map(self._with_sizes, output.arguments)))

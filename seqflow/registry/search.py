@@ -1,4 +1,4 @@
-"""Finds ops by their names, by what they are called elsewhere, and by what they do."""
+"""Finds ops by their names, their names in other libraries, and their descriptions."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from seqflow.registry.definition import OpDef
 
 _NAME, _PEER, _SUMMARY = 4.0, 3.0, 1.0
 _WHOLE = 100.0
-"""A query that is a name as a whole comes before all that share words with it."""
+"""Score of a query that is a whole name: more than any number of shared words."""
 
 
 class Hit(NamedTuple):
-    """An op that a search has found."""
+    """An op found by a search."""
 
     name: str
     score: float
     known_as: str
-    """The peer's name that it was found by; empty where it was its own name or summary."""
+    """Name in another library that it was found by; "" if it was found by its own name or summary."""
 
 
 def names_elsewhere(op: OpDef) -> tuple[str, ...]:
-    """What an op is called elsewhere, Caffe2's name first."""
+    """Return the names of an op in other libraries, Caffe2's names first."""
     own, others = ((text or "").split(by) for text, by in ((op.caffe2, ", "), (op.known_as, "; ")))
     return (*(f"Caffe2 {name}" for name in own if name), *filter(None, others))
 
 
 def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
-    """The ops that a query may mean, best first: a word counts by the best place that has it.
+    """Return the ops that a query may mean, best first.
 
-    Places are the name of an op, its names elsewhere, and the first line of its description. An op counts by the
-    share of the query's words that it has, too. The libraries in a call do not count: `torch.nn.functional.pad` is
-    `pad`; nor do "of", "the" and the like.
+    A word counts by the best place where an op has it: its name, its names in other libraries, or the first line of
+    its description. The sum is multiplied by the share of the query's words that the op has. Names of libraries in a
+    call (`torch.nn.functional.pad` is `pad`) and words such as "of" and "the" do not count.
     """
     words = _telling(_words(query))
     found = [hit for op in ops if (hit := _hit(op, query.strip().lower(), words)).score > 0]
@@ -43,7 +43,7 @@ def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
 
 
 def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
-    """The names of ops that are spelled most like a query; an op by its own name or by one that it has elsewhere."""
+    """Return the ops whose names, own or in other libraries, are spelled most like a query."""
     spelled: dict[str, str] = {}
     for op in ops:
         for name in (*names_elsewhere(op), op.name):
@@ -53,7 +53,7 @@ def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
 
 
 _NEAREST = 3
-"""So many names are said to be near where nothing is found."""
+"""Number of similar names to suggest if nothing is found."""
 
 
 def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
@@ -66,11 +66,12 @@ def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
         caffe2 = name.removeprefix("Caffe2 ").lower()
         if query in (name.lower(), caffe2):
             score += _WHOLE
+        # of names that have all words of the query, the shortest fits best
         elif _score(words, of_name) == len(words) * _PEER:
             score += len(words) / max(1, len(of_name))
         if score > best:
             best, known_as = score, name
-    if query == op.name:
+    if query == op.name:  # comes before an op that has this name in another library
         return Hit(op.name, best + 2 * _WHOLE, "")
     return Hit(op.name, best, known_as)
 
@@ -80,9 +81,9 @@ def _score(words: Sequence[str], places: dict[str, float]) -> float:
     return sum(found) * sum(one > 0 for one in found) / len(found) if found else 0.0
 
 
-@lru_cache(maxsize=1 << 14)  # a search looks at the same names of all ops
+@lru_cache(maxsize=1 << 14)  # each search splits the same names of all ops
 def _words(text: str) -> tuple[str, ...]:
-    """Lower-case words without the s of a plural; names in camel case are several."""
+    """Return lower-case words without the s of a plural; camel case is split."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
     words = [word for word in re.split(r"[^a-z0-9]+", apart.lower()) if word]
     return tuple(
@@ -92,7 +93,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _telling(words: Sequence[str]) -> Sequence[str]:
-    """Words but those that only say in which library a call is, or join others, where others are left."""
+    """Return the words without names of libraries and joining words; all words if nothing would be left."""
     return [word for word in words if word not in _LIBRARIES and word not in _JOINING] or words
 
 
@@ -102,6 +103,6 @@ _LIBRARIES = frozenset(
         "pc pd pyarrow scatter static strings tensorflow tf torch torchrec utils"
     )
 )
-"""Words of calls that say in which library, or in which part of one, they are."""
+"""Words of calls that name a library or a part of one."""
 _JOINING = frozenset(_words("a an and at by every for from how in my of on or per the their to with"))
-"""Words that most descriptions have."""
+"""Joining words, which most descriptions have."""

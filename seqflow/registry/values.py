@@ -1,4 +1,4 @@
-"""Value numbering: the terms of an op's outputs, which are equal for equal calls."""
+"""Value numbering: gives an op's outputs terms, which are equal for equal calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seqflow.registry.definition import OpDef
 
 Inputs = Mapping[str, Term | list[Term]]
-"""The values of the inputs that are given, by the signature's names."""
+"""Value terms of the given inputs, by their names in the signature."""
 
 
 def name_values(
@@ -27,7 +27,7 @@ def name_values(
     results: Sequence[NamedOutput],
     equalities: Equalities,
 ) -> Facts:
-    """Say what the outputs of a call are, and what its rows are made from."""
+    """Set the values of the outputs of a call, and return the facts that new rows are made from."""
     depends = _flat(inputs.values())
     key = attributes_key(op, attributes)
     for output in results:
@@ -48,7 +48,7 @@ def name_values(
 
 
 def given_attributes(op: OpDef, attributes: Mapping[str, Any]) -> set[str]:
-    """The attributes that differ from their defaults."""
+    """Return the attributes that differ from their defaults."""
     return {
         one.name
         for one in op.attributes
@@ -66,12 +66,13 @@ def output_value(
     depends: Sequence[Term] | None = None,
     key: Any = None,
 ) -> Term:
-    """The value of one output; what the op claims of it is made known."""
+    """Return the value term of one output, after recording the op's claims about it."""
     terms, claims = equalities.terms, op.claims
     if claims.value is not None:
         value: Term = claims.value(equalities, inputs, attributes)
         return value
     if not claims.pure:
+        # the serial number makes it equal to nothing else
         return terms.make("made", (op.name, terms.serial()))
     signature = op.signature
     named = claims.depends.get(output) if claims.depends else None
@@ -86,16 +87,18 @@ def output_value(
     alone = "" if len(signature.outputs) == 1 else output
     label = f"{output}.{repetition}" if signature.gives_lists else alone
     key = attributes_key(op, attributes) if key is None else key
+    # x + alpha · y does not commute unless alpha is 1
     kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
     term = terms.make(kind, (op.name, label, given, key), *depends)
     if claims is not NONE and not term.is_claimed:
+        # equal calls share a term, and its claims are recorded only once
         term.is_claimed, term.is_moved = True, bool(claims.moves)
         _claim(op, output, term, inputs, attributes, key, equalities)
     return term
 
 
 def attributes_key(op: OpDef, given: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The attributes that are not as by default, in a form that can be compared."""
+    """Return the attributes that differ from their defaults, in a hashable form."""
     if not op.attributes:
         return ()
     key = tuple(
@@ -165,7 +168,7 @@ def _claim(
 
 
 def _folded(term: Term, fold: Callable[[int, int], int], equalities: Equalities) -> Term | None:
-    """Lengths that two numbers in a row are combined with, combined with one: `n + 1 + 2` is `n + 3`."""
+    """Return lengths combined with one number instead of two: `n + 3` for `n + 1 + 2`; None if there are not two."""
     terms = equalities.terms
     of, number = _with_number(term, terms)
     if of is None or number is None:
@@ -181,7 +184,7 @@ def _folded(term: Term, fold: Callable[[int, int], int], equalities: Equalities)
 
 
 def _with_number(call: Term, terms: Terms) -> tuple[Term | None, int | None]:
-    """The operand of a call that is not a number, and the one that is."""
+    """Return the operand of a call that is not a number, and the number; None for both if there is no such pair."""
     numbers = [_number(one, terms) for one in call.args]
     if len(numbers) != 2 or (numbers[0] is None) == (numbers[1] is None):
         return None, None
@@ -194,7 +197,7 @@ def _number(term: Term, terms: Terms) -> int | None:
 
 
 def _is_of_one(definition: Value, inputs: Inputs) -> bool:
-    """Whether it is said of a list of one, whose dtype the output need not have."""
+    """Return whether a definition `op(*xs)` is of one tensor, from which the output may differ in dtype."""
     match definition:
         case OpCall(arguments=(Each(name=name),)):
             return len(_flat([inputs[name]])) == 1
@@ -202,11 +205,11 @@ def _is_of_one(definition: Value, inputs: Inputs) -> bool:
 
 
 TermOf = Callable[[Inputs, Mapping[str, Any], Equalities], Term]
-"""What a definition says for the inputs and attributes of one call, as a term."""
+"""Function that makes the term of a definition, for the inputs and attributes of one call."""
 
 
 def read_term(op: OpDef, value: Value) -> TermOf:
-    """A function that gives the term of a definition of an op."""
+    """Return a function that makes the term of a definition of an op."""
     names = {part.name for part in parts(value) if isinstance(part, (Name, Each))}
     if isinstance(value, Name):
         name = value.name
@@ -255,7 +258,7 @@ def _may_be_lengths(inputs: Inputs, terms: Terms) -> bool:
 
 
 def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:
-    """The rows, or the value, that a claim speaks of; of a list, all of them; nothing of rows that a call names."""
+    """Return the terms of the rows, or values, in a claim: all tensors of a list; none for the name of an axis."""
     terms = equalities.terms
     match space:
         case Sum(of=name):
@@ -271,7 +274,7 @@ def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:
 def _given_back(
     op: OpDef, output: str, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> Term | None:
-    """What the inverse op was given, where the inputs are what it made of it."""
+    """Return the input of the inverse op that an output gives back, if the inputs are its results."""
     name, condition = op.claims.inverse  # type: ignore[misc]
     other = op.claims.look_up(name)
     made = [argument.field for argument in other.signature.output_arguments]
@@ -308,7 +311,7 @@ def _given_back(
 
 
 def _counts(number: Any, lengths: Term | None, equalities: Equalities) -> bool:
-    """Whether there are known to be as many lengths."""
+    """Return whether a number is proved to be the number of lengths."""
     spec = None if lengths is None else equalities.specs.get(equalities.terms.find(lengths))
     return bool(
         spec is not None
@@ -318,7 +321,7 @@ def _counts(number: Any, lengths: Term | None, equalities: Equalities) -> bool:
 
 
 def _call_of(term: Term | list[Term], name: str, field: str, equalities: Equalities) -> Term | None:
-    """The call of an op that this value, or one equal to it, is."""
+    """Return the call of the op that made this value, or an equal one; None if there is none."""
     for one in equalities.terms.members(term) if isinstance(term, Term) else ():
         if one.kind == "call" and one.data[:2] == (name, field):
             return one

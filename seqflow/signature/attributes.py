@@ -1,18 +1,18 @@
-"""Attributes: the keyword-only parameters of an op, read off its Python signature.
+"""Attributes: the keyword-only parameters of an op, read from its Python signature.
 
-Their annotations say what they take, and one declaration serves the check, the docs and the tests:
+The annotation of an attribute gives the values it takes; checks, docs and tests all use this one declaration:
 
     max_length: NonNegative            an int, 0 or more
     keep: Literal["head", "tail"]      one of these
     empty: Scalar = 0                  any number
     fill: Fill = 0                     any number or text
-    num_rows: NonNegative | None       may be left out
+    num_rows: NonNegative | None       may be None
     axes: Ints | None                  an int or a list of ints, as a tuple
-    repeats: Sizes                     the same, each 0 or more
-    parts: CountOrSizes                how many, or a list of the size of each
+    repeats: Sizes                     an int or a list of ints, each 0 or more, as a tuple
+    parts: CountOrSizes                the number of parts, or a list of the size of each
     dtype: Dtype                       a dtype or its name
     roles: Texts                       a text or a list of texts, as a tuple
-    tokenizer: File                    a path, relative to the job in the nets of a job, or what the op takes for it
+    tokenizer: File                    a path (in the nets of a job relative to the job), or an object for the file
 """
 
 import inspect
@@ -34,21 +34,21 @@ Positive = Annotated[int, 1]
 NonNegative = Annotated[int, 0]
 """An int, 0 or more."""
 Ints = tuple[int, ...]
-"""Integers, one or a list of them."""
+"""One integer or a list of them."""
 Sizes = Annotated[tuple[int, ...], 0]
-"""Integers, one or a list of them, each 0 or more."""
+"""One integer or a list of them, each 0 or more."""
 CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
 """A count, an int of 1 or more, or a list of sizes, as a tuple."""
 Texts = tuple[str, ...]
-"""Texts, one or a list of them."""
+"""One text or a list of them."""
 Dtype = np.dtype[Any]
-"""The dtype of numbers, bools or times."""
+"""A dtype of numbers, bools or times."""
 File = Annotated[Any, "file"]
-"""The path of a file that the op reads, or an object that stands for it."""
+"""The path of a file that the op reads, or an object with its content."""
 Scalar = bool | int | float | np.generic
-"""One number, to be cast to the dtype of the result; an error where that would change its value."""
+"""One number, cast to the dtype of the result; an error if that would change its value."""
 Fill = bool | int | float | np.generic | str | bytes
-"""One element of rows that are only moved: a Scalar, or a text among texts, which become as wide as it is."""
+"""One element of rows that are moved unchanged: a Scalar, or for texts a text; they become at least as wide as it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Attribute:
     choices: tuple[str, ...] = ()
     default: Any = inspect.Parameter.empty
     names_file: bool = False
-    """Text given for it is the path of a file."""
+    """Whether a text given for it is the path of a file."""
 
     @property
     def required(self) -> bool:
@@ -72,7 +72,7 @@ class Attribute:
 
     @property
     def expected(self) -> str:
-        """The accepted values, in words."""
+        """Accepted values in words."""
         words = {
             "int": "an integer" if self.minimum is None else f"an integer, {self.minimum} or more",
             "float": "a number",
@@ -91,7 +91,7 @@ class Attribute:
 
     @property
     def annotation(self) -> str:
-        """The Python type of the accepted values."""
+        """Python type of the accepted values."""
         takes = {
             "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "fill": "Fill",
             "object": "Any",
@@ -101,7 +101,7 @@ class Attribute:
         return f"{takes} | None" if self.optional and self.kind != "object" else takes
 
     def condition(self) -> str:
-        """A Python expression that is true where the value needs no further check."""
+        """Return a Python expression that is true if the value needs no further check; "" if no value needs one."""
         name = self.name
         tests = {
             "int": f"type({name}) is int"
@@ -124,7 +124,7 @@ class Attribute:
         return f"({name} is None or {tests})" if self.optional else f"({tests})"
 
     def check(self, value: Any) -> Any:
-        """The value in the form that the op takes; OpError or OpTypeError where it has none."""
+        """Return the value in the form that the op takes; raise OpError or OpTypeError when it is not accepted."""
         if (self.optional and value is None) or self.kind == "object":
             return value
         if self.kind == "int":
@@ -167,7 +167,7 @@ class Attribute:
             number = operator.index(value)
         except TypeError:
             raise self._wrong_type(value, place, expected) from None
-        if isinstance(value, (bool, np.bool_)):
+        if isinstance(value, (bool, np.bool_)):  # Python counts True as the integer 1
             raise self._wrong_type(value, place, expected)
         if self.minimum is not None and number < self.minimum:
             raise OpError(f"{self.name}{place} is {shown(number)}, expected {expected or self.expected}")
@@ -201,7 +201,7 @@ class Attribute:
     def _dtype(self, value: Any) -> np.dtype[Any]:
         try:
             dtype = None if value is None else np.dtype(value)
-        except (TypeError, ValueError, SyntaxError):
+        except (TypeError, ValueError, SyntaxError):  # np.dtype raises SyntaxError for texts such as "i4,("
             dtype = None
         if dtype is None and isinstance(value, str):
             raise OpError(
@@ -220,7 +220,7 @@ class Attribute:
 
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
-    """The attributes of a function, in order, from its keyword-only parameters."""
+    """Return the attributes of a function, in order, from its keyword-only parameters."""
     named = _named_alone(function)
     try:
         hints = typing.get_type_hints(function, include_extras=True) if named else {}
@@ -234,7 +234,7 @@ def _named_alone(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def check_annotated(function: Callable[..., Any], sizes: Collection[str]) -> None:
-    """OpTypeError where an attribute has no annotation, and needs one: it has no default, or is one of the sizes."""
+    """Raise OpTypeError when an attribute lacks an annotation but has no default, or is used as a size."""
     named = [one for one in _named_alone(function) if one.annotation is one.empty]
     bare = next((one.name for one in named if one.default is one.empty or one.name in sizes), None)
     if bare is not None:
@@ -247,6 +247,7 @@ def check_annotated(function: Callable[..., Any], sizes: Collection[str]) -> Non
 def _attribute(name: str, hint: Any, default: Any) -> Attribute:
     if hint in (Scalar, Fill):
         return Attribute(name, "scalar" if hint == Scalar else "fill", default=default)
+    # unions are compared as sets of members: `Scalar | None` is one flat union, which no longer shows Scalar
     members = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
     optional = type(None) in members
     kinds = [member for member in members if member is not type(None)]

@@ -1,8 +1,8 @@
-"""Binding a signature to arrays: types, ranks, equal dimensions, lengths that add up.
+"""Binding a signature to arrays: checks dtypes, ranks, equal dimensions and sums of lengths.
 
-There are two forms of the same check. `bind` walks the signature, converts what NumPy can convert (lists, other
-byte orders) and raises the error. `fast_condition` writes the common case as one Python expression that the op
-evaluates on every call; where it is false, `bind` decides.
+There are two forms of the same check. `bind` walks the signature, converts lists and arrays of other byte orders,
+and raises the errors. `fast_condition` writes the common case as one Python expression, which the op evaluates on
+every call; if it is false, `bind` decides.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,11 +46,11 @@ Known = dict[object, Any]
 
 
 def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The inputs as arrays that fit the signature.
+    """Return the inputs as arrays that fit the signature; None for optional inputs that are not given.
 
     Raises OpTypeError for a dtype the signature does not take, ShapeError for ranks and dimensions that do not
-    agree, LodError for lengths that are negative or do not add up. Where the values would fit in another order, the
-    message says so.
+    agree, LodError for lengths that are negative or do not add up. If the values would fit in another order, the
+    advice of the error says so.
     """
     try:
         return _bind(signature, values, attributes)
@@ -74,7 +74,7 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
 
 
 def bind_sizes(signature: Signature, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Known:
-    """The sizes that inputs and attributes have, by name; the inputs are those that the body of an op is given."""
+    """Return the sizes of inputs and attributes by name; `inputs` are in the form that the body of an op takes."""
     remaining = iter(inputs)
     bound = [
         list(zip(*(next(remaining) for _ in item.arguments), strict=True))
@@ -90,8 +90,8 @@ def bind_sizes(signature: Signature, inputs: Sequence[Any], attributes: Mapping[
 def bind_results(outputs: Sequence[Argument | Repeated], results: Sequence[Any], known: Known) -> None:
     """Check the ranks and sizes of results against the sizes of the inputs.
 
-    `results` has for each output one list for each of its arguments, with the tensors of that argument. A name that
-    is not known yet is bound, so that it has one size in all outputs. Raises ShapeError and LodError.
+    `results` has one item for each output: a list for each of its arguments, with the tensors of that argument. A new
+    name is bound when it is first met, so that it has the same size in all outputs. Raises ShapeError and LodError.
     """
     for item, columns in zip(outputs, results, strict=True):
         group = item.arguments if isinstance(item, Repeated) else (item,)
@@ -114,7 +114,7 @@ def _bind_all(items: Sequence[Argument | Repeated], bound: Sequence[Any], known:
 def _scopes(
     items: Sequence[Argument | Repeated], bound: Sequence[Any]
 ) -> Iterator[list[tuple[Argument, Array]]]:
-    """Arguments whose sizes may use each other's sums: all plain ones together, then each repetition of a group."""
+    """Yield arguments whose sizes may use each other's sums: all plain ones, then each repetition of a group."""
     pairs = list(zip(items, bound, strict=True))
     yield [(item, array) for item, array in pairs if isinstance(item, Argument) and array is not None]
     for item, arrays in pairs:
@@ -124,11 +124,11 @@ def _scopes(
 
 
 _ROWS_WITHOUT_BYTES = 1 << 20
-"""As many an array may have that is given as a list: there can be 2**63 of them, and each becomes an array."""
+"""Most rows of an array without bytes, given as a list: each becomes an array, and shape (2**63 - 1, 0) is legal."""
 
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
-    """The repetitions of a group; `value` holds one list for each of its arguments."""
+    """Return the repetitions of a group; `value` has one list for each argument of the group."""
     for argument, items in zip(group.arguments, value, strict=True):
         is_scalar = isinstance(items, np.ndarray) and items.ndim == 0
         if is_scalar or not isinstance(items, (list, tuple, np.ndarray)):
@@ -152,7 +152,8 @@ def _convert(argument: Argument, value: Any) -> Array | None:
         return None
     array = as_array(argument.name, value)
     has_no_dtype = array.size == 0 and array.dtype == np.float64 and not isinstance(value, np.ndarray)
-    if has_no_dtype and argument.dtype.word in ("int", *POINTING):  # an empty list
+    # NumPy makes an empty list float64, which an op on integers would refuse
+    if has_no_dtype and argument.dtype.word in ("int", *POINTING):
         array = array.astype(np.int64)
     _check_dtype(argument, array)
     _check_rank(argument, array)
@@ -163,7 +164,7 @@ _MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
 
 
 def as_array(name: str, value: Any) -> Array:
-    """`value` as an array in native byte order; OpTypeError where that would be an array of objects."""
+    """Return `value` as an array in native byte order; raise OpTypeError when it would be an array of objects."""
     kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else None
     if isinstance(value, np.ma.MaskedArray) or (kinds and not kinds.isdisjoint(_MASKED)):
         raise OpTypeError(
@@ -179,7 +180,7 @@ def as_array(name: str, value: Any) -> Array:
         ) from None
     except MemoryError:
         raise
-    except Exception as error:  # of the object, which says what it is as an array
+    except Exception as error:  # raised by the object's own __array__
         raise OpTypeError(f"{name} does not become an array: {error}") from None
     if array.dtype.kind == "O":
         raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
@@ -189,7 +190,8 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def _check_common(name: str, array: Array, value: Any) -> None:
-    """Raise where the dtype that NumPy gives a list changes a value: 2**53 + 1 next to 0.5, 1 next to "a"."""
+    """Raise OpTypeError when NumPy's dtype of a list changes a value: 2**53 + 1 next to 0.5, 1 next to "a"."""
+    # floats below 2**53 hold all integers: only larger ones can have been rounded
     suspect = np.abs(array) >= EXACT if array.dtype.kind == "f" else np.ones(array.shape, np.bool_)
     given = np.asarray(value, object)[suspect] if suspect.any() else ()
     if len({getattr(one, "dtype", type(one)) for one in given}) < 2 and array.dtype.kind != "f":
@@ -203,7 +205,7 @@ def _check_common(name: str, array: Array, value: Any) -> None:
 
 
 def expected_dtype(argument: Argument) -> str:
-    """The dtype that an input must have, in words."""
+    """Return the required dtype of an input, in words."""
     return {
         **dict.fromkeys(POINTING, "integers"), "str": "texts", "int": "integers", "float": "floats",
         "number": "numbers", "bool": "bool", "ordered": "numbers or times", "any": "an array of one plain dtype",
@@ -248,7 +250,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
                     _bind_rest(argument, axis, dim, size, known, origins)
                 case _:
                     later.append((argument, axis, dim, size))
-    while later:  # a size that is solved may be what another one is computed from
+    while later:  # repeat: a name that was solved may make another size known
         unknown = [one for one in later if not _check_size(*one, known, origins)]
         if len(unknown) == len(later):
             return
@@ -256,7 +258,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
 
 
 def total_of(name: str, lengths: Array) -> int:
-    """The sum of the lengths; LodError, which uses this name, where one is negative or the sum overflows."""
+    """Return the sum of lengths called `name`; raise LodError when one is negative or the sum overflows."""
     try:
         return kernels.check_lengths(lengths)
     except kernels.KernelError as error:
@@ -264,7 +266,7 @@ def total_of(name: str, lengths: Array) -> int:
 
 
 def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
-    """The error of `check_lengths` for an argument of this name."""
+    """Return the error of `check_lengths` with the name of the argument."""
     match error:
         case kernels.KernelError(kind="negative", position=int(at), value=int(value)):
             return negative(name, at, value)
@@ -288,7 +290,7 @@ def _bind_rest(
 def _check_size(
     argument: Argument, axis: int, dim: Dim, size: int, known: Known, origins: dict[object, str]
 ) -> bool:
-    """Whether the size is known, and so is the right one, or could be solved for a name."""
+    """Return whether the size could be checked or solved for a name; raise an error when it is wrong."""
     place = f"{argument.name}.shape[{axis}]"
     if isinstance(dim, AtLeast):
         bound = evaluate(dim.bound, known)
@@ -297,7 +299,7 @@ def _check_size(
         if known[dim.name] != size:
             raise ShapeError(f"{place} is {size}, expected {known[dim.name]} as in {origins[dim.name]}")
         return True
-    expected = evaluate(dim, known)  # type: ignore[arg-type]  # the other dimensions are bound already
+    expected = evaluate(dim, known)  # type: ignore[arg-type]  # `_bind_rest` takes *d
     if expected is None:
         return _solve(place, dim, size, known, origins)
     if expected != size and isinstance(dim, Sum):
@@ -315,13 +317,13 @@ def _check_size(
 
 
 def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
-    """Where the names inside a size come from: ", H is 3 as in w_hh.shape[1]"."""
+    """Return the origins of the names inside a size: ", H is 3 as in w_hh.shape[1]"."""
     names = dict.fromkeys(part.name for part in parts(dim) if isinstance(part, Name))
     return "".join(f", {name} is {known[name]} as in {origins[name]}" for name in names if name in origins)
 
 
 def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> bool:
-    """Bind the one unknown name of `4*H` or `B+1`, where there is one."""
+    """Bind the one unknown name of a size such as `4*H` or `B+1`; return whether there was one."""
     linear = as_linear(dim, known)
     if linear is None:
         return False
@@ -333,16 +335,17 @@ def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, 
 
 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:
-    """A Python expression that is true where all inputs are arrays that fit; None where there is no such form.
+    """Return a Python expression that is true if all inputs are arrays that fit; None if there is no such form.
 
-    Lengths are left to `check_lengths`, which takes 1-D int32 and int64 arrays and raises for everything else;
-    so does the expression. It may use the names `ndarray`, `check_lengths`, `max_length` and those of the
-    concrete dtypes. `attributes` says of each attribute whether it may be None.
+    Lengths are checked by `check_lengths`, which takes 1-D int32 and int64 arrays and raises for everything else, so
+    the expression may raise as well. It may use the names `ndarray`, `check_lengths`, `max_length` and those of the
+    concrete dtypes. `attributes` maps each attribute to whether it may be None.
     """
     if not all(isinstance(item, Argument) for item in signature.inputs):
         return None
     required = [argument for argument in signature.input_arguments if not argument.optional]
     writer = _ConditionWriter(attributes)
+    # lengths first, since sizes use their sums; `like(x)` last, since it compares with the dtype of x
     for argument in sorted(required, key=lambda one: (not one.is_lengths, one.dtype.word == LIKE)):
         writer.kind(argument)
     try:
@@ -360,12 +363,12 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
 def _optional_condition(
     argument: Argument, attributes: Mapping[str, bool], bound: Mapping[object, str]
 ) -> str:
-    """The condition of an optional argument; KeyError if it has names that no required argument has."""
+    """Return the condition of an optional argument; raise KeyError when it has names that no required one has."""
     writer = _ConditionWriter(attributes)
     writer.bound = dict(bound)
     writer.kind(argument)
     writer.shapes([argument])
-    for key in writer.bound:
+    for key in writer.bound:  # a name bound here would hold only if the argument is given: leave it to `bind`
         bound[key]
     return f"({argument.name} is None or {' and '.join(writer.conditions)})"
 
@@ -395,7 +398,7 @@ class _ConditionWriter:
         )
 
     def shapes(self, arguments: Sequence[Argument]) -> None:
-        """Names first, because sizes are computed from them."""
+        """Write the comparisons of shapes: of names first, because sizes are computed from them."""
         later: list[tuple[str, Size]] = []
         for argument in arguments:
             for dim, key, _, _ in argument.axes:

@@ -1,8 +1,9 @@
-"""Binding a signature to rows: whose rows the axes of each output hold.
+"""Binding a signature to rows: finds the row space of each axis of the outputs.
 
-The name of an axis says it. The same plain name on an output claims that row i is still row i; `sum(lengths)`, that
-these are the rows that the lengths describe; `max(lengths)`, that the axis is padded for them. Any other name on
-axis 0 stands for new rows, of which the op may claim how they were made. All other axes are plain sizes.
+The name of an axis decides. A plain name that inputs and outputs share claims that row i is still row i.
+`sum(lengths)` claims that the rows are those that the lengths describe, `max(lengths)` that the axis is padded for
+the lengths. Any other name on axis 0 stands for new rows, and the op may claim how they were made. All other axes are
+plain sizes.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ Axes = tuple[Term | None, ...]
 
 
 class Facts(NamedTuple):
-    """The value terms and attributes of one call, from which new rows are made."""
+    """Value terms and attributes of one call, from which new rows are made."""
 
     depends: Sequence[Term]
-    """The values of its inputs: what new rows are made from."""
+    """Values of the inputs; new rows depend on these."""
     attributes: Hashable = ()
-    """Its attributes, in a form that can be compared."""
+    """Attributes in a form that can be compared."""
     padded: Mapping[str, Term] = {}
-    """The lengths that an output is padded for, where they are not those of the input."""
+    """Lengths that an output is padded for, if they differ from those of the input."""
 
 
 class BoundInput(NamedTuple):
@@ -56,14 +57,14 @@ class BoundInput(NamedTuple):
     argument: Argument
     spec: TensorSpec
     label: str
-    """What messages call it: `data`, or `data[2]` in a list."""
+    """Its name in messages: `data`, or `data[2]` in a list."""
     tensor: str
     names: Mapping[str, str]
-    """The tensors whose sums its sizes may use, by the signature's names."""
+    """Tensors whose sums its sizes may use, by their names in the signature."""
 
 
 class RowSpaces:
-    """The row spaces of one call: which rows each dimension variable stands for."""
+    """Row spaces of one call: the rows that each dimension variable stands for."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class RowSpaces:
         self.guards = guards
         self.facts = facts
         self.named: dict[str, tuple[Term, str]] = {}
-        """What each dimension variable names, and the input that says so."""
+        """Row space of each dimension variable, and the input that it comes from."""
         self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
         self.arguments = signature.arguments
         self.side = str(attributes.get("side") or "right")
@@ -94,9 +95,9 @@ class RowSpaces:
     def input(
         self, argument: Argument, axes: Axes, rank: int | None, label: str, tensors: Mapping[str, str]
     ) -> None:
-        """Take in whose rows the axes of one input hold; LodError where other rows meet.
+        """Record the row spaces of the axes of one input; raise LodError when they differ from recorded ones.
 
-        Of an unknown rank only the axes that are counted from the front are known.
+        If the rank is unknown, only axes that are counted from the front are used.
         """
         count = len(axes)
         extra = 0 if rank is None else rank - len(argument.dims)
@@ -133,7 +134,7 @@ class RowSpaces:
             )
 
     def picked(self, label: str, space: Term) -> str | None:
-        """The advice for positions of which there are several in each sequence, where an op takes one place each."""
+        """Return advice if the op takes one position of each sequence but is given several; else None."""
         argument = self.arguments.get(label)
         if argument is None or argument.dtype.word != "position" or space.kind != "described":
             return None
@@ -154,22 +155,22 @@ class RowSpaces:
                     raise differing(place, space, owner, known)
 
     def padded(self, of: str, space: Term, label: str, tensors: Mapping[str, str]) -> None:
-        """LodError where a padded axis meets the lengths of others; axis 0 may hold rows, as of weights."""
+        """Raise LodError when an axis is padded for other lengths; axis 0 may hold rows, such as those of weights."""
         expected = self.terms.steps(self.terms.value(tensors[of]), self.side)
         may_be_rows = label in self.arguments or self.terms.find(space).kind == "variable"
         if not (space.is_rows and may_be_rows) and not self.terms.equal(space, expected):
             raise self.wrong_lengths(space, expected, label, of)
 
     def refuse_plain(self, inputs: Sequence[Any]) -> None:
-        """LodError where an axis of an input is a plain size, and another input has rows there.
+        """Raise LodError when an axis of an input is a plain size and another input has rows there.
 
-        Who declares an input says whose rows axis 0 holds; what its other axes hold nobody said.
+        The declaration of an input gives the rows of axis 0 only; nothing is declared for its other axes.
         """
         for argument, spec, label, _, _ in inputs:
             if spec.shape.dimensions is None or (spec.axes and spec.axes[0] is not None):
                 continue
             if any(one is not None and one.kind == "variable" for one in spec.axes):
-                continue  # of what nobody declared nothing is known to be plain
+                continue  # an axis without a declaration is not known to be plain
             for axis, held in self.opposite(argument, len(spec.shape.dimensions)):
                 if (axis >= len(spec.axes) or spec.axes[axis] is None) and holds_rows(self.terms, held[0]):
                     tensors = {one.label: one.tensor for one in inputs}
@@ -183,7 +184,7 @@ class RowSpaces:
                     )
 
     def opposite(self, argument: Argument, rank: int) -> Iterator[tuple[int, tuple[Term, str]]]:
-        """The axes of an input where others have rows: which rows, and the input that says so."""
+        """Yield the axes of an input where other inputs have rows, with the rows and the input that has them."""
         for dim, _, first, _ in argument.axes:
             if isinstance(dim, Rest):
                 count = rank - len(argument.dims) + 1
@@ -193,7 +194,7 @@ class RowSpaces:
             yield from ((axis, held) for axis, held in found if held is not None)
 
     def held(self, dim: Dim) -> tuple[Term, str] | None:
-        """The rows that other inputs have where this dimension stands, and the input that says so."""
+        """Return the rows that other inputs have at this dimension, and the input that has them."""
         match dim:
             case Name(name=name) | AtLeast(name=name):
                 return self.named.get(name)
@@ -211,7 +212,7 @@ class RowSpaces:
     # What integers point at
 
     def check_pointing(self, inputs: Sequence[BoundInput]) -> None:
-        """LodError for integers that are known to point at something else than the op takes them for."""
+        """Raise LodError when integers are known to point at another target than the op expects."""
         for argument, spec, label, _, names in inputs:
             points, target = spec.points, argument.dtype.points
             if points is None or target is None:
@@ -228,7 +229,7 @@ class RowSpaces:
                 raise wrong_indices(label, points, owner, expected)
 
     def target(self, argument: Argument, points: Name | Sum, tensors: Mapping[str, str]) -> Term | None:
-        """What integers of a word point at; None where that is a plain size."""
+        """Return the target that integers point at; None if it is a plain size."""
         if argument.dtype.word == "position":
             name = str(points)
             return self.terms.positions(self.terms.value(tensors[name])) if name in tensors else None
@@ -237,7 +238,7 @@ class RowSpaces:
     # Outputs
 
     def output(self, argument: Argument, rank: int | None, tensors: Mapping[str, str]) -> Axes:
-        """Whose rows the axes of an output hold."""
+        """Return the row space of each axis of an output."""
         found: list[Term | None] = []
         for i, dim in enumerate(argument.dims):
             if isinstance(dim, Rest):
@@ -250,12 +251,13 @@ class RowSpaces:
                     found += [None] * (rank - len(argument.dims) + 1)
             else:
                 found.append(self.space(dim, i == 0, tensors))
+        # a TensorSpec omits plain axes at the end
         while found and found[-1] is None:
             found.pop()
         return tuple(found)
 
     def space(self, dim: Dim, is_rows: bool, tensors: Mapping[str, str]) -> Term | None:
-        """Whose rows an axis of an output holds."""
+        """Return the row space of an axis of an output; None for a plain size."""
         if isinstance(dim, Given):
             other = dim.otherwise
             return self.space(other, is_rows, tensors) if isinstance(other, (Max, Name)) else None
@@ -271,12 +273,13 @@ class RowSpaces:
             return self.terms.steps(lengths, self.side)
         if isinstance(dim, Fresh) and is_rows:
             known = self.named.get(dim.size.name) if isinstance(dim.size, Name) else None
-            is_padded = known is not None and known[0].kind == "steps"  # other steps of the same lengths
+            # padding a padded axis again changes the number of steps, not the lengths
+            is_padded = known is not None and known[0].kind == "steps"
             return known[0] if known and is_padded else self.new(dim.name, tensors)
         return None
 
     def new(self, name: str, tensors: Mapping[str, str]) -> Term:
-        """The rows of a name that no input has: as the op claims, or the op's own."""
+        """Return the rows of a name that no input has: those that the op claims, else rows of the op's own."""
         claim = self.claims.rows.get(name)
         made = None if claim is None else self.claimed(claim, tensors)
         if made is not None:
@@ -284,10 +287,11 @@ class RowSpaces:
         values, depends = self.facts.depends, self.claims.depends.get(name)
         if depends is not None:
             values = [self.terms.value(tensors[one]) for one in depends if one in tensors]
+        # equal calls make equal rows
         return self.terms.make("new", (self.op, name, self.facts.attributes), *values)
 
     def claimed(self, space: Value, tensors: Mapping[str, str]) -> Term | None:
-        """What a claim says: rows, a value, or None where rows are plain."""
+        """Return the term of a claim, rows or a value; None if it is made of plain rows."""
         match space:
             case Name(name=name):
                 if name in self.named:
@@ -311,7 +315,7 @@ class RowSpaces:
         raise TypeError(space)
 
     def describe(self, output: str, tensor: str) -> None:
-        """Make known which rows of the inputs an output describes, where the op claims it by their name."""
+        """Record the rows of the inputs that an output describes, if the op claims them by name."""
         claim, _ = self.claims.describes.get(output, (None, None))
         if isinstance(claim, Name) and claim.name in self.named:
             lengths = self.terms.described(self.terms.value(tensor))
@@ -319,7 +323,7 @@ class RowSpaces:
 
 
 def frozen(value: Any, longest: float = inf) -> Any:
-    """A value of an attribute in a form that can be compared and looked up; None for an array that is longer."""
+    """Return an attribute's value in a hashable form; None for an array of more than `longest` elements."""
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, value.tobytes()) if value.size <= longest else None
     if isinstance(value, (list, tuple)):

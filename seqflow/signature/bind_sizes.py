@@ -1,7 +1,7 @@
 """Binding a signature to sizes, before there is any data.
 
-Each dimension of a signature is read once, into a function that compares the size of an axis with it, or says the
-size that an output has.
+Each dimension of a signature is read once, into a function: for inputs it compares the size of an axis with the
+dimension, for outputs it computes the size.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from seqflow.signature.language import (
 )
 
 AxisLabel = tuple[str, int]
-"""An input and one of its axes, for messages."""
+"""Input and number of an axis, for messages."""
 
 
 class KnownSizes:
-    """The sizes of the dimension variables of one call, found while its inputs are bound."""
+    """Sizes of the dimension variables of one call, collected while its inputs are bound."""
 
     __slots__ = ("attributes", "axes", "equalities", "guards", "known", "rest_axes", "rests", "tensors")
 
@@ -46,10 +46,10 @@ class KnownSizes:
         self.equalities = equalities
         self.guards = guards
         self.tensors: Mapping[str, str] = {}
-        """The tensors whose sums sizes may use, by the signature's names."""
+        """Tensors whose sums sizes may use, by their names in the signature."""
         self.known: dict[str, Dimension] = {}
         self.axes: dict[str, AxisLabel] = {}
-        """The first axis of each name."""
+        """First axis of each name."""
         self.rests: dict[str, tuple[Dimension, ...]] = {}
         self.rest_axes: dict[str, AxisLabel] = {}
 
@@ -81,7 +81,7 @@ class KnownSizes:
     def merge(
         self, known: Dimension, size: Dimension, known_axis: AxisLabel | Value, axis: AxisLabel
     ) -> Dimension:
-        """One size for both: proved, refused, or assumed and recorded as a guard."""
+        """Return one size for both if they are proved equal, or assumed so by a guard; raise if they cannot be."""
         if known.terms is not None and known.terms == size.terms and known.constant == size.constant:
             return known  # the usual case
         answer = self.equalities.compare(known, size)
@@ -96,12 +96,12 @@ class KnownSizes:
         return self.equalities.equate(known, size, origin)
 
     def is_unknown(self, check: CheckSize, found: Any, axis: AxisLabel, tensors: Mapping[str, str]) -> bool:
-        """Whether a size cannot be computed yet; where it can, it is compared."""
+        """Compare a size if it can be computed; return whether it cannot be computed yet."""
         self.tensors = tensors
         return check(self, found, axis) is False
 
     def solve(self, dim: Dim, size: Dimension, axis: AxisLabel) -> bool:
-        """Find the one unknown name of a size, as in `B+1`, where there is one."""
+        """Find the one unknown name of a size such as `B+1`; return whether there was one."""
         static = {name: known.get_length() for name, known in self.known.items() if known.is_static}
         linear = as_linear(dim, sizes_given(self.attributes) | static)
         if linear is None or linear.name in self.known:
@@ -114,17 +114,17 @@ class KnownSizes:
 
 
 def words(axis: AxisLabel | Value) -> str:
-    """An axis of an input, or a size, in messages."""
+    """Return the text of an axis of an input, or of a size, for messages."""
     return f"{axis[0]}.shape[{axis[1]}]" if isinstance(axis, tuple) else str(axis)
 
 
 SizeOf = Callable[[KnownSizes], Dimension | None]
 CheckSize = Callable[[KnownSizes, Any, AxisLabel], bool | None]
-"""False where the size is not known yet."""
+"""Function that compares a size; it returns False if the expected size is not known yet."""
 
 
 def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
-    """A function that gives the size; None where something it needs is not known."""
+    """Return a function that computes the size, or gives None if something it needs is unknown."""
     match value:
         case FixedSize(value=number):
             known = Dimension(number)
@@ -151,7 +151,7 @@ def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
 
 
 def _given_or(value: Any, otherwise: Dimension | None) -> Dimension | None:
-    """The size that an attribute gives, where it is a number."""
+    """Return the size that an attribute gives if it is a number, else `otherwise`."""
     return Dimension(int(value)) if isinstance(value, int) else otherwise
 
 
@@ -167,7 +167,7 @@ def _apply(
 
 
 def read_axis(dim: Dim, attributes: Collection[str]) -> list[tuple[bool, CheckSize]]:
-    """What is done with the size of an axis, or the sizes of `*d`: at once, or once all names are known."""
+    """Return the checks of an axis, or of the axes of `*d`: run at once (True), or when all names are known."""
     match dim:
         case Rest(name=name):
             return [(True, lambda sizes, found, place: sizes.rest(name, found, place))]
@@ -204,7 +204,7 @@ class OutputShape:
         ]
 
     def of(self, sizes: KnownSizes, result: str) -> PartialShape:
-        """The shape; a name that no input binds is a new size, the same in all outputs."""
+        """Return the shape; a name that no input has is a new size, the same in all outputs."""
         found: list[Dimension] = []
         for axis, (name, size_of) in enumerate(self.dims):
             if size_of is None:
@@ -223,7 +223,7 @@ class OutputShape:
 
 
 def _name_of(dim: Dim) -> str | None:
-    """The name of a size that no input may have."""
+    """Return the name of a size that inputs need not have."""
     match dim:
         case Name(name=name) | Given(otherwise=Name(name=name)):
             return name

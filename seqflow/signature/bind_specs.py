@@ -1,4 +1,4 @@
-"""Binding a signature to specs: shapes, dtypes and row spaces of the outputs, before there is any data."""
+"""Binding a signature to specs: infers shapes, dtypes and row spaces of the outputs without data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Names = Mapping[str, str | Sequence[str]]
 
 
 class SpecReader:
-    """The functions that inference needs of a signature, made once for each op."""
+    """Functions that infer shapes by a signature, made once for each op."""
 
     def __init__(self, signature: Signature, claims: Claims, attributes: Collection[str]) -> None:
         self.signature = signature
@@ -56,12 +56,12 @@ def bind_specs(
     facts: Facts,
     equalities: Equalities,
 ) -> tuple[list[TensorSpec], Guards]:
-    """The outputs' specs, and what was taken to be equal without proof.
+    """Return the outputs' specs, and the equalities that were assumed without proof.
 
-    `specs` maps the signature's names to the specs of the given inputs and `names` to the tensors passed; `results`
-    are the outputs and their tensors, whose values `equalities` knows. `facts` say what new rows are made from.
-    Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and LodError where values
-    meet lengths that describe other rows; the caller takes back what `equalities` learned.
+    `specs` maps the signature's names to the specs of the given inputs, and `names` to their tensors. `results` are
+    the outputs and their tensors; their values are in `equalities`. New rows are made from `facts`. A list input has
+    lists in `specs` and `names`. Raises OpTypeError, ShapeError, and LodError when values are combined with lengths
+    of other rows; the caller then undoes the changes of `equalities`.
     """
     signature = reader.signature
     single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
@@ -80,9 +80,9 @@ def bind_specs(
                 place = label, first if first >= 0 else first + rank
                 if at_once:
                     check(sizes, dimensions[key], place)
-                else:  # it may be computed from the name of another input
+                else:  # its size may use the name of an input that comes later
                     later.append((check, dimensions[key], place, tensors))
-    while later:  # and what is solved may be what another size is computed from
+    while later:  # repeat: a name that was solved may make another size known
         unknown = [one for one in later if sizes.is_unknown(*one)]
         if len(unknown) == len(later):
             break
@@ -104,7 +104,7 @@ def bind_specs(
 
 
 def _checked(one: BoundInput) -> BoundInput:
-    """The input; OpTypeError and ShapeError for its dtype and rank, which come before rows and sizes of all."""
+    """Return the input after checking its dtype and rank: such errors come before those of rows and sizes."""
     argument, spec, label, _, _ = one
     kinds, shape = argument.kinds, spec.shape
     fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
@@ -145,7 +145,7 @@ def _outputs(
 def _counted(
     shape: PartialShape, axes: Sequence[Term | None], result: str, sizes: KnownSizes
 ) -> PartialShape:
-    """The shape, its number of rows that of all tensors with the same rows."""
+    """Return the shape with the number of rows that all tensors with the same rows share."""
     if not axes or axes[0] is None or not shape.dimensions or not axes[0].is_rows:
         return shape
     known = shape.dimensions[0]
@@ -154,7 +154,7 @@ def _counted(
 
 
 def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[BoundInput]:
-    """The given inputs, those in lists one by one; `single` maps the inputs that are not lists to their tensors."""
+    """Return the given inputs, lists one tensor at a time; `single` maps other inputs to their tensors."""
     found: list[BoundInput] = []
     for item in signature.inputs:
         if isinstance(item, Argument):
@@ -179,7 +179,7 @@ def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[st
 def output_dtype(
     signature: Signature, argument: Argument, specs: Specs, attributes: Mapping[str, Any]
 ) -> np.dtype[Any]:
-    """The dtype an output has for inputs of these dtypes."""
+    """Return the dtype of an output for inputs of these specs."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
         for first in signature.input_arguments:
@@ -200,7 +200,7 @@ def output_dtype(
 
 
 def _widest_text(signature: Signature, name: str, specs: Specs) -> np.dtype[Any]:
-    """The dtype of an input of texts and of those that are like it."""
+    """Return the widest dtype of an input of texts and the inputs that are like it."""
     alike = [one for one, of in signature.alike if of == name and one in specs]
     return np.result_type(*(dtype for one in [name, *alike] for dtype in _dtypes(specs, one)))
 

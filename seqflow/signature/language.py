@@ -1,22 +1,22 @@
 """The signature language: `data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]` as plain data.
 
 A signature is read once, when an op is registered, into the dataclasses below. Sizes are small syntax trees,
-evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
+evaluated with a dictionary of known sizes: `{"B": 3, Sum("lengths"): 7}`.
 
-A prime marks an output that is called like an input: `lengths'` are new lengths. It is part of the name wherever the
-signature speaks of the output; in results and nets the prime is dropped.
+A prime marks an output with the name of an input: `lengths'` are new lengths. In the signature the prime is part of
+the output's name; results and nets omit it.
 
-A word before a name says the dtype: `float x[N, K], like(x) weight[M, K]` are floats of one dtype, and
-`{like(values) values[_, *d]}+` a list of tensors that all have the dtype of the first.
+A word before a name gives the dtype: `float x[N, K], like(x) weight[M, K]` are floats of one dtype, and
+`{like(values) values[_, *d]}+` is a list of tensors that all have the dtype of the first.
 
-What an output holds may be said as well, in the language of nets, over inputs, attributes and sizes:
-`int64 lengths'[B] := minimum(lengths, k)` defines it, `int64 lengths'[B] <= lengths` bounds it element by element.
-Bounds of sizes and sums stand at the end: `-> unique[U], int64 counts[U], U <= N, sum(counts) <= N`. Inference, the
-checks of results and the documentation read what is said there.
+A signature may also define or bound the values of an output, with inputs, attributes and sizes, in the language of
+nets: `int64 lengths'[B] := minimum(lengths, k)` defines it, `int64 lengths'[B] <= lengths` bounds each element.
+Bounds of sizes and sums are at the end: `-> unique[U], int64 counts[U], U <= N, sum(counts) <= N`. Inference, the
+checks of results and the documentation use these definitions and bounds.
 
-Integers may point at something: `index(R)` at the rows that R names, `index(sum(lengths))` at those that the lengths
-describe, `position(lengths)` at places inside the sequences of these lengths, with -1 for none where an op says so.
-`offset(R)` are indices that may also stand behind the last row, as those do that say where sequences start and end.
+Integers may point at something: `index(R)` at the rows named R, `index(sum(lengths))` at the rows that the lengths
+describe, `position(lengths)` at positions inside the sequences of these lengths; in some ops -1 means none.
+`offset(R)` are indices that may also equal the number of rows, such as the offsets where sequences start and end.
 Outputs of these words are int64.
 """
 
@@ -38,18 +38,18 @@ DTYPE_WORDS = {
     "bool": "b",
     "str": "U",
 }
-"""Words that stand for several dtypes, and the NumPy kinds they allow (kind `b` is bool)."""
+"""Words for several dtypes, and the NumPy kinds they allow (kind `b` is bool)."""
 
 CONCRETE_DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
 LIKE = "like"
-"""The word for an input that has the dtype of another: `like(x)`. In a list `like(x)` is like the first of them."""
+"""Word for an input with the dtype of another: `like(x)`; for a list x, the dtype of its first tensor."""
 POINTING = ("index", "offset", "position")
-"""The words for integers that point at something."""
+"""Words for integers that point at something."""
 GIVEN_DTYPE = "dtype"
-"""The word for an output that has the dtype of the attribute `dtype`."""
+"""Word for an output with the dtype given by the attribute `dtype`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Max:
-    """The largest of a lengths tensor; 0 when it is empty."""
+    """The largest element of a lengths tensor; 0 if it is empty."""
 
     of: str
 
@@ -94,7 +94,7 @@ class Max:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """`len(mask)`: how many elements an attribute has; a number is one, None is none."""
+    """`len(mask)`: number of elements of an attribute; 1 for a number, 0 for None."""
 
     of: str
 
@@ -104,7 +104,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """A sum, difference, product or whole quotient of two sizes."""
+    """A sum, difference, product or quotient rounded down, of two sizes."""
 
     operator: str
     left: "Value"
@@ -119,7 +119,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """`attribute|size`: the attribute where it was given, else the size."""
+    """`attribute|size`: the attribute if it is given, else the size."""
 
     attribute: str
     otherwise: "Value"
@@ -130,7 +130,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class OpCall:
-    """`minimum(lengths, k)`: what an op gives, its first output where it has several."""
+    """`minimum(lengths, k)`: the first output of an op."""
 
     op: str
     arguments: "tuple[Value, ...]"
@@ -143,7 +143,7 @@ class OpCall:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """`*lengths`: the elements of an input that is a list, as in `add(*lengths)`, which takes them two by two."""
+    """`*lengths`: the tensors of a list input; `add(*lengths)` adds them from left to right, two at a time."""
 
     name: str
 
@@ -153,11 +153,11 @@ class Each:
 
 Size = FixedSize | Name | Sum | Max | Count | Arithmetic | Given
 Value = Size | OpCall | Each
-"""What a tensor holds: a size, an attribute, an input, or what the net language makes of these."""
+"""Values of a tensor: a size, an attribute, an input, or a call of an op on these."""
 
 
 def _is_open(value: Value, operators: str) -> bool:
-    """Whether a value has to stand in brackets, beside an operator that binds more tightly."""
+    """Return whether a value needs brackets next to an operator that binds more strongly."""
     return isinstance(value, Given) or (isinstance(value, Arithmetic) and value.operator in operators)
 
 
@@ -174,7 +174,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """`P=size`: `size` rows, which are not the rows of any input."""
+    """`P=size`: `size` new rows, which are not rows of any input."""
 
     name: str
     size: Size
@@ -185,7 +185,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`*d`: any number of dimensions; `*_`: any number, of any sizes, each time it stands."""
+    """`*d`: any number of dimensions, the same everywhere; `*_`: any dimensions, which may differ at each place."""
 
     name: str
 
@@ -205,25 +205,25 @@ Dim = Size | AtLeast | Fresh | Rest | Anything
 
 
 class Axis(NamedTuple):
-    """One dimension of an argument, and where its size stands in a shape."""
+    """One dimension of an argument, and the place of its size in a shape."""
 
     dim: Dim
     key: int | slice
-    """For `shape[key]`: behind `*d` it counts from the end; of `*d` itself it is a slice."""
+    """Index for `shape[key]`: counted from the end after `*d`, a slice for `*d` itself."""
     first: int
-    """The axis, or the first of them; behind `*d` from the end."""
+    """Number of the axis, or of the first axis of `*d`; counted from the end after `*d`."""
     lengths: str | None
-    """The tensor whose rows, or steps, the axis holds: of `sum(…)` and `max(…)`."""
+    """Lengths tensor in `sum(…)` or `max(…)`, whose rows or steps the axis holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class DtypeRule:
-    """A dtype word and, for `like(x)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
+    """A dtype word and the names in its brackets, as in `like(x)`, `sum_of(x)` and `mean_of(x)`."""
 
     word: str
     of: tuple[str, ...] = ()
     points: Name | Sum | None = None
-    """What integers point at: `index(R)`, `index(sum(n))` and `offset(R)` at rows, `position(n)` at lengths."""
+    """Target of integers: rows for `index(R)`, `index(sum(n))` and `offset(R)`, lengths for `position(n)`."""
 
     def __str__(self) -> str:
         inside = ", ".join(self.of) if self.points is None else str(self.points)
@@ -240,51 +240,51 @@ class Argument:
     is_lengths: bool = False
     optional: bool = False
     definition: Value | None = None
-    """What an output is, `:= value`."""
+    """Definition of an output, `:= value`."""
     most: Value | None = None
-    """What the elements of an output are not above, `<= value`."""
+    """Upper bound of each element of an output, `<= value`."""
 
     @cached_property
     def rank(self) -> int:
-        """The number of dimensions without `*d`."""
+        """Number of dimensions without `*d`."""
         return len(self.dims) - (self.rest is not None)
 
     @cached_property
     def rest(self) -> int | None:
-        """The position of `*d` among the dimensions; None without one."""
+        """Position of `*d` among the dimensions; None without `*d`."""
         return next((i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)), None)
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """The dimensions that have to be of some size: all but `_` and `*_`."""
+        """Dimensions with a required size: all except `_` and `*_`."""
         return tuple(_axes(self.dims, self.rest))
 
     @cached_property
     def kinds(self) -> str | None:
-        """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
-        words = {**dict.fromkeys(POINTING, "int"), LIKE: "any"}  # the input that it is like says which kinds
+        """NumPy dtype kinds that an input takes; None if it takes one dtype only."""
+        words = {**dict.fromkeys(POINTING, "int"), LIKE: "any"}  # the input that it is like has the kinds
         return DTYPE_WORDS.get(words.get(self.dtype.word, self.dtype.word))
 
     @cached_property
     def row_name(self) -> str | None:
-        """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
+        """Dimension variable of axis 0, which names a row space; None if axis 0 is not a variable."""
         first = self.dims[0] if self.dims else None
         return first.name if isinstance(first, (Name, AtLeast)) else None
 
     @cached_property
     def may_be_lengths(self) -> bool:
-        """Whether it is a vector, of integers as far as its dtype word says."""
+        """Whether it is a vector that may hold integers by its dtype word."""
         words = ("any", "int", *POINTING, "number", "ordered", "sum_of", "dtype")
         return (self.dtype.word in words or "int" in self.dtype.word) and len(self.dims) == 1
 
     @property
     def moves(self) -> bool:
-        """Whether an input of this dtype word is one that is moved as it is, not computed with."""
+        """Whether inputs of this dtype word are usually moved unchanged, not computed with."""
         return self.dtype.word in ("any", "int", "ordered", LIKE)
 
     @property
     def field(self) -> str:
-        """The name in results and in nets: without the prime of `lengths'`."""
+        """Name in results and in nets: without the prime of `lengths'`."""
         return self.name.removesuffix("'")
 
     def __str__(self) -> str:
@@ -314,17 +314,17 @@ def _lengths_of(dim: Dim) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """`{…}+` of inputs (one list an argument), or `{…}*count` of outputs (lists of `count`).
+    """`{…}+` of inputs (one list for each argument), or `{…}*count` of outputs (lists of `count` tensors).
 
-    The names of its tensors belong to one repetition each; dimension variables are those of the whole signature.
+    A tensor name in it means the tensor of the same repetition; dimension variables belong to the whole signature.
     """
 
     arguments: tuple[Argument, ...]
     count: str | None = None
-    """The attribute that gives the number of repetitions: as an int, or as a list of that length."""
+    """Attribute that gives the number of repetitions: an int, or a list of that length."""
 
     def length(self, attributes: Mapping[str, Any]) -> int:
-        """How many repetitions of outputs there are."""
+        """Return the number of repetitions of outputs."""
         value = attributes[str(self.count)]
         return value if isinstance(value, int) else len(value)
 
@@ -335,7 +335,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`U <= N`: what a size of the outputs, or the sum or largest of their values, is not above."""
+    """`U <= N`: upper bound of a size of the outputs, or of the sum or the largest of their values."""
 
     size: Name | Sum | Max
     most: Value
@@ -350,7 +350,7 @@ class Signature:
 
     text: str
     inputs_text: str
-    """The part of the text before the arrow."""
+    """Part of the text before the arrow."""
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
     limits: tuple[Limit, ...] = ()
@@ -366,12 +366,12 @@ class Signature:
 
     @cached_property
     def arguments(self) -> Mapping[str, Argument]:
-        """The inputs by name."""
+        """Inputs by name."""
         return {argument.name: argument for argument in self.input_arguments}
 
     @cached_property
     def listed(self) -> frozenset[str]:
-        """The inputs that are lists."""
+        """Names of the inputs that are lists."""
         lists = (item for item in self.inputs if isinstance(item, Repeated))
         return frozenset(argument.name for item in lists for argument in item.arguments)
 
@@ -381,53 +381,53 @@ class Signature:
 
     @cached_property
     def bound(self) -> frozenset[str]:
-        """The dimension variables that inputs have."""
+        """Dimension variables in inputs."""
         inside = (part for argument in self.input_arguments for dim in argument.dims for part in parts(dim))
         return frozenset(part.name for part in inside if isinstance(part, (Name, AtLeast)))
 
     @cached_property
     def solved(self) -> frozenset[str]:
-        """Those that they have only inside of sizes, as in `B+1`."""
+        """Dimension variables that inputs have only inside other sizes, such as `B+1`."""
         dims = (dim for argument in self.input_arguments for dim in argument.dims)
         return self.bound - {dim.name for dim in dims if isinstance(dim, (Name, AtLeast))}
 
     @cached_property
     def alike(self) -> tuple[tuple[str, str], ...]:
-        """The inputs that are `like(…)` another, and that other."""
+        """Pairs of an input that is `like(…)` another, and the other."""
         return tuple((one.name, one.dtype.of[0]) for one in self.input_arguments if one.dtype.word == LIKE)
 
     @cached_property
     def pointing(self) -> tuple[Argument, ...]:
-        """The inputs of integers that point at something."""
+        """Inputs of integers that point at something."""
         return tuple(one for one in self.input_arguments if one.dtype.points is not None)
 
     @cached_property
     def definitions(self) -> Mapping[str, Value]:
-        """What outputs are, by the names of results."""
+        """Definitions of outputs, by the names of results."""
         return {one.field: one.definition for one in self.output_arguments if one.definition is not None}
 
     @cached_property
     def is_bounded(self) -> bool:
-        """Whether it says how large a size or a value of the outputs can be."""
+        """Whether it bounds a size or a value of the outputs."""
         bounded = any(one.most is not None or one.dtype.points is not None for one in self.output_arguments)
         return bool(self.limits or self.definitions or bounded)
 
     @cached_property
     def moved(self) -> tuple[str, ...]:
-        """The inputs whose values an output without a dtype word has: the first, and those like it."""
+        """Inputs whose values an output without a dtype word has: the first, and the inputs like it."""
         if not self.input_arguments or not self.input_arguments[0].moves:
             return ()
         first = self.input_arguments[0].name
         return (first, *(name for name, of in self.alike if of == first != name))
 
     def size_names(self) -> set[str]:
-        """The names that stand for sizes, alone or inside of others."""
+        """Return the names of sizes, alone or inside other sizes."""
         dims = (dim for one in (*self.input_arguments, *self.output_arguments) for dim in one.dims)
         inside = (part for dim in dims for part in parts(dim))
         return {part.name for part in inside if isinstance(part, (Name, AtLeast, Fresh))}
 
     def grouped(self, flat: Iterable[Any]) -> list[Any]:
-        """One value for each argument as one for each input: those of a repetition together, in a list."""
+        """Group values of arguments by input: the values of a repetition become one list."""
         remaining = iter(flat)
         return [
             [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
@@ -435,7 +435,7 @@ class Signature:
         ]
 
     def values(self) -> Iterator[tuple[str, Value]]:
-        """All definitions and bounds, and what they are of."""
+        """Yield the subject and the value of each definition and bound."""
         for argument in self.output_arguments:
             if argument.definition is not None:
                 yield argument.name, argument.definition
@@ -445,11 +445,11 @@ class Signature:
             yield str(limit.size), limit.most
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
+        """Return the unique names of all output tensors; tensors of lists are numbered, `parts.0`, `parts.1`."""
         return self._numbered([argument.name for argument in self.output_arguments], attributes)
 
     def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The same by the names that results and nets use, without primes."""
+        """Return the names of all output tensors in results and nets, without primes."""
         return self._numbered([argument.field for argument in self.output_arguments], attributes)
 
     def _numbered(self, names: list[str], attributes: Mapping[str, Any]) -> list[str]:
@@ -466,7 +466,7 @@ class Signature:
         return found
 
     def in_lines(self, width: int = 100) -> str:
-        """The text; where it is longer than a line, inputs first, then the outputs below them."""
+        """Return the text; if it is longer than `width`, in several lines: inputs first, then outputs."""
         if len(self.text) <= width:
             return self.text
         lines = [self.inputs_text, " "]
@@ -481,7 +481,7 @@ class Signature:
 
 
 def _split(text: str) -> list[str]:
-    """The items of a list in a text; commas in brackets divide none."""
+    """Return the items of a list in a text, divided at commas outside brackets."""
     found, depth = [""], 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -492,7 +492,7 @@ def _split(text: str) -> list[str]:
 
 
 def flatten(arguments: tuple[Argument | Repeated, ...]) -> Iterator[Argument]:
-    """The arguments in order, those inside a repetition included."""
+    """Yield the arguments in order, including those inside a repetition."""
     for argument in arguments:
         if isinstance(argument, Repeated):
             yield from argument.arguments
@@ -501,7 +501,7 @@ def flatten(arguments: tuple[Argument | Repeated, ...]) -> Iterator[Argument]:
 
 
 def parts(dim: Dim | Value) -> Iterator[Dim | Value]:
-    """A dimension, or a value, and all that is inside it, leaves last."""
+    """Yield a dimension or value, then all parts of it, from the outside in."""
     yield dim
     match dim:
         case Arithmetic(left=left, right=right):
@@ -515,10 +515,10 @@ def parts(dim: Dim | Value) -> Iterator[Dim | Value]:
 
 
 def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
-    """The value of a size, or None where something it needs is not in `known`.
+    """Return the value of a size, or None if something it needs is not in `known`.
 
-    `known` maps names of variables and attributes, and `Sum`/`Max` nodes, to integers; attributes that are lists, to
-    these.
+    `known` maps names of variables and attributes, and `Sum`/`Max` nodes, to integers, and list attributes to their
+    lists.
     """
     match size:
         case FixedSize(value=value):
@@ -551,7 +551,7 @@ class Linear(NamedTuple):
     slope: int
 
     def solve(self, size: Any) -> Any:
-        """What the name is where this is the size, a number or a Dimension; ShapeError where no size gives it."""
+        """Return the name's value for this size, a number or a Dimension; raise ShapeError when no value gives it."""
         grown = (
             size + -self.at_0 if self.at_0 < 0 else size - self.at_0 if self.slope > 0 else self.at_0 - size
         )
@@ -563,12 +563,13 @@ class Linear(NamedTuple):
 
 
 def as_linear(size: Dim | Value, known: Mapping[Any, Any]) -> Linear | None:
-    """The size as one that grows evenly with its one unknown name; None where it does not, as `H//R` or `B*B`."""
+    """Return the size as a linear function of its one unknown name; None if it is not linear, as `H//R`, `B*B`."""
     inside = list(parts(size))
     unknown = {part.name for part in inside if isinstance(part, Name)}.difference(known)
     if len(unknown) != 1 or any(isinstance(part, Arithmetic) and part.operator == "//" for part in inside):
         return None
     (name,) = unknown
+    # sampling the size at three points is simpler than rearranging its tree
     at_0, at_1, at_2 = (evaluate(size, {**known, name: n}) for n in (0, 1, 2))  # type: ignore[arg-type]
     if at_0 is None or at_1 is None or at_2 is None or at_2 - at_1 != at_1 - at_0 or at_1 == at_0:
         return None
@@ -576,13 +577,13 @@ def as_linear(size: Dim | Value, known: Mapping[Any, Any]) -> Linear | None:
 
 
 def sizes_given(attributes: Mapping[str, Any]) -> dict[Any, int]:
-    """The sizes that attributes give: numbers by their names, and how many elements each has as `len(name)`."""
+    """Return the sizes that attributes give: numbers by name, and the number of elements of each as `len(name)`."""
     counts: dict[Any, int] = {Count(name): count_of(value) for name, value in attributes.items()}
     return counts | {name: int(value) for name, value in attributes.items() if isinstance(value, int)}
 
 
 def count_of(attribute: Any) -> int:
-    """How many elements an attribute has."""
+    """Return the number of elements of an attribute."""
     return len(attribute) if isinstance(attribute, (list, tuple)) else int(attribute is not None)
 
 
@@ -592,6 +593,6 @@ OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
     "//": operator.floordiv,
 }
-"""The arithmetic of sizes and values."""
+"""Arithmetic of sizes and values."""
 FUNCTIONS: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
-"""The ops that they are of tensors."""
+"""Ops that compute these operators on tensors."""

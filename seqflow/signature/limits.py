@@ -1,7 +1,7 @@
 """Upper bounds of outputs, derived from the definitions and bounds of a signature.
 
-What bounds the elements of a lengths tensor bounds the largest of them and their sum. Bounds are integers; None
-stands for no bound.
+A bound of the elements of a lengths tensor also bounds its largest element and, times the number of elements, its
+sum. Bounds are integers; None stands for no bound.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ class Most(NamedTuple):
     """Upper bounds of the elements of a tensor."""
 
     each: Bound
-    """What no element is above."""
+    """Bound of each element."""
     total: Bound = None
-    """What their sum is not above."""
+    """Bound of the sum of the elements."""
 
 
 class Scope(NamedTuple):
-    """What the names in definitions and bounds stand for in one call."""
+    """Meanings of the names in definitions and bounds, for one call."""
 
     specs: Mapping[str, TensorSpec | Sequence[TensorSpec]]
-    """Of the inputs."""
+    """Specs of the inputs."""
     names: Mapping[str, str | Sequence[str]]
-    """The tensors that the inputs are."""
+    """Names of the tensors passed as inputs."""
     sizes: Mapping[str, Dimension]
     attributes: Mapping[str, Any]
     equalities: Equalities
     look_up: Callable[[str], Any]
-    """The registry's, for the ops that definitions call."""
+    """Looks up an op that a definition calls, by name."""
     arguments: Mapping[str, Most] = {}
-    """The inputs of a call inside a definition, in the place of `specs`."""
+    """Bounds of the inputs of a call inside a definition, used instead of `specs`."""
 
     def inputs(self, name: str) -> Sequence[Most]:
-        """The bounds of an input, of each tensor where it is a list; empty where there is none of this name."""
+        """Return the bounds of an input, one for each tensor of a list; empty if no input has this name."""
         if name in self.arguments:
             return (self.arguments[name],)
         spec, tensor = self.specs.get(name, ()), self.names.get(name, ())
@@ -69,15 +69,16 @@ class Scope(NamedTuple):
 
     def _most(self, spec: TensorSpec, tensor: str) -> Most:
         if spec.dtype.kind == "b":
+            # True counts as 1, so the sum of a mask is at most its number of elements
             return Most(1, self.highest(spec.shape.num_elements))
         return Most(self.highest(Dimension.max_of(tensor)), self.highest(Dimension.sum_of(tensor)))
 
     def highest(self, size: Dimension | None) -> Bound:
-        """The upper bound of a size."""
+        """Return the upper bound of a size."""
         return None if size is None else self.equalities.resolve(size).max_length
 
     def most(self, value: Value, count: Bound) -> Most:
-        """The bounds of a value, whose elements are `count` at most."""
+        """Return the bounds of a value that has at most `count` elements."""
         found = self._bounds(value, count)
         return Most(found.each, smaller_bound(found.total, _times(found.each, count)))
 
@@ -92,7 +93,8 @@ class Scope(NamedTuple):
             case Given(attribute=attribute, otherwise=otherwise) if self.attributes[attribute] is None:
                 return self.most(otherwise, count)
             case Arithmetic(operator="-" | "//" as operator, left=left, right=right):
-                number = evaluate(right, self.attributes)  # what is no attribute may be 0, or 1
+                # subtracting or dividing lowers a bound only by a known number: an unknown one may be 0, or 1
+                number = evaluate(right, self.attributes)
                 return Most(*(_lowered(operator, one, number) for one in self.most(left, count)))
             case Arithmetic(operator=symbol, left=left, right=right):
                 return self._bounds(OpCall(FUNCTIONS[symbol], (left, right)), count)
@@ -106,7 +108,7 @@ class Scope(NamedTuple):
         return Most(number if isinstance(number, int) else None)
 
     def _called(self, call: OpCall, count: Bound) -> Most:
-        """The bounds of an op's first output: as its signature says them, or those of what it moves."""
+        """Return the bounds of an op's first output: those of its signature, else those of the moved inputs."""
         op = self.look_up(call.op)
         names = [argument.name for argument in op.signature.input_arguments]
         given = {name: self.most(one, None) for name, one in zip(names, call.arguments, strict=False)}
@@ -121,10 +123,10 @@ class Scope(NamedTuple):
 def note_limits(
     op: str, signature: Signature, results: Sequence[NamedOutput], specs: Sequence[TensorSpec], scope: Scope
 ) -> None:
-    """Tell inference how large sizes, elements and sums of the outputs can be; `specs` are those of the outputs."""
+    """Record upper bounds of sizes, elements and sums of the outputs; `specs` are the specs of the outputs."""
 
     def note(size: Dimension, most: Bound) -> None:
-        if most is not None and most <= LARGEST:
+        if most is not None and most <= LARGEST:  # no size is larger anyway
             scope.equalities.limit(size, max(most, 0), op)
 
     for limit in signature.limits:
@@ -140,12 +142,12 @@ def note_limits(
 
 
 def bounds_of(argument: Argument) -> Sequence[Value]:
-    """What bounds the elements of an output: what is written, else what its integers point at."""
+    """Return the values that bound an output: its definition and bound, else the target of its integers."""
     written = tuple([value for value in (argument.definition, argument.most) if value is not None])
     of = argument.dtype.points
     if written or of is None:
         return written
-    if argument.dtype.word == "offset":
+    if argument.dtype.word == "offset":  # unlike an index, an offset may equal the number of rows
         return (of,)
     count = Max(of.name) if argument.dtype.word == "position" and isinstance(of, Name) else of
     return (Arithmetic("-", count, FixedSize(1)),)
@@ -154,7 +156,7 @@ def bounds_of(argument: Argument) -> Sequence[Value]:
 def _sizes_of(
     size: Name | Sum | Max, results: Sequence[NamedOutput], sizes: Mapping[str, Dimension]
 ) -> list[Dimension]:
-    """The sizes that are bounded: a sum is that of each output of the name."""
+    """Return the bounded sizes; for `sum(x)` and `max(x)` one for each output tensor named x."""
     if isinstance(size, Name):
         return [sizes[size.name]] if size.name in sizes else []
     of = Dimension.sum_of if isinstance(size, Sum) else Dimension.max_of
@@ -170,12 +172,12 @@ def _plus(a: Bound, b: Bound) -> Bound:
 
 
 def _times(a: Bound, b: Bound) -> Bound:
-    if a == 0 or b == 0:
+    if a == 0 or b == 0:  # 0 even if the other factor has no bound
         return 0
     return None if a is None or b is None else a * b
 
 
-# Claimed by ops: the bounds of a result, from those of two operands
+# Claims of ops: the bounds of a result, computed from the bounds of two operands
 
 
 def bound_of_sum(a: Most, b: Most) -> Most:

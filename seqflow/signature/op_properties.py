@@ -1,22 +1,23 @@
 """Claims: properties of an op beyond its signature, by which inference proves values and rows equal.
 
-    depends   {"positions": "mask"}: the inputs that an output depends on; where nothing is said, those of its
-              definition, or all
+    depends   {"positions": "mask"}: the inputs that an output depends on; by default the inputs in its definition,
+              or all inputs if it has none
     rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
-    steps     {"lengths": "minimum(lengths, max_length) if truncate"}: what an output is really padded for
-    masks     {"mask": "lengths"}: an output that is true where these lengths have rows
-    describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
-    inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
-    moves     "data": the inputs whose values the outputs without a dtype word hold, and with them what integers
-              point at; "" for none. Where nothing is said, the ops of this package move their first input, and those
-              like it; ops of users none
-    several   "gather_within": where this op takes one position of each sequence, the op that takes several
-    pure      False: two calls may differ; then nothing is known to be equal to an output
+    steps     {"lengths": "minimum(lengths, max_length) if truncate"}: the lengths that outputs are padded for, if
+              they differ from the input `lengths`
+    masks     {"mask": "lengths"}: an output that is true at the steps inside these lengths
+    describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output, used as lengths, describes
+    inverse   "pack_rows": another op; called on the outputs of that op, this op returns the inputs of that op
+    moves     "data": the inputs whose values outputs without a dtype word hold; integers in these outputs keep their
+              targets; "" for none. By default ops of this package move their first input and the inputs like it,
+              and ops of users move none
+    several   "gather_within": for an op that takes one position of each sequence, the op that takes several
+    pure      False: two equal calls may give different results, so no output is known to equal anything
 
-A claim may end with a condition: `if num_sequences` where this attribute has to be given for it to hold, `unless
-empty` where it must not be; given is what differs from its default. That of an inverse may speak of either op;
-the attribute it wants is the number of sequences that there were, and has to be known to be.
-Every claim is held against the op by the tests that walk over all ops.
+A claim may end with a condition: with `if num_sequences` it holds only if this attribute is given, with
+`unless empty` only if it is not. An attribute is given if it differs from its default. The condition of an inverse
+may name attributes of either op; an attribute that it requires is a number of sequences, which must be proved right.
+Tests that walk over all ops check every claim.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,13 +31,13 @@ from seqflow.signature.parser import parse_value
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The attributes that must, or must not, be given for a claim to hold."""
+    """Attributes that must, or must not, be given for a claim to hold."""
 
     given: tuple[str, ...] = ()
     not_given: tuple[str, ...] = ()
 
     def holds(self, given: Collection[str]) -> bool:
-        """Whether it does where these attributes are given."""
+        """Return whether the condition holds if these attributes are given."""
         if not self.given and not self.not_given:
             return True
         return all(name in given for name in self.given) and not any(name in given for name in self.not_given)
@@ -44,11 +45,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of an op."""
+    """Claims of one op."""
 
     depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rows: Mapping[str, Value] = field(default_factory=dict)
-    """Rows made from others, `select(N, mask)`; a name alone is a dimension, an input or an attribute."""
+    """Rows made from other rows, `select(N, mask)`; a plain name is a dimension, an input or an attribute."""
     steps: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
     masks: Mapping[str, str] = field(default_factory=dict)
     describes: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
@@ -57,15 +58,15 @@ class Claims:
     pure: bool = True
     several: str = ""
     commutes: bool = False
-    """The order of the inputs does not matter."""
+    """Whether the order of the inputs does not matter."""
     fold: Callable[[int, int], int] | None = None
-    """Of an op that commutes: what two numbers in a row come together to, as 3 in `x + 1 + 2`."""
+    """For an op that commutes, combines two numbers in a row: 1 and 2 to 3 in `x + 1 + 2`."""
     bound: Callable[[Any, Any], Any] | None = None
-    """The upper bounds of its output, from those of two inputs (see `seqflow.signature.limits`)."""
+    """Computes upper bounds of its output from those of two inputs (see `seqflow.signature.limits`)."""
     value: Callable[..., Any] | None = None
-    """Says itself what its one output is: an expression is what its functions are."""
+    """Computes the term of its one output; the op of expressions builds it from the functions of the expression."""
     look_up: Callable[[str], Any] = field(default=str, compare=False)
-    """The registry's, for the ops that definitions and inverses speak of."""
+    """Looks up ops that definitions and inverses name; a function of the registry, which imports this module."""
 
 
 NONE = Claims()
@@ -87,7 +88,7 @@ def read_claims(
     several: str = "",
     look_up: Callable[[str], Any],
 ) -> Claims:
-    """The claims of an op; OpError where one speaks of what the signature does not have."""
+    """Return the claims of an op; raise OpError when a claim uses a name that the signature does not have."""
     read = {output: _names(text) for output, text in (depends or {}).items()}
     _check_names(name, signature, depends=depends, rows=rows, steps=steps, masks=masks, describes=describes)
     inputs = set(signature.arguments)
@@ -117,7 +118,7 @@ def read_claims(
 
 
 def _check_names(name: str, signature: Signature, **claimed: Mapping[str, str] | None) -> None:
-    """OpError where a claim is of what the signature does not have."""
+    """Raise OpError when the subject of a claim is not in the signature."""
     outputs = {argument.field for argument in signature.output_arguments}
     sizes = (part for one in signature.output_arguments for dim in one.dims for part in parts(dim))
     fresh = {size.name for size in sizes if isinstance(size, (Name, Fresh))}
@@ -153,7 +154,7 @@ def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, Condi
 
 
 def _split(text: str) -> tuple[str, Condition]:
-    """A claim, and the condition it ends with."""
+    """Return a claim and the condition at its end."""
     claim, _, given = text.partition(" if ")
     claim, _, not_given = claim.partition(" unless ")
     return claim.strip(), Condition(_names(given), _names(not_given))

@@ -1,4 +1,4 @@
-"""Finds an order of the arguments in which they would fit, for the error message."""
+"""Finds an order of the arguments in which they would fit, for the advice of errors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, permutations
@@ -9,11 +9,11 @@ from seqflow.signature.language import Argument, Repeated, Signature
 
 Bind = Callable[[Sequence[Any]], Sequence[Any]]
 _MOST_PERMUTED = 4
-"""With more arguments than this only two are swapped."""
+"""Most arguments of which all orders are tried (4! = 24); of more only pairs are swapped."""
 
 
 def advice_on_order(signature: Signature, values: Sequence[Any], bind: Bind) -> str:
-    """What to do where `bind` refuses the values but takes them in another order; "" where there is none.
+    """Return advice if `bind` refuses the values but takes them in another order; else "".
 
     `values` has one value for each input, and for a group a list with one list for each of its arguments.
     """
@@ -32,7 +32,7 @@ def advice_on_order(signature: Signature, values: Sequence[Any], bind: Bind) -> 
 
 
 def _orders(given: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Two arguments swapped, then all other orders where these are few."""
+    """Yield the orders to try: swaps of two arguments, then all other orders if there are few arguments."""
     for one, other in combinations(given, 2):
         yield tuple(other if i == one else one if i == other else i for i in given)
     if len(given) <= _MOST_PERMUTED:
@@ -42,11 +42,12 @@ def _orders(given: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _fits(signature: Signature, flat: Sequence[Any], bind: Bind) -> bool:
-    """Whether the values bind, and indices are inside their tables."""
+    """Return whether the values fit the signature and all indices are inside their tables."""
     try:
         bound = bind(signature.grouped(flat))
     except (SeqflowError, ValueError, OverflowError):
         return False
+    # integers bind as indices of any table: swapped indices show only by their values
     plain = [(a, array) for a, array in zip(signature.inputs, bound, strict=True) if isinstance(a, Argument)]
     rows = {
         argument.row_name: len(array) for argument, array in plain if argument.row_name and array is not None

@@ -1,4 +1,4 @@
-"""The dialect of signatures, read into the syntax trees of `seqflow.signature.language`."""
+"""Parser of signatures, which makes the syntax trees of `seqflow.signature.language`."""
 
 import math
 from collections.abc import Callable
@@ -47,7 +47,7 @@ _PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
 
 @cache
 def parse(text: str) -> Signature:
-    """Read a signature; OpError with a caret where it is malformed."""
+    """Read a signature; raise OpError with a caret when it is malformed."""
     signature = _Signature(text).signature()
     _check_names(signature)
     _check_alike(signature)
@@ -59,12 +59,12 @@ def parse(text: str) -> Signature:
 
 @cache
 def parse_value(text: str) -> Value:
-    """Read a value, such as `minimum(lengths, k)`; OpError with a caret where it is malformed."""
+    """Read a value, such as `minimum(lengths, k)`; raise OpError with a caret when it is malformed."""
     return _Signature(text).whole("an operator")
 
 
 def _check_names(signature: Signature) -> None:
-    """One name for each tensor; of the outputs also without primes, which results drop."""
+    """Raise OpError when two tensors share a name; for outputs also without primes, which results omit."""
     primed = next((a.name for a in signature.input_arguments if a.name != a.field), None)
     if primed is not None:
         raise OpError(f"signature: the input {primed} has a prime, which marks outputs\n  {signature.text}")
@@ -76,7 +76,7 @@ def _check_names(signature: Signature) -> None:
 
 
 def _check_optional(signature: Signature) -> None:
-    """Inputs that are optional stand last, since calls give inputs by position; lists and outputs never are."""
+    """Raise OpError unless optional inputs come last, and outside of lists: calls give inputs by position."""
     flags = [isinstance(item, Argument) and item.optional for item in signature.inputs]
     optional = [a.name for a in (*signature.input_arguments, *signature.output_arguments) if a.optional]
     if len(optional) > sum(flags):
@@ -91,7 +91,7 @@ def _check_optional(signature: Signature) -> None:
 
 
 def _check_alike(signature: Signature) -> None:
-    """An input that is `like(x)` needs an x that is always given; one in a list may be like the first of them."""
+    """Raise OpError when x of `like(x)` may be missing; a tensor of a list may be like another of the list."""
     required = {a.name for a in signature.inputs if isinstance(a, Argument) and not a.optional}
     for item in signature.inputs:
         group = {a.name for a in item.arguments} if isinstance(item, Repeated) else set()
@@ -114,7 +114,7 @@ def _check_alike(signature: Signature) -> None:
 
 
 def _check_pointing(signature: Signature) -> None:
-    """An `index(R)` needs an axis R: of an input, or of an output; or it is a size that an attribute gives."""
+    """Raise OpError when R of `index(R)` is not an axis of an input or output, or a size that an attribute gives."""
     sizes = signature.size_names()
     for argument in (*signature.input_arguments, *signature.output_arguments):
         points = argument.dtype.points
@@ -125,7 +125,7 @@ def _check_pointing(signature: Signature) -> None:
 
 
 def _check_values(signature: Signature) -> None:
-    """Definitions and bounds speak of inputs and sizes; what is neither is an attribute, which `@op` knows."""
+    """Raise OpError when a definition or bound uses an output; `@op` checks the names of sizes and attributes."""
     inputs = {argument.name for argument in signature.input_arguments}
     outputs = {argument.name for argument in signature.output_arguments} - inputs
     for place, value in signature.values():
@@ -157,13 +157,14 @@ class _Signature(Parser[Value]):
     deepest = highest = 64
 
     def __init__(self, text: str) -> None:
+        # one line: messages point at a column of the signature
         super().__init__(" ".join(text.split()))
 
     # Values
 
     def atom(self, token: Token) -> Value:
         if token.kind == "number":
-            if len(token.text) > 18:
+            if len(token.text) > 18:  # with 18 digits a size is below 2**63 and fits an int64
                 self.expected("a size below 10**18")
             self.next += 1
             return FixedSize(int(token.text))
@@ -208,7 +209,7 @@ class _Signature(Parser[Value]):
         if token.text == "|" and not isinstance(node, Name):
             self.expected("the name of an attribute before '|'", token=self.tokens[self.next - 1])
 
-    # What surrounds them
+    # Inputs, outputs and limits
 
     def name(self) -> str:
         if self.token.text.endswith("'"):
@@ -216,7 +217,7 @@ class _Signature(Parser[Value]):
         return self.tensor()
 
     def tensor(self) -> str:
-        """A name that may have a prime."""
+        """Read a name that may have a prime."""
         return self.kind("name", "a name").text
 
     def signature(self) -> Signature:
@@ -260,7 +261,7 @@ class _Signature(Parser[Value]):
         return Limit(size, self.value())
 
     def output(self) -> Argument:
-        """An output, with its definition and its bound where it has them."""
+        """Read an output, with its definition and its bound if it has them."""
         argument = self.argument()
         definition = self.value() if self.accept(":=") else None
         most = self.value() if self.accept("<=") else None
@@ -319,12 +320,13 @@ _NAMED_SIZES: dict[str, Callable[[str, Any], Dim]] = {">=": AtLeast, "=": Fresh}
 
 
 def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths all tensors named `lengths` or `lengths'`, and those used in a `sum(…)` or `max(…)`."""
+    """Mark as lengths all tensors named `lengths` or `lengths'`, or used in `sum(…)`, `max(…)` or `position(…)`."""
     arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
     spoken_of = {
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)
         if isinstance(part, (Sum, Max))
     }  # fmt: skip
+    # targets of integers are lengths even if no axis uses their sum
     for argument in arguments:
         match argument.dtype:
             case DtypeRule("index" | "offset", points=Sum(of=of)) | DtypeRule(

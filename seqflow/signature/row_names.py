@@ -1,4 +1,4 @@
-"""Converts row spaces between the names of tensors, as users declare and read them, and terms."""
+"""Converts row spaces from names of tensors, which users declare and read, to terms, and back."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -9,7 +9,7 @@ from seqflow.tensor import TensorSpec
 
 
 def declare(spec: TensorSpec, terms: Terms) -> TensorSpec:
-    """The spec with the rows it declares as terms."""
+    """Return the spec with its declared rows as terms."""
     if not spec.axes and spec.points is None:
         return spec
     axes = [declared(one, terms) for one in spec.axes]
@@ -17,7 +17,7 @@ def declare(spec: TensorSpec, terms: Terms) -> TensorSpec:
 
 
 def declared(rows: Hashable | None, terms: Terms) -> Term | None:
-    """Rows, or positions, as a term; what the lengths of a tensor describe by the value of that tensor."""
+    """Return declared rows, or positions, as a term; None if there is no declaration."""
     if rows is None:
         return None
     if isinstance(rows, Positions):
@@ -26,7 +26,7 @@ def declared(rows: Hashable | None, terms: Terms) -> Term | None:
 
 
 def publish(spec: TensorSpec, terms: Terms) -> TensorSpec:
-    """The spec with rows as they are declared: by the names of the tensors that describe them."""
+    """Return the spec with rows in the form of declarations: by the names of the tensors that describe them."""
     if not spec.axes and spec.points is None:
         return spec
     axes = [published(one, terms) for one in spec.axes]
@@ -34,7 +34,7 @@ def publish(spec: TensorSpec, terms: Terms) -> TensorSpec:
 
 
 def published(space: Any, terms: Terms) -> Any:
-    """Rows by the name of a tensor that describes them, or as they were declared; the term where neither is."""
+    """Return rows by the name of a tensor that describes them, or as declared; else the term itself."""
     if not isinstance(space, Term):
         return space
     space = terms.find(space)
@@ -54,6 +54,7 @@ def _said(space: Term, terms: Terms) -> Any:
         if one.kind in _BY_LENGTHS and one.data is None:
             say = _BY_LENGTHS[one.kind]
             for lengths in terms.members(one.args[0]):
+                # lengths with a name come first: users cannot refer to a result without one (`%1`)
                 if lengths.tensor is not None and not lengths.tensor.startswith("%"):
                     return say(lengths.tensor)
                 if lengths.tensor is not None and made_up is None:

@@ -1,4 +1,4 @@
-"""Row spaces as a schema, or the caller of inference, declares them; the names of output tensors."""
+"""Declarations of row spaces, by schemas and callers of inference; names of output tensors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ RowSpace = Described | OwnRows
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Places inside the sequences of the lengths tensor of this name, as what integers point at; -1 is none."""
+    """Target of integers: positions inside the sequences of the lengths tensor of this name, or -1 for none."""
 
     inside: str
 
@@ -45,7 +45,7 @@ class Positions:
 
 
 def dividing(argument: Argument) -> str | None:
-    """The lengths that divide the rows of an argument, `sum(lengths)` being its axis 0; None for all others."""
+    """Return the lengths that divide the rows of an argument with `sum(lengths)` as axis 0; None for other axes 0."""
     first = argument.dims[0] if argument.dims else None
     return first.of if isinstance(first, Sum) else None
 
@@ -55,18 +55,19 @@ class NamedOutput(NamedTuple):
 
     argument: Argument
     repetition: int
-    """Which repetition of its group it belongs to; 0 where there is no group."""
+    """Index of the repetition of its group; 0 without a group."""
     tensor: str
     tensors: Mapping[str, str]
-    """The tensors of the outputs whose sums its sizes may use, by the signature's names."""
+    """Output tensors whose sums its sizes may use, by their names in the signature."""
 
 
 def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutput]:
-    """Maps the outputs to the names of their tensors.
+    """Match the outputs to the names of their tensors.
 
-    `tensors` are in the order of the results: those of `{a, b}*n` are the n of a, then the n of b. One such group
-    can stand in a signature: it takes what the plain outputs leave.
+    `tensors` are in the order of the results: for `{a, b}*n` the n tensors of a, then the n of b. A signature has at
+    most one such group, which gets all tensors that are not plain outputs.
     """
+    # without lists, the usual case, an output is one tensor: this runs in each inference of an op
     if signature.outputs == signature.output_arguments:
         pairs = list(zip(signature.output_arguments, tensors, strict=True))
         names = {argument.name: tensor for argument, tensor in pairs}

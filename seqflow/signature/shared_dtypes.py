@@ -1,4 +1,4 @@
-"""Checks the inputs that must share a dtype, `like(…)` another; texts of any width share one."""
+"""Checks that inputs declared `like(…)` another share its dtype; texts share one at any width."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,19 +9,19 @@ from seqflow.errors import OpTypeError
 from seqflow.signature.language import Argument, Repeated, Signature
 
 TEXT = "SU"
-"""The kinds of NumPy's strings, whose dtypes have a width."""
+"""Kinds of NumPy's strings, whose dtypes have a width."""
 DTypes = Mapping[str, np.dtype[Any] | Sequence[np.dtype[Any]] | None]
 
 
 def same_dtype(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
-    """Whether two dtypes are the same; those of texts are, whatever their widths."""
+    """Return whether two dtypes are the same; texts of one kind count as the same at any width."""
     return one == other or (one.kind == other.kind and one.kind in TEXT)
 
 
 def check_alike(signature: Signature, dtypes: DTypes) -> None:
-    """OpTypeError where an input has another dtype than the one it is like.
+    """Raise OpTypeError when the dtype of an input differs from that of the input it is like.
 
-    `dtypes` maps the inputs to their dtypes; of an input in a list, to a list of them.
+    `dtypes` maps the inputs to their dtypes, and an input in a list to a list of dtypes.
     """
     for name, of in signature.alike:
         first, expected = next(_each(of, dtypes))
@@ -34,8 +34,8 @@ def check_alike(signature: Signature, dtypes: DTypes) -> None:
 
 
 def _advice(found: str, dtype: np.dtype[Any], first: str, expected: np.dtype[Any]) -> str:
-    """A cast that loses nothing: of the narrower, or of both; where there is none, say what it would lose."""
-    if {dtype.kind, expected.kind} <= {"U", "S"}:  # cast has no dtypes of text
+    """Return advice on a cast that keeps all values; if there is none, on the choice of one that does not."""
+    if {dtype.kind, expected.kind} <= {"U", "S"}:  # the op `cast` takes no dtypes of text
         return f'convert both first: array.astype("{np.result_type(dtype, expected)}")'
     try:
         wide = np.result_type(dtype, expected)
@@ -54,14 +54,14 @@ def _advice(found: str, dtype: np.dtype[Any], first: str, expected: np.dtype[Any
 
 
 def _is_inexact(wide: np.dtype[Any], *given: np.dtype[Any]) -> bool:
-    """Whether floats of a width stand for integers they do not all hold: NumPy calls int64 to float64 safe."""
+    """Return whether floats cannot hold all integers of the given dtypes: NumPy calls int64 to float64 safe."""
     return wide.kind == "f" and any(
         one.kind in "iu" and one.itemsize * 8 - (one.kind == "i") > np.finfo(wide).nmant + 1 for one in given
     )
 
 
 def widen_texts(signature: Signature, bound: list[Any]) -> list[Any]:
-    """Bound inputs; texts that share a dtype are as wide as the widest of them."""
+    """Return the bound inputs with texts that share a dtype cast to the widest of them."""
     dtypes = dtypes_of(signature, bound)
     for shared in {of for _, of in signature.alike}:
         names = {shared, *(name for name, of in signature.alike if of == shared)}
@@ -76,7 +76,7 @@ def widen_texts(signature: Signature, bound: list[Any]) -> list[Any]:
 
 
 def _cast(item: Argument | Repeated, value: Any, names: set[str], dtype: np.dtype[Any]) -> Any:
-    """A bound input, or all repetitions of a group, in which the named arrays have that dtype."""
+    """Return a bound input, or all repetitions of a group, with the named arrays cast to the dtype."""
     if isinstance(item, Argument):
         return value.astype(dtype, copy=False) if item.name in names and value is not None else value
     return [
@@ -86,7 +86,7 @@ def _cast(item: Argument | Repeated, value: Any, names: set[str], dtype: np.dtyp
 
 
 def _each(name: str, dtypes: DTypes) -> Iterator[tuple[str, np.dtype[Any]]]:
-    """The tensors of an input, as messages call them, with their dtypes; none where it is not given."""
+    """Yield the label and dtype of each tensor of an input; nothing if the input is not given."""
     found = dtypes.get(name)
     if isinstance(found, np.dtype):
         yield name, found
@@ -95,7 +95,7 @@ def _each(name: str, dtypes: DTypes) -> Iterator[tuple[str, np.dtype[Any]]]:
 
 
 def dtypes_of(signature: Signature, values: Sequence[Any]) -> DTypes:
-    """The dtypes of bound inputs: of a group, of each repetition."""
+    """Return the dtypes of bound inputs; for inputs in a group, a list with one dtype for each repetition."""
     found: dict[str, Any] = {}
     for item, value in zip(signature.inputs, values, strict=True):
         if isinstance(item, Repeated):

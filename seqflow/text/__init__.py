@@ -1,1 +1,1 @@
-"""Small languages: one lexer, one precedence parser, one printer of errors; each language is a dialect."""
+"""Lexer, precedence parser and printer of errors, shared by all small languages; each language is a dialect."""

@@ -1,11 +1,11 @@
-"""Errors in a text, shown at their place."""
+"""Errors in a text, shown with the line and a caret under the place."""
 
 from typing import NoReturn
 
 from seqflow.errors import SeqflowError
 
 _WINDOW = 36
-"""Characters that are shown before and after the place, in a line that is too long to be shown whole."""
+"""Most characters shown before and after the place; a line of more than two windows is cut."""
 
 
 def fail(
@@ -18,7 +18,7 @@ def fail(
     kind: type[SeqflowError],
     in_lines: bool = False,
 ) -> NoReturn:
-    """Raise the error at a position of `what`: its line, or what surrounds it, and a caret under the place.
+    """Raise the error at a position of `what`, with its line (a long one is cut) and a caret under the place.
 
     A text of one line is numbered only with `in_lines`.
     """
@@ -31,10 +31,11 @@ def fail(
     before = ("…" if start > line_start else "") + text[start:position]
     after = text[position:end] + ("…" if end < line_end else "")
     line = f"line {text.count(chr(10), 0, position) + 1}, " if in_lines or "\n" in text else ""
+    # a tab stays a tab, so that the caret is under its place at any width of tabs
     blanks = "".join("\t" if character == "\t" else " " for character in before)
     error = kind(
         f"{what}, {line}column {position - line_start + 1}: {message}\n  {before}{after}\n  {blanks}^"
         + (f"\n  {advice}" if advice else "")
     )
-    error.fault = position, message, advice
+    error.fault = position, message, advice  # a parser of a longer text raises it again, at the place there
     raise error

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn
 
 Refuse = Callable[[int, str, str], NoReturn]
-"""Raises the error at a position: what is wrong there, and advice, which may be empty."""
+"""Raises the error at a position, with a message and advice, which may be empty."""
 
 
 class Token(NamedTuple):
@@ -19,10 +19,10 @@ class Token(NamedTuple):
 
 
 class Lexicon:
-    """The tokens of a dialect: a pattern for each kind, in the order they are tried; blanks are dropped.
+    """Tokens of a dialect: a pattern for each kind, tried in the given order; blanks are dropped.
 
-    Messages say what is `wanted` where a character begins no token, and give the advice on this character. With
-    `alone` no letter, digit or point may follow a number.
+    If no token begins with a character, the message says that `wanted` was expected and adds the advice for the
+    character. With `alone`, no letter, digit or point may follow a number.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Lexicon:
         self._wanted = wanted
         self._advice = advice or {}
         self._number = re.compile(number).match if alone else None
-        # an atomic group: 12 before a letter is not 1 before 2
+        # an atomic group: a number matches whole or not at all; shorter ones are not tried
         patterns = {"blank": blank, "number": rf"(?>{number})(?![\w.])" if alone else number, **kinds}
         whole = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in patterns.items())
         self._find = re.compile(rf"{whole}|(?P<other>.)", re.DOTALL).finditer
@@ -46,7 +46,7 @@ class Lexicon:
     def tokens(self, text: str, refuse: Refuse) -> list[Token]:
         """Return all tokens of the text and one of kind `end`; refuse a character that begins none."""
         found: list[Token] = []
-        new = tuple.__new__  # a third of a short text's time was Token(…)
+        new = tuple.__new__  # calling Token(…) took a third of the time of a short text
         for match in self._find(text):
             kind: str = match.lastgroup  # type: ignore[assignment]
             if kind == "blank":

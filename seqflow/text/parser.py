@@ -12,26 +12,26 @@ from seqflow.text.lexer import Lexicon, Token
 T = TypeVar("T")
 Node = TypeVar("Node")
 
-# levels of what encloses operators: each operator binds more strongly
+# levels of open brackets and of the whole value, below the levels of all operators
 _BRACKET, _BASE = -10, -20
-# kinds of tokens that are not marks or words, whatever their text is
+# kinds of tokens that are never marks or words: a string may have the text "and"
 _OTHERS = ("string", "column", "end")
 
 
 class Parser(Generic[Node]):
-    """Reads a text of one dialect, which says what its tokens and operators are, and makes the nodes.
+    """Reads a text of one dialect; the dialect defines the tokens and operators, and makes the nodes.
 
-    A value may be nested to any depth: what limits it is what the dialect can take. A dialect says
+    The parser itself reads values of any depth; a dialect may set limits. A dialect defines
 
-    * `what` the text is called in messages, the kind of `error`, and whether messages number the lines of a text of
-      one line, too (`in_lines`); kinds of tokens that end every value, in words (`end_names`), its `brackets`, each
-      with the one that closes it, and what an operand `begins` with, in words
-    * how strongly operators bind (`prefix`, `infix`); levels whose operators bind `to_the_right`, do not chain
-      (`alone`), or of which all operands become one node (`joined`)
-    * prefix operators that are not an operand of a stronger one (`loose`): `a < not b` is wrong, `2 ** -1` is not;
-      operators that bind less than `least_in_calls` must be in brackets among the arguments of a call
-    * how many brackets, and operators before an operand or binding to the right, may be inside each other
-      (`deepest`), and how many operators between operands (`highest`); None where nothing recurses into the tree
+    * `what` the text is called in messages, the class of its `error`, and whether messages number the line of a text
+      of one line, too (`in_lines`); names for the kinds of tokens that end every value (`end_names`), the `brackets`
+      with their closing ones, and a name for the beginning of an operand (`begins`)
+    * levels of operators (`prefix`, `infix`): a higher level binds more strongly; levels whose operators group
+      `to_the_right`, do not chain (`alone`), or join all operands in one node (`joined`)
+    * prefix operators that cannot be an operand of a stronger one (`loose`): `a < not b` is wrong, `2 ** -1` is not;
+      operators below the level `least_in_calls` need brackets in arguments of a call
+    * the most levels of brackets, prefix operators and operators that group to the right (`deepest`), and of
+      operators between operands (`highest`); None if no code of the dialect recurses into the tree
     """
 
     lexicon: ClassVar[Lexicon]
@@ -65,16 +65,16 @@ class Parser(Generic[Node]):
 
     @property
     def after(self) -> Token:
-        """The token after the next one; at the end the end."""
+        """The token after the next one; the last token if there is none."""
         return self.tokens[self.next + 1] if self.next + 1 < len(self.tokens) else self.tokens[-1]
 
     def at(self, text: str) -> bool:
-        """Whether the next token is this mark or word."""
+        """Return whether the next token is this mark or word."""
         token = self.tokens[self.next]
         return token.text == text and token.kind not in _OTHERS
 
     def accept(self, *texts: str) -> Token | None:
-        """The next token where it is one of these marks or words, and is passed; else None."""
+        """Take the next token if it is one of these marks or words, and return it; else return None."""
         token = self.tokens[self.next]
         if token.text not in texts or token.kind in _OTHERS:
             return None
@@ -82,11 +82,11 @@ class Parser(Generic[Node]):
         return token
 
     def take(self, text: str, wanted: str = "") -> Token:
-        """The next token, which must be this one."""
+        """Take the next token, which must be this mark or word, and return it."""
         return self.accept(text) or self.expected(wanted or repr(text))
 
     def kind(self, kind: str, wanted: str) -> Token:
-        """The next token, which must be of this kind."""
+        """Take the next token, which must be of this kind, and return it."""
         token = self.tokens[self.next]
         if token.kind != kind:
             self.expected(wanted)
@@ -94,7 +94,7 @@ class Parser(Generic[Node]):
         return token
 
     def items(self, opening: Token, read: Callable[[], T], *, trailing: bool = False) -> list[T]:
-        """What `read` reads, between commas, up to the bracket that closes an open one.
+        """Return a list of what `read` reads, separated by commas, up to the bracket that closes `opening`.
 
         With `trailing` a comma may stand before this bracket.
         """
@@ -108,7 +108,7 @@ class Parser(Generic[Node]):
         return found
 
     def deeper(self, token: Token) -> None:
-        """Enter a level: an error instead of endless recursion."""
+        """Enter a level of nesting; raise the error when there are more than `deepest`."""
         self.depth += 1
         self.check_levels(token, self.depth, self.deepest)
 
@@ -123,9 +123,9 @@ class Parser(Generic[Node]):
         self.fail_at(token.start, message, advice)
 
     def expected(self, what: str, advice: str = "", token: Token | None = None) -> NoReturn:
-        """Raise the error at a token, or the next one, in the place of what was expected.
+        """Raise the error that `what` was expected at a token, by default the next one.
 
-        A bracket before it that is never closed is more likely to be the fault: it is pointed at.
+        If a bracket before it is never closed, that is the more likely mistake, and the error points at the bracket.
         """
         token = token or self.token
         if (opening := self._never_closed(token)) is not None:
@@ -139,7 +139,7 @@ class Parser(Generic[Node]):
         self.fail(token, f"found {found}, expected {what}", advice)
 
     def _never_closed(self, token: Token) -> int | None:
-        """The number of the first bracket up to this token that no other closes."""
+        """Return the number of the first bracket up to this token that is never closed; None if all are."""
         open_brackets: list[int] = []
         for i, one in enumerate(self.tokens):
             if one.kind == "mark" and one.text in self.brackets:
@@ -151,31 +151,31 @@ class Parser(Generic[Node]):
     # The dialect
 
     def atom(self, token: Token) -> Node:
-        """The operand that begins at the next token, which is this one."""
+        """Read the operand that begins at `token`, the next token."""
         raise NotImplementedError
 
     def infixed(self, token: Token, operands: list[Node], start: Token) -> Node:
-        """The node of an operator between operands, of which the first begins at `start`."""
+        """Return the node of an operator between operands; the first operand begins at `start`."""
         raise NotImplementedError
 
     def prefixed(self, token: Token, operand: Node) -> Node:
-        """The node of an operator before its operand."""
+        """Return the node of an operator before its operand."""
         raise NotImplementedError
 
     def called(self, token: Token, arguments: list[Node]) -> Node:
-        """The node of a call."""
+        """Return the node of a call."""
         raise NotImplementedError
 
     def opens_call(self, token: Token) -> bool:
-        """Whether this name before a bracket is a call whose arguments are plain values."""
+        """Return whether this name before a bracket begins a call with plain values as arguments."""
         return False
 
     def suffixed(self, token: Token, node: Node) -> Node | None:
-        """The node of an operator without a value on its right, `in [1, 2]`, which is passed; None for others."""
+        """Read an operator without a value on its right, such as `in [1, 2]`; None for other operators."""
         return None
 
     def advice_for(self, token: Token) -> str:
-        """Advice on a token that a value cannot have."""
+        """Return advice on a token that a value cannot contain; "" if there is none."""
         return ""
 
     def chained(self, token: Token) -> NoReturn:
@@ -185,11 +185,11 @@ class Parser(Generic[Node]):
     # Values
 
     def value(self, least: float = -math.inf) -> Node:
-        """A value, up to the first token that cannot go on with it, or an operator that binds less than `least`."""
+        """Read a value, up to a token that cannot continue it, or an operator below the level `least`."""
         token = self.tokens[self.next]
         if token.kind in ("name", "number") and token.text not in self.prefix:
             after = self.tokens[self.next + 1].text
-            if after != "(" and after not in self.infix:  # an operand alone needs no stacks
+            if after != "(" and after not in self.infix:  # the usual case, an operand alone, needs no stacks
                 return self.atom(token)
         reading = _Reading(self, least)
         while True:
@@ -198,7 +198,7 @@ class Parser(Generic[Node]):
                 return reading.nodes[0]
 
     def whole(self, ending: str) -> Node:
-        """A value that is all of the text; messages say that `ending` was expected after it."""
+        """Read the whole text as one value; errors say that `ending` was expected after it."""
         found = self.value()
         if self.token.kind != "end":
             self.expected(ending, self.advice_for(self.token))
@@ -209,10 +209,10 @@ class Parser(Generic[Node]):
 class _Frame:
     """An operator or an open bracket whose operands are still being read.
 
-    `level` says how strongly an operator binds; `kind` is `infix`, `prefix`, `done` (an operator whose operands are
-    read already), `group`, `call` or `base`. Its operands begin at the node numbered `first`, in the text at `start`;
-    before the last one they have `height` levels of operators. Operators that bind less than `least` must be in
-    brackets.
+    An operator with a higher `level` binds more strongly; `kind` is `infix`, `prefix`, `done` (a suffix operator,
+    with all operands read), `group`, `call` or `base`. The operands begin at the node numbered `first`, in the text
+    at `start`; those before the last one have up to `height` levels of operators. Operators below the level `least`
+    must be in brackets.
     """
 
     token: Token
@@ -225,7 +225,7 @@ class _Frame:
 
 
 class _Reading(Generic[Node]):
-    """The stacks of one value. Values inside it that a dialect reads itself have stacks of their own.
+    """Stacks of one value. A value that a dialect reads inside an atom has stacks of its own.
 
     The last node begins at `start`, and has `height` levels of operators between operands.
     """
@@ -275,7 +275,7 @@ class _Reading(Generic[Node]):
         self.start, self.height = start, 0
 
     def is_done(self) -> bool:
-        """Read what follows an operand: whether the value ends here, or another operand must follow."""
+        """Read the tokens after an operand; return whether the value ends, or another operand must follow."""
         parser = self.parser
         while True:
             token = parser.tokens[parser.next]
@@ -298,10 +298,11 @@ class _Reading(Generic[Node]):
             self._close(bracket)
 
     def _infix(self, token: Token, level: int) -> bool:
-        """Read an operator after an operand: whether another operand must follow."""
+        """Read an operator after an operand; return whether another operand must follow."""
         parser = self.parser
         is_joined, is_alone = level in parser.joined, level in parser.alone
         goes_right = level in parser.to_the_right
+        # operators of the same level stay open if they group to the right, join, or must be refused as a chain
         self._reduce(level if is_joined or is_alone or goes_right else level - 1)
         before = self.frames[-1]
         if before.level == level and is_alone:
@@ -309,6 +310,7 @@ class _Reading(Generic[Node]):
         node = parser.suffixed(token, self.nodes[-1])
         if node is not None:
             self.nodes[-1] = node
+            # a frame although it is complete: a second comparison must see that it would chain
             self.frames.append(_Frame(token, level, "done", len(self.nodes) - 1, before.least, self.start))
             return False
         parser.next += 1
@@ -322,7 +324,7 @@ class _Reading(Generic[Node]):
         return True
 
     def _reduce(self, level: int) -> None:
-        """Finish the operators that bind more strongly than this."""
+        """Make the nodes of open operators above a level."""
         parser = self.parser
         while self.frames[-1].level > level:
             frame = self.frames.pop()

@@ -74,7 +74,7 @@ def test_operand_numbers_may_leave_gaps():
         ((1,), {"yy": 2}, "no operand is named 'yy' (did you mean 'y'?)"),
         ((np.ones(3), np.ones(2)), {}, "the shapes of its inputs do not broadcast: x (3,), y (2,)"),
         (("a", 1), {}, "x is <U1, expected numbers or bools"),
-        (([[1], [1, 2]], 1), {}, "expression: x is no array"),
+        (([[1], [1, 2]], 1), {}, "expression: x does not become an array"),
         ((1, 2), {"out": [0]}, "expression: out is list, expected an array"),
         ((1, 2**70), {}, "column 3: add: "),
     ],

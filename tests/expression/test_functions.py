@@ -265,7 +265,7 @@ def test_a_number_that_no_dtype_holds_is_an_error():
         (np.array([1j]), "sqrt: x is complex128, expected numbers or bools"),
         (np.array(["2020"], "M8[Y]"), "expected numbers or bools"),
         (np.zeros(1, {"names": ["a"], "formats": ["i4"], "offsets": [4]}), "expected numbers or bools"),
-        ([[1], [1, 2]], "sqrt: x is no array"),
+        ([[1], [1, 2]], "sqrt: x does not become an array"),
         (np.ma.array([1.0], mask=[True]), "x is a masked array"),
         (None, "sqrt: x is object"),
     ],

@@ -21,12 +21,8 @@ NOT_YET = {
     "docs/sources.md",
     "ops",
     "providers",
-    "seqflow/expression",
     "seqflow/job",
     "seqflow/loader",
-    "seqflow/net",
-    "seqflow/registry",
-    "seqflow/signature",
     "seqflow/torch",
 }
 

@@ -1,4 +1,4 @@
-"""Gradients: the formulas beside the ops, the derivative of one call, and that of a net."""
+"""Gradients: formulas of ops, the derivative of one call, and the gradient of a net."""
 
 from seqflow.net.gradient.derivative import derivative
 

@@ -1,6 +1,6 @@
-"""The derivative of one call of an op: as statements, and as a net.
+"""Derivative of one call of an op, as statements or as a net.
 
-Ops that move rows are run on the numbers of the rows, which say where gradients go back to.
+Ops that move rows are called on the numbers of the rows, which gives the origin of each row of the result.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from seqflow.registry.gradients import Formula
 from seqflow.signature import Argument, Repeated
 
 Given = Mapping[str, int | None]
-"""The inputs that a call is given, with the number of tensors of a list; None for one tensor."""
+"""Given inputs of a call, each with the number of tensors in a list, or None for one tensor."""
 
 _FLOATS = (
     "any", "number", "ordered", "float", "like", "sum_of", "mean_of", "dtype", "float16", "float32", "float64",
@@ -23,25 +23,25 @@ _FLOATS = (
 
 
 def has_floats(argument: Argument) -> bool:
-    """Whether its dtype word allows floats."""
+    """Return whether its dtype word allows floats."""
     return not argument.is_lengths and argument.dtype.word in _FLOATS
 
 
 def is_differentiable(op: OpDef, name: str) -> bool:
-    """Whether gradients may flow through an input: one of floats, unless the op says that none does."""
+    """Return whether gradients may flow through an input: it may be floats, and the op does not exclude it."""
     said = op.grad.get(name, "") if isinstance(op.grad, Mapping) else ""
     return has_floats(op.signature.arguments[name]) and said is not None
 
 
 def derivative(op: OpDef, attributes: Mapping[str, Any], given: Given, wanted: Collection[str]) -> Net:
-    """The derivative of a call of an op, as a net.
+    """Return the derivative of a call of an op, as a net.
 
-    `given` are the inputs of the call, each with the number of its tensors where it is a list; `wanted` are those
-    whose gradient is asked. The net takes inputs by their names, `out.y` of an output and `d.y` of what arrives
-    at it (of lists `x.0`, `x.1`, …), as far as it needs them, and returns `grad.x` for each input x that is
-    wanted.
+    `given` are the inputs of the call, lists with the number of their tensors; `wanted` are the inputs whose
+    gradients are requested. The net takes the tensors that it needs: inputs by their names, an output y as `out.y`,
+    and the gradient that arrives at it as `d.y` (for lists `x.0`, `x.1`, …). It returns `grad.x` for each requested
+    input x.
 
-    Raises GradientError, with the reason, where there is no derivative.
+    Raises GradientError, with the reason, when there is no derivative.
 
     >>> print(derivative(registry.get("lengths_sum"), {}, {"data": None, "lengths": None}, ["data"]))
     grad.data = cast_like(expand(d.sums, lengths), data)
@@ -70,10 +70,10 @@ def statements_of(
     targets: Mapping[str, str | Sequence[str]],
     local: Callable[[str], str],
 ) -> Iterator[Line]:
-    """The statements that give the gradients of these inputs the names of `targets`.
+    """Yield the statements that assign the gradients of inputs to the names in `targets`.
 
-    `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames what the formulas
-    assign themselves.
+    `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames the tensors that
+    the formulas assign themselves.
     """
     for number, (keys, formula) in enumerate(_formulas(op, names, attributes, targets)):
         own = [targets.get(key) for key in keys]
@@ -96,7 +96,7 @@ def _one(
     keys: Sequence[str],
     local: Callable[[str], str],
 ) -> Iterator[Line]:
-    """The statements of one formula, for one input or for several."""
+    """Yield the statements of one formula, for one input or for several."""
     found = write(text, names, attributes, local)
     yield from found.lines
     flat = [
@@ -119,14 +119,14 @@ def _one(
 
 
 def _promotes(op: OpDef) -> bool:
-    """Whether outputs, and with them what arrives there, may have a wider dtype than the inputs."""
+    """Return whether outputs, and the gradients that arrive there, may have a wider dtype than the inputs."""
     return any(one.dtype.word in ("sum_of", "mean_of") for one in op.signature.output_arguments)
 
 
 def _formulas(
     op: OpDef, names: Names, attributes: Mapping[str, Any], wanted: Collection[str]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The formulas of the inputs that are wanted; GradientError, with the reason, where there is none."""
+    """Yield the formulas of the requested inputs; raise GradientError, with the reason, when there is none."""
     grad = op.grad
     if grad is None:
         raise GradientError("it has no derivative: its declaration has no grad=").in_op(op.name)
@@ -173,7 +173,7 @@ def _output_counts(op: OpDef, attributes: Mapping[str, Any]) -> Given:
 
 
 def moved_rows(op: OpDef, rule: MovedRows, names: Names, attributes: Mapping[str, Any]) -> str:
-    """The formula of an op for its first input, whose rows its first output has."""
+    """Return the formula for the first input of an op that moves the rows of this input to its first output."""
     moved = op.signature.input_arguments[0].name
     listed = names[moved]
     lines = []
@@ -197,7 +197,7 @@ def moved_rows(op: OpDef, rule: MovedRows, names: Names, attributes: Mapping[str
 
 
 def _arguments(op: OpDef, rule: MovedRows, numbers: str, attributes: Mapping[str, Any]) -> str:
-    """The arguments of the call on the numbers of the rows: all others are those of the op."""
+    """Return the arguments of the call on the numbers of the rows; the others are as in the original call."""
     others = op.signature.input_arguments[1:]
     given = [numbers, *(f"{one.name}={one.name}" if one.optional else one.name for one in others)]
     for one in op.attributes:
@@ -209,7 +209,7 @@ def _arguments(op: OpDef, rule: MovedRows, numbers: str, attributes: Mapping[str
 
 
 def _results(op: OpDef, attributes: Mapping[str, Any]) -> tuple[list[str], int]:
-    """Names for the numbers of the rows, and how many other results there are."""
+    """Return names for the numbers of the rows, and the number of other results."""
     first = op.signature.outputs[0]
     total = len(op.result_names(attributes))
     if not isinstance(first, Repeated):

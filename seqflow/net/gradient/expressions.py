@@ -1,4 +1,4 @@
-"""The derivative of an expression: node by node, by the formulas of its functions."""
+"""Derivative of an expression: node by node, by the formulas of its functions."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ def expression_statements(
     targets: Mapping[int, str],
     local: Callable[[str], str],
 ) -> Iterator[Line]:
-    """The statements that give the gradients of operands, by their number, the names of `targets`.
+    """Yield the statements that assign the gradients of operands to the names in `targets`, by number of the operand.
 
-    `result` and `arriving` are the tensors of the expression's result, and of what arrives at it.
+    `result` is the tensor of the expression's result, `arriving` the gradient that arrives at it.
     """
     found = _ExpressionGradient(tree, operands, result, arriving, set(targets), local)
     yield from found.lines
@@ -33,19 +33,20 @@ def expression_statements(
             yield Line((target,), f"zeros_like({operands[i]})", frozenset({operands[i]}))
             continue
         total = " + ".join(given)
-        if plain and len(given) > 1:  # of one it would be another name of a tensor
+        # a single one would only be a second name of a tensor, which nets refuse
+        if plain and len(given) > 1:
             yield Line((target,), total, frozenset(given))
         else:
             yield Line((target,), f"sum_to({total}, {operands[i]})", frozenset({*given, operands[i]}))
 
 
 def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
-    """The formula of a function for one of its operands, with these in the place of its names."""
+    """Return the formula of a function for one of its operands, with names replaced by `names`."""
     return _NAME.sub(lambda name: names.get(name[0], name[0]), FORMULAS[function][parameter])
 
 
 class _ExpressionGradient:
-    """Goes through the nodes from the last to the first."""
+    """Gradients of the operands of an expression, computed from the last node to the first."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class _ExpressionGradient:
         self.lines: list[Line] = []
         self.arrived: dict[int, list[str]] = {i: [] for i in wanted}
         self.names: dict[int, str] = {id(tree): result}
-        """The tensors of nodes whose values formulas need."""
+        """Tensors of the nodes whose values formulas use."""
         active = _active(tree, wanted)
         self.constant: set[int] = set()
         for node in postorder(tree):
@@ -81,7 +82,7 @@ class _ExpressionGradient:
                     arriving_at.setdefault(id(child), []).append(name)
 
     def _handed_on(self, node: Call, arriving: str, active: set[int]) -> Iterator[tuple[Node, str]]:
-        """What arrives at each argument of a call."""
+        """Yield the arguments of a call that gradients reach, each with the gradient that arrives there."""
         function = node.function
         if function.has_steps:
             raise GradientError(f"{function.name} has no derivative: it is piecewise constant")
@@ -90,7 +91,7 @@ class _ExpressionGradient:
             if id(child) not in active or parameter not in formulas:
                 continue
             text = formulas[parameter]
-            if text == "d":
+            if text == "d":  # a statement would only rename the gradient
                 yield child, arriving
                 continue
             used = set(_NAME.findall(text))
@@ -103,10 +104,10 @@ class _ExpressionGradient:
             yield child, target
 
     def _value(self, node: Node) -> str:
-        """A name for the value of a node, which is computed again where it has none."""
+        """Return a name for the value of a node; a statement computes the value again if it has no name."""
         if isinstance(node, Operand):
             return self.operands[node.index]
-        if id(node) in self.constant:  # no statement assigns a number
+        if id(node) in self.constant:  # a statement cannot assign a number
             text = infix(node, self.operands)
             return text if isinstance(node, Literal) and not text.startswith("-") else f"({text})"
         if id(node) not in self.names:
@@ -117,13 +118,13 @@ class _ExpressionGradient:
 
 
 def differentiable_operands(tree: Node) -> set[int]:
-    """The operands, by number, through which gradients flow: not through conditions, and not through integers."""
+    """Return the numbers of the operands that gradients reach: not conditions, and not integers."""
     operands = {node.index for node in postorder(tree) if isinstance(node, Operand)}
     return {i for i in operands if id(tree) in _active(tree, {i})}
 
 
 def _active(tree: Node, wanted: set[int]) -> set[int]:
-    """The nodes through which gradients reach operands that are wanted."""
+    """Return the ids of the nodes through which gradients reach the requested operands."""
     found: set[int] = set()
     for node in postorder(tree):
         if isinstance(node, Operand) and node.index in wanted:

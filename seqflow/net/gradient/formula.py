@@ -1,4 +1,4 @@
-"""Formulas of derivatives: their text, with the names of a net in the places of an op's own."""
+"""Formulas of derivatives: rewrites their text with the names of a net instead of the op's own."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,20 +10,20 @@ from seqflow.net.parser import NetParser
 from seqflow.text.lexer import Token
 
 Names = Mapping[str, str | Sequence[str] | None]
-"""The tensor that an input, `out.y` or `d.y` is, or the tensors of a list; None for an input that is left out."""
+"""Tensors of inputs, `out.y` and `d.y` in the net: one, or several for a list; None for an omitted input."""
 
 RESULT = "grad"
-"""What the last statement of a formula assigns, unless it is an operand alone."""
+"""Name that the last statement of a formula assigns, unless it is only an operand."""
 
 
 class Line(NamedTuple):
     """A statement of a gradient."""
 
     targets: tuple[str, ...]
-    """The names that it assigns."""
+    """Names that it assigns."""
     value: str
     uses: frozenset[str]
-    """The tensors in its value."""
+    """Tensors in its value."""
 
     def __str__(self) -> str:
         return f"{', '.join(self.targets)} = {self.value}" if self.targets else self.value
@@ -33,24 +33,25 @@ class Written(NamedTuple):
     """A formula as statements of a net."""
 
     lines: list[Line]
-    """All but the last."""
+    """All statements except the last."""
     targets: list[str] | None
-    """The names that the last assigns, RESULT among them; None where it is an operand."""
+    """Names that the last statement assigns, RESULT among them; None if it is only an operand."""
     value: str
-    """The operand, or what the last statement assigns."""
+    """The operand, or the value of the last statement."""
     uses: frozenset[str]
-    """The tensors in it."""
+    """Tensors in `value`."""
 
 
 def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callable[[str], str]) -> Written:
-    """The statements of a formula; `local` renames the tensors that it assigns itself.
+    """Return the statements of a formula; `local` renames the tensors that it assigns itself.
 
-    GradientError for a name that is none of these, and for text that no net could have.
+    Raises GradientError for an unknown name, and for text that is not valid in a net.
     """
     try:
         tokens = NetParser(text).tokens
     except NetError as error:
         raise GradientError(f"the formula cannot be read: {error}") from None
+    # tokens are replaced without parsing them: brackets that do not match would end up in the net
     lines = _lines(tokens)
     depth = sum((token.text in "([") - (token.text in ")]") for token in tokens if token.kind == "mark")
     if depth:
@@ -82,7 +83,7 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
 
 
 def literal(value: Any) -> str:
-    """The value of an attribute, as nets write it."""
+    """Return the text of an attribute's value in a net."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, np.dtype):
@@ -91,7 +92,7 @@ def literal(value: Any) -> str:
 
 
 def _lines(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The tokens of each line that has any."""
+    """Return the tokens of each line that is not empty."""
     lines: list[list[Token]] = [[]]
     for token in tokens:
         if token.kind in ("newline", "end"):
@@ -102,7 +103,7 @@ def _lines(tokens: Sequence[Token]) -> list[list[Token]]:
 
 
 def _targets(line: Sequence[Token]) -> list[Token] | None:
-    """The names that a line assigns; None where it assigns none."""
+    """Return the names that a line assigns; None if it is not an assignment."""
     for i, token in enumerate(line):
         if (token.kind == "name") != (i % 2 == 0):
             return None
@@ -126,7 +127,7 @@ class _Writer:
         self.assigned = assigned
         self.local = local
         self.uses: set[str] = set()
-        """The tensors of the part that is written."""
+        """Tensors in the current part."""
 
     def source(self, line: Sequence[Token]) -> str:
         return self.text[line[0].start : line[-1].end]
@@ -135,18 +136,18 @@ class _Writer:
         return name if name == "_" else self.local(name)
 
     def written(self, line: Sequence[Token]) -> tuple[str, frozenset[str]]:
-        """The text of a part of a line, its names replaced, without the inputs that are left out; its tensors."""
+        """Return the text of a part of a line, with names replaced and without omitted inputs, and its tensors."""
         self.uses = set()
         pieces: list[str] = []
         i = 0
         while i < len(line):
             token = line[i]
             if token.kind == "mark" and token.text == "," and self._is_left_out(line, i + 1):
-                i += 4
+                i += 4  # the comma, the keyword, = and the input
                 continue
             if self._is_count(line, i):
                 pieces.append(str(len(self._listed(line[i + 2].text))))
-                i += 4
+                i += 4  # len, the bracket, the name and the closing bracket
                 continue
             space = i > 0 and token.start > line[i - 1].end
             pieces.append(
@@ -156,7 +157,7 @@ class _Writer:
         return "".join(pieces), frozenset(self.uses)
 
     def _is_left_out(self, line: Sequence[Token], i: int) -> bool:
-        """Whether `name=input` stands at i, where the input is one that is not given."""
+        """Return whether `name=input` begins at i, for an input that is not given."""
         return (
             len(line) > i + 2
             and line[i + 1].text == "="
@@ -170,11 +171,11 @@ class _Writer:
     def _listed(self, name: str) -> Sequence[str]:
         found = self.names.get(name)
         if found is None or isinstance(found, str):
-            raise GradientError(f"{self.text!r} counts {name}, which is no list")
+            raise GradientError(f"{self.text!r} counts {name}, which is not a list")
         return found
 
     def _name(self, line: Sequence[Token], i: int) -> str:
-        """What stands for a name: of a function, of a keyword, or of a tensor or an attribute."""
+        """Return the text for a name: of a function or keyword unchanged, of a tensor or an attribute replaced."""
         name = line[i].text
         after = line[i + 1].text if i + 1 < len(line) else ""
         if after in ("(", "=") or name in ("True", "False", "None", "inf", "nan"):

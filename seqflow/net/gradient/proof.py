@@ -1,4 +1,4 @@
-"""Holds the derivative of an op against inference: gradients have the dtype, shape and rows of what they are of."""
+"""Checks the derivative of an op by inference: a gradient must have the dtype, shape and rows of its input."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -30,11 +30,11 @@ from seqflow.signature.language import (
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, Any]
-"""A spec, or an array, of each input; of one that is a list a list."""
+"""A spec or an array for each input; a list of them for a list input."""
 
 
 def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collection[str]) -> None:
-    """GradientError where, for inputs of these specs, a gradient is not known to be like its input."""
+    """Raise GradientError when, for inputs of these specs, a gradient is not known to be like its input."""
     net = _loss_of(op, specs, attributes)
     tensors = _flat(specs)
     forward = net.infer(tensors)
@@ -43,6 +43,7 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
             found = f"grad.{tensor}"
             try:
                 text = str(net.gradient("loss", tensor)).rpartition("\nreturn")[0]
+                # the sum makes inference compare the sizes and rows of both
                 inference = Net(f"{text}\nboth.{tensor} = {found} + {tensor}").infer(tensors)
             except GradientError:
                 raise
@@ -63,11 +64,11 @@ def prove(op: OpDef, specs: Specs, attributes: Mapping[str, Any], wanted: Collec
 
 
 class _NotKnown(GradientError):
-    """Inference cannot say that a gradient is like its input."""
+    """Inference can neither prove nor refute that a gradient is like its input."""
 
 
 def _is_one(size: Any, guards: Sequence[Any]) -> bool:
-    """Whether guards of the op itself, such as `3*H == 3`, say that a size is 1."""
+    """Return whether guards of the op itself, such as `3*H == 3`, imply that a size is 1."""
     sides = [(one.left, one.right) for one in guards if isinstance(one, Guard)]
     return any(
         isinstance(known, Dimension) and known.is_static and int(known) and other == size * int(known)
@@ -86,7 +87,7 @@ def _wrong(op: OpDef, name: str, what: str) -> GradientError:
 
 
 def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
-    """A net that calls the op, and sums all its results that are floats."""
+    """Return a net that calls the op and sums all results that are floats."""
     arguments = []
     for argument in op.signature.input_arguments:
         given = specs.get(argument.name)
@@ -101,6 +102,7 @@ def _loss_of(op: OpDef, specs: Specs, attributes: Mapping[str, Any]) -> Net:
     lines = [f"{', '.join(results)} = {op.name}({', '.join(arguments)})"]
     lines += [f"sum{i} = reduce_sum({name} * 0.5)" for i, name in enumerate(summed)]
     total = " + ".join(f"sum{i}" for i in range(len(summed)))
+    # `* 1.0`: a statement that only renames a tensor is refused
     lines.append(f"loss = {total}" if len(summed) > 1 else f"loss = {total} * 1.0")
     return Net("\n".join(lines))
 
@@ -122,10 +124,10 @@ def _flat(specs: Specs) -> dict[str, Any]:
 
 
 def check_declared(op: OpDef) -> None:
-    """GradientError where a gradient of an op is not like its input, on tensors as its signature has them.
+    """Raise GradientError when a gradient of an op is not like its input, for tensors that fit the signature.
 
-    Inference decides. Where it cannot, since the signature leaves sizes open or attributes have to be given, the
-    op and its derivative are run on a few small arrays. An op that refuses these is not known before it is called.
+    Inference decides. If it cannot, because the signature leaves sizes open or attributes are required, the op and
+    its derivative run on a few small arrays. If the op refuses these arrays, nothing is known before it is called.
     """
     if op.grad is None or isinstance(op.grad, NoDerivative):
         return
@@ -134,7 +136,7 @@ def check_declared(op: OpDef) -> None:
     try:
         attributes = op.complete({one.name: _value(one) for one in op.required})
         arrays = _arrays(op, attributes)
-    except (KeyError, TypeError):  # attributes that are objects, sizes that nothing says
+    except (KeyError, TypeError):  # attributes that are objects, sizes that the signature does not give
         return
     dims = [dim for one in arguments for dim in one.dims]
     has_lists = op.signature.listed or op.signature.gives_lists
@@ -144,19 +146,18 @@ def check_declared(op: OpDef) -> None:
             return
         except _NotKnown as error:
             not_known = error
-    has_one_rank = (
-        len({dim for dim in dims if isinstance(dim, Rest)}) < 2
-    )  # of several, the arrays have one, too
+    # several `*d` have the same rank in the arrays, which proves nothing about others
+    has_one_rank = len({dim for dim in dims if isinstance(dim, Rest)}) < 2
     if not _probe(op, arrays, attributes, wanted) and not_known is not None and has_one_rank:
         raise not_known
 
 
 _CLOSED = (FixedSize, Name, AtLeast, Sum, Rest)
-"""Sizes that inference has a symbol for."""
+"""Dimensions that inference has a symbol for."""
 _VALUES = {
     "ints": (0,), "parts": 2, "float": 0.5, "bool": True, "str": "a", "texts": ("a",), "scalar": 1, "fill": 0,
 }  # fmt: skip
-"""Values of attributes that have to be given."""
+"""Values of required attributes, by their kinds."""
 
 
 def _value(attribute: Attribute) -> Any:
@@ -173,12 +174,12 @@ def _has_formula(op: OpDef, name: str) -> bool:
 
 
 def _probe(op: OpDef, inputs: Specs, attributes: Mapping[str, Any], wanted: Sequence[str]) -> bool:
-    """Hold gradients of small arrays against these; False where the op does not take the arrays."""
+    """Check the gradients for small arrays; return False if the op does not take the arrays."""
     arrays = _flat(inputs)
     try:
         net = _loss_of(op, inputs, attributes)
         _run(net, arrays)
-    except Exception:  # whatever the body of the op raises
+    except Exception:  # a user's body may raise anything
         return False
     for name in wanted:
         for tensor in _names(name, inputs[name]):
@@ -200,7 +201,7 @@ def _run(net: Net, tensors: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _arrays(op: OpDef, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """An array for each input, two for a list: of sizes that differ, as far as the signature lets them."""
+    """Return an array for each input, two for a list, with different sizes if the signature allows it."""
     sizes: dict[Any, Any] = dict(attributes)
     found: dict[str, Any] = {}
     arguments = op.signature.input_arguments
@@ -237,7 +238,7 @@ def _dtype(argument: Argument) -> str:
 
 
 def _spec(argument: Argument, array: Any) -> TensorSpec:
-    """A spec as the signature has it, of the dtype of an array, and its sizes where they are fixed."""
+    """Return a spec with the symbols of the signature, and the dtype and fixed sizes of an array."""
     sizes: list[Any] = list(array.shape)
     for axis, dim in enumerate(argument.dims):
         if isinstance(dim, (Name, AtLeast)):

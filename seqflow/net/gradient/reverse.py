@@ -1,4 +1,4 @@
-"""The gradient of a net, which is a net: its statements, and those of the derivatives from the last to the first."""
+"""Gradient of a net, as a net: its own statements, then those of derivatives from the last to the first."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None) -> str:
-    """The text of a net that returns `of`, and its gradients with respect to the tensors of `wrt`.
+    """Return the text of a net that returns `of`, and its gradients with respect to the tensors of `wrt`.
 
-    GradientError for names that the net does not have, for ops on the way that have no derivative, and where `of`
+    Raises GradientError for names that the net does not have, for ops on the way without a derivative, and when `of`
     does not depend on a tensor.
     """
     steps = net.steps
@@ -45,10 +45,10 @@ def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None
 
 
 def _needed(lines: Sequence[Line], returned: Sequence[str]) -> list[Line]:
-    """The statements that what is returned depends on, and those that only check."""
+    """Return the statements that the returned tensors depend on, and statements that only check."""
     wanted = set(returned)
     found = []
-    for line in reversed(lines):
+    for line in reversed(lines):  # uses come after the statements that make the tensors
         if not line.targets or wanted.intersection(line.targets):
             wanted |= line.uses
             found.append(line)
@@ -56,7 +56,7 @@ def _needed(lines: Sequence[Line], returned: Sequence[str]) -> list[Line]:
 
 
 class _Names:
-    """Names for all tensors of the gradient of a net; those of the net itself stay as they are."""
+    """Names for the tensors of the gradient of a net; names of the net itself are kept."""
 
     def __init__(self, net: "Net") -> None:
         self.taken = {*net.inputs, *net.constants, *net.assigned}
@@ -67,11 +67,11 @@ class _Names:
         self.thrown_away: dict[tuple[int, int], str] = {}
 
     def tensor(self, name: str) -> str:
-        """A tensor of the net; one without a name gets one."""
+        """Return the name of a tensor of the net; a generated one if it has none."""
         return f"{self.unnamed}.{name[1:]}" if name.startswith("%") else name
 
     def result(self, step: Step, i: int) -> str:
-        """The result of a step; one that is thrown away gets a name, since derivatives may need it."""
+        """Return the name of a result of a step; a dropped result gets one, since derivatives may need it."""
         name = step.results[i]
         if name != "_":
             return self.tensor(name)
@@ -82,11 +82,11 @@ class _Names:
         return f"{self.prefix}.{self.tensor(tensor)}"
 
     def local(self, number: int) -> Callable[[str], str]:
-        """Names for what the formulas of one step assign."""
+        """Return a function that names the tensors assigned by the formulas of one step."""
         return lambda name: f"{self.own}.{number}.{name}"
 
     def statement(self, step: Step) -> Line:
-        """A step as a statement of its own."""
+        """Return a step as a separate statement."""
         results = tuple(self.result(step, i) for i in range(len(step.results)))
         return Line(results, self.call(step), frozenset(map(self.tensor, step.uses)))
 
@@ -114,7 +114,7 @@ class _Names:
 
 
 class _Reverse:
-    """Which tensors gradients reach, and the statements that compute them."""
+    """Tensors that gradients reach, and the statements that compute these gradients."""
 
     def __init__(self, steps: Sequence[Step], names: _Names, of: str, wrt: Sequence[str]) -> None:
         self.steps = steps
@@ -125,7 +125,7 @@ class _Reverse:
         self.used, self.contributions = self._reached()
 
     def _depending(self, wrt: Sequence[str]) -> set[str]:
-        """The tensors that depend on those of `wrt`."""
+        """Return the tensors that depend on tensors of `wrt`."""
         found = set(wrt)
         for step in self.steps:
             if any(name in found for name in _differentiable(step)):
@@ -137,7 +137,7 @@ class _Reverse:
         return found
 
     def _reached(self) -> tuple[set[str], dict[str, int]]:
-        """The active tensors that the result depends on, and how often each is used on the way."""
+        """Return the active tensors that the result depends on, and the number of uses of each on the way."""
         reached = {self.of} & self.active
         counts = {self.of: 1}
         for step in reversed(self.steps):
@@ -150,7 +150,7 @@ class _Reverse:
         return reached, counts
 
     def statements(self) -> Iterator[Line]:
-        """The statements of the gradients, from the last step to the first."""
+        """Yield the statements of the gradients, from the last step to the first."""
         arrived: dict[str, list[str]] = {}
         for number, step in reversed(list(enumerate(self.steps))):
             if not any(name in self.used for name in step.results):
@@ -166,7 +166,7 @@ class _Reverse:
             yield from self._sum(name, arrived)
 
     def _sum(self, name: str, arrived: dict[str, list[str]]) -> Iterator[Line]:
-        """The gradient of a tensor that is used more than once."""
+        """Yield the sum of the gradients of a tensor that is used more than once."""
         given = arrived.pop(name, [])
         if len(given) > 1:
             yield Line((self.names.gradient(name),), " + ".join(given), frozenset(given))
@@ -197,21 +197,23 @@ class _Reverse:
         yield from statements_of(step.op, step.attributes, self._tensors(step), targets, local)
 
     def _target(self, operand: Reference | Constant, arrived: dict[str, list[str]]) -> str:
-        """The name of what this use of a tensor contributes to its gradient."""
+        """Return the name of the contribution of this use of a tensor to its gradient."""
         if isinstance(operand, Constant) or operand.name not in self.used:
             return "_"
         given = arrived.setdefault(operand.name, [])
+        # the contribution of an only use is the gradient itself
         whole = self.names.gradient(operand.name)
         given.append(f"{whole}.use{len(given)}" if self.contributions[operand.name] > 1 else whole)
         return given[-1]
 
     def _tensors(self, step: Step) -> Mapping[str, str | Sequence[str] | None]:
-        """What inputs and outputs of a step are called, and what arrives at its outputs."""
+        """Return the names of the inputs and outputs of a step, and of the gradients that arrive at its outputs."""
         names: dict[str, str | Sequence[str] | None] = {
             one.name: each(step.inputs[one.name], self.names.written) if one.name in step.inputs else None
             for one in step.op.signature.input_arguments
         }
         results = [self.names.result(step, i) for i in range(len(step.results))]
+        # a formula may use the gradients of all outputs, also of one that `of` does not depend on
         arriving = [
             self.names.gradient(name) if name in self.used else f"zeros_like({result})"
             for name, result in zip(step.results, results, strict=True)
@@ -227,14 +229,14 @@ class _Reverse:
 
 
 def operands_of(step: Step) -> list[str]:
-    """The tensors of an expression, in the order of its operands."""
+    """Return the tensors of an expression, in the order of its operands."""
     listed = step.inputs["operands"]
     assert isinstance(listed, Listed)
     return [str(one) for one in listed.items]
 
 
 def _differentiable(step: Step) -> list[str]:
-    """The tensors of the inputs through which gradients may flow."""
+    """Return the tensors of the inputs through which gradients may flow."""
     if step.expression is not None:
         operands = operands_of(step)
         return [operands[i] for i in sorted(differentiable_operands(step.expression.tree))]
@@ -252,7 +254,7 @@ def _names_of(operand: Input) -> Collection[str]:
 
 
 def _places(step: Step) -> dict[str, int | list[int]]:
-    """For each output the number of its result, or those of the tensors of its list."""
+    """Map each output to the number of its result, or to the numbers of the tensors of its list."""
     found: dict[str, int | list[int]] = {}
     for i, name in enumerate(step.op.result_names(step.attributes)):
         field, dot, number = name.rpartition(".")
@@ -266,7 +268,7 @@ def _places(step: Step) -> dict[str, int | list[int]]:
 
 
 def _outputs(step: Step) -> list[Argument]:
-    """The argument of the signature that each result is of."""
+    """Return the argument of the signature for each result."""
     by_field = {one.field: one for one in step.op.signature.output_arguments}
     return [
         by_field[field]

@@ -241,7 +241,7 @@ def test_inputs_that_are_left_out_are_left_out():
         ("d.sums * 2\nexpand(d.sums, lengths)", "has no effect, only the last line may be an operand"),
         ("x = expand(d.sums, lengths)", "is the last line, expected an operand, or grad ="),
         ("expand(d.sums, lengths)[0]", "the derivative by data"),
-        ("len(data)", "counts data, which is no list"),
+        ("len(data)", "counts data, which is not a list"),
         ("d.sums * 1.0", "the derivative by data"),
         ("float64(expand(d.sums, lengths))", "the derivative by data is float64, expected float32"),
         ("nonsense(d.sums)", "no op is named 'nonsense'"),
