@@ -53,7 +53,7 @@ _REFUSED = (
 
 
 def opener_of(source: Any) -> Opener | None:
-    """What opens an object that is no path, mapping, table or frame; ProviderError for those that are refused."""
+    """What opens an object that is no path, mapping, table or frame; raise ProviderError for those that are refused."""
     for package, names, opener in _OPENERS:
         if is_a(source, package, *names):
             return opener

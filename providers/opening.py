@@ -57,17 +57,17 @@ class OpenOptions(_FurtherOptions, total=False):
 
 
 def option_names() -> tuple[str, ...]:
-    """The names of all options of `open`, and of those that are in formats now."""
+    """Return the names of all options of `open`, and of those that are in formats now."""
     return tuple({**get_type_hints(OpenOptions), **option_types()})
 
 
 def file_kinds() -> list[str]:
-    """The kinds of files that are built in."""
+    """Return the kinds of files that are built in."""
     return sorted(FORMATS)
 
 
 def check_kind(kind: Any) -> None:
-    """ProviderOptionError for what is no kind of files, `module:function`, or kind that a package offers."""
+    """Raise ProviderOptionError for what is no kind of files, `module:function`, or kind that a package offers."""
     if isinstance(kind, str) and (kind in FORMATS or place_of(kind)):
         return
     known = [*file_kinds(), *package_kinds()]
@@ -148,7 +148,7 @@ def _open_filtered(
     exclude: Sequence[str] | str,
     options: Mapping[str, Any],
 ) -> Provider:
-    """A provider of the rows that fulfil a condition: opened with the columns of the condition, too."""
+    """Return a provider of the rows that fulfil a condition: opened with the columns of the condition, too."""
     if isinstance(source, Provider):
         raise ProviderOptionError("this is a provider already; pass where= where it is opened")
     columns, rename = picked
@@ -173,7 +173,7 @@ def _open(
     options: Mapping[str, Any],
     condition: Condition | None = None,
 ) -> Provider:
-    """A provider of all rows; of those that fulfil the condition, files whose folders exclude it are left out."""
+    """Return a provider of all rows; of those that fulfil the condition, files whose folders exclude it are left out."""
     if isinstance(source, Provider):
         if any(one is not None for one in picked):
             raise ProviderOptionError(
@@ -212,7 +212,7 @@ def _open(
 def _open_own_kind(
     source: Any, kind: str, exclude: Any, picked: Picked, options: Mapping[str, Any]
 ) -> Provider:
-    """A provider of what the function of a kind makes: of a source of its own, or of anything that `open` takes."""
+    """Return a provider of what the function of a kind makes: of a source of its own, or of anything that `open` takes."""
     if exclude:
         raise ProviderOptionError(f"exclude is of files that are found, and kind={kind!r} finds its own")
     rest = {name: value for name, value in options.items() if name != "options"}
@@ -265,7 +265,7 @@ def format_of(path: str, kind: str | None, **options: Any) -> Format:
 
 
 def _chosen(source: Any, kind: str | None, format: Format | None, exclude: Sequence[str] | str) -> Chosen:
-    """The files to read; logs what is left out, and files that are read twice."""
+    """Return the files to read; logs what is left out, and files that are read twice."""
     chosen = choose_files(source, kind, format, exclude)
     if chosen.kind in ("parquet", "arrow"):
         check_table_formats(chosen.paths)
@@ -303,7 +303,7 @@ def _open_files(
 
 
 def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:
-    """The options; ProviderOptionError for one that this kind of source does not have."""
+    """Return the options; raise ProviderOptionError for one that this kind of source does not have."""
     for name in options:
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"

@@ -10,7 +10,7 @@ from seqflow.errors import ProviderError, SeqflowError
 
 
 def is_a(value: Any, package: str, *names: str) -> bool:
-    """Whether the value is of a class of the package with one of these names, or of a subclass."""
+    """Return whether the value is of a class of the package with one of these names, or of a subclass."""
     return any(
         cls.__name__ in names and cls.__module__.partition(".")[0].lstrip("_") == package
         for cls in type(value).__mro__

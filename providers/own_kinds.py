@@ -16,22 +16,22 @@ GROUP = "seqflow.providers"
 
 
 def package_kinds() -> dict[str, str]:
-    """The kinds that installed packages offer, by name: `module:function`."""
+    """Return the kinds that installed packages offer, by name: `module:function`."""
     return {one.name: one.value for one in sorted(metadata.entry_points(group=GROUP))}
 
 
 def place_of(kind: str) -> str:
-    """The place of the function that a kind stands for, `module:function`; "" where it is none of these kinds."""
+    """Return the place of the function that a kind stands for, `module:function`; "" if it is none of these kinds."""
     return kind if ":" in kind else package_kinds().get(kind, "")
 
 
 def module_of(kind: str) -> str:
-    """The module of the function that a kind stands for; "" where it is none of these kinds."""
+    """Return the module of the function that a kind stands for; "" if it is none of these kinds."""
     return place_of(kind).partition(":")[0].strip()
 
 
 def opener_of_kind(kind: str) -> Callable[..., Any]:
-    """The function that a kind stands for; ProviderOptionError where there is none."""
+    """Return the function that a kind stands for; raise ProviderOptionError if there is none."""
     module, _, name = place_of(kind).partition(":")
     if not module or not name:
         raise ProviderOptionError(f"kind is {kind!r}, expected 'module:function'")
@@ -69,7 +69,7 @@ def made_by_kind(kind: str, source: Any, options: Mapping[str, Any]) -> Any:
 def _check_arguments(
     kind: str, opener: Callable[..., Any], source: tuple[Any, ...], options: Mapping[str, Any]
 ) -> None:
-    """ProviderOptionError where the function does not take the source and the options."""
+    """Raise ProviderOptionError if the function does not take the source and the options."""
     try:
         parameters = inspect.signature(opener)
     except (TypeError, ValueError):  # it is compiled, and does not say what it takes
@@ -84,7 +84,7 @@ def _check_arguments(
 
 
 def checked_options(options: Any) -> dict[str, Any]:
-    """The options of a kind: names, and values as JSON has them; ProviderOptionError for others."""
+    """Return the options of a kind: names, and values as JSON has them; raise ProviderOptionError for others."""
     if not isinstance(options, Mapping):
         raise ProviderOptionError(f"options is a {type(options).__name__}, expected a dict")
     return {_name(name): _plain(value, f"options: {name!r}") for name, value in options.items()}
@@ -97,7 +97,7 @@ def _name(name: Any) -> str:
 
 
 def _plain(value: Any, place: str) -> Any:
-    """The value, tuples as lists; ProviderOptionError for one that a state can't hold."""
+    """Return the value, tuples as lists; raise ProviderOptionError for one that a state can't hold."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):

@@ -36,11 +36,11 @@ class OwnSource(Protocol):
     schema: pa.Schema
 
     def blocks(self) -> Iterable[Block]:
-        """All blocks, in order, each with another `origin` or `index`. Called once, when the source is opened."""
+        """Return all blocks, in order, each with another `origin` or `index`. Called once, when the source is opened."""
         ...
 
     def read(self, block: Block, columns: Sequence[str]) -> Any:
-        """The rows of a block, with these columns at least: a table, record batch, frame, or dict of arrays."""
+        """Return the rows of a block, with these columns at least: a table, record batch, frame, or dict of arrays."""
         ...
 
 
@@ -83,7 +83,7 @@ class VersionedCheckedSource(CheckedSource):
 
 
 def open_own(own: Any, picked: Picked = ALL, *, origin: str = "") -> Provider:
-    """A provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
+    """Return a provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
     origin = origin or f"a {type(own).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         schema, listed = own.schema, tuple(own.blocks())
@@ -106,7 +106,7 @@ def _table_of(rows: Any, place: str) -> Table:
 
 
 def _paths(own: Any, origin: str) -> tuple[str, ...]:
-    """The absolute paths of the files that it says it reads; ProviderError for one that is not there."""
+    """Return the absolute paths of the files that it says it reads; raise ProviderError for one that is not there."""
     given = getattr(own, "paths", ())
     if isinstance(given, str | os.PathLike):
         raise ProviderError(f"{origin}: paths is {given!r}, expected a list of paths")
@@ -148,6 +148,6 @@ def _check_blocks(blocks: Sequence[Any], origin: str) -> None:
 
 
 def is_own(value: Any) -> bool:
-    """Whether this is a source of the user's own: it has `schema`, `blocks` and `read`."""
+    """Return whether this is a source of the user's own: it has `schema`, `blocks` and `read`."""
     has_methods = all(callable(getattr(value, name, None)) for name in ("blocks", "read"))
     return has_methods and not isinstance(value, type | Provider) and hasattr(value, "schema")

@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"(?<=[^/])(?:(?:/\*\*)+(?:/\*)?|/\*)/*$")
 
 
 def is_path(source: object) -> bool:
-    """Whether this is a path, as text or as a Path."""
+    """Return whether this is a path, as text or as a Path."""
     return isinstance(source, str | os.PathLike)
 
 
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
-    """The files of a path, glob or folder, or of a list of those in the list's order; each path once.
+    """Return the files of a path, glob or folder, or of a list of those in the list's order; each path once.
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
@@ -93,7 +93,7 @@ class Search:
         return cls(tuple(os.path.abspath(_expand(_as_path(item))) for item in items), tuple(excluded), kind)
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
-        """Whether the source would hold a file of this path when it is opened the next time."""
+        """Return whether the source would hold a file of this path when it is opened the next time."""
         absolute = os.path.abspath(path)
         kind = kind_of(absolute)
         if kind is None if self.kind is None else self.kind in SUFFIXES.values() and kind != self.kind:
@@ -115,7 +115,7 @@ def _real(place: str) -> str:
 
 
 def _covers(place: str, file: str) -> bool:
-    """Whether a folder or glob finds a file of this path."""
+    """Return whether a folder or glob finds a file of this path."""
     if os.path.isdir(place):
         if not file.startswith(os.path.join(place, "")):
             return False
@@ -138,7 +138,7 @@ def _is_match(parts: list[str], names: list[str]) -> bool:
 
 
 def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
-    """The first two paths that lead to the same file; None if there are none."""
+    """Return the first two paths that lead to the same file; None if there are none."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
         try:
@@ -151,12 +151,12 @@ def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
 
 
 def searched_path(source: object) -> str:
-    """The absolute path of a source that is one path."""
+    """Return the absolute path of a source that is one path."""
     return os.path.abspath(_expand(_as_path(source)))
 
 
 def searched_folders(source: object) -> list[str]:
-    """The absolute paths of the folders in which files are looked for: those given, and those before a glob."""
+    """Return the absolute paths of the folders in which files are looked for: those given, and those before a glob."""
     folders = []
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
         path = _expand(_as_path(item))
@@ -169,7 +169,7 @@ def searched_folders(source: object) -> list[str]:
 
 
 def _as_path(item: object) -> str:
-    """The path as text; MissingSourceError for one that no file can have."""
+    """Return the path as text; raise MissingSourceError for one that no file can have."""
     path = os.fsdecode(item)  # type: ignore[arg-type]
     if not could_be_path(path):
         raise MissingSourceError(f"{path!r} does not exist: no name of a file has a NUL or half a character")
@@ -184,7 +184,7 @@ def _expand(path: str) -> str:
 
 
 def _path_of_uri(uri: str, scheme: str) -> str:
-    """The path of a URI `file:///…`; ProviderOptionError for others."""
+    """Return the path of a URI `file:///…`; raise ProviderOptionError for others."""
     rest = re.sub(r"^//(localhost)?(?=/)", "", uri[len("file:") :])
     if scheme != "file" or not rest.startswith("/") or rest.startswith("//"):
         raise ProviderOptionError(
@@ -206,7 +206,7 @@ class _Entered:
     patterns: list[str]
 
     def of(self, parent: str, names: list[str]) -> list[str]:
-        """The names of these folders that are looked into."""
+        """Return the names of these folders that are looked into."""
         if not self.patterns or not names:
             return names
         place = os.path.abspath(parent)
@@ -258,7 +258,7 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
 
 
 def _refuse(error: OSError) -> None:
-    """ProviderError for a folder that cannot be listed: nobody knows what is in it. One that is gone has nothing."""
+    """Raise ProviderError for a folder that cannot be listed: nobody knows what is in it. One that is gone has nothing."""
     if not isinstance(error, FileNotFoundError):
         why = os.strerror(error.errno or 0).lower()
         raise ProviderError(
@@ -268,7 +268,7 @@ def _refuse(error: OSError) -> None:
 
 
 def _folders(top: str, entered: _Entered) -> Iterator[str]:
-    """A folder and the folders below it but hidden ones; real folders before those that links lead to."""
+    """Yield a folder and the folders below it but hidden ones; real folders before those that links lead to."""
     seen: set[tuple[int, int]] = set()
     tops = deque([top])
     while tops:
@@ -294,7 +294,7 @@ def _walk(folder: str, entered: _Entered) -> Iterator[str]:
 
 
 def _is_special(path: str) -> bool:
-    """Whether this is a pipe, socket or device. A link that leads nowhere is not: to read it is an error."""
+    """Return whether this is a pipe, socket or device. A link that leads nowhere is not: to read it is an error."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -329,7 +329,7 @@ def _as_unicode(name: str) -> str:
 
 
 def _pattern(glob: str) -> str:
-    """A glob as a regular expression that finds the end of a path, or a folder in it."""
+    """Return a glob as a regular expression that finds the end of a path, or a folder in it."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -55,7 +55,7 @@ class Provider:
     left_out: str = ""
     """How many files of the source are of other kinds, and are not read."""
     inferred: str = ""
-    """Which lines of which file the schema is inferred from; empty where it is declared, or known from the source."""
+    """Which lines of which file the schema is inferred from; empty if it is declared, or known from the source."""
     search: Search | None = None
     """Where its files were looked for; None for what is no path."""
     fill: Fill = None
@@ -80,12 +80,12 @@ class Provider:
         return self.source.paths
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a file of this path would belong to the source when it is opened again, by its folder or glob."""
+        """Return whether a file of this path would belong to the source when it is opened again, by its folder or glob."""
         return self.search is not None and self.search.finds(path)
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows in all blocks; None where it is not known before reading.
+        """The number of rows in all blocks; None if it is not known before reading.
 
         With a filter the rows are counted, by its columns, the first time.
         """
@@ -100,22 +100,22 @@ class Provider:
 
     @property
     def num_blocks(self) -> int | None:
-        """The number of blocks; None where nobody knows before they come."""
+        """The number of blocks; None if nobody knows before they come."""
         return None if self.is_stream else len(self.block_columns())
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the rows of blocks are known, or counted, before all of their columns are read."""
+        """Return whether the rows of blocks are known, or counted, before all of their columns are read."""
         return self.source.num_rows is not None and (self.where is None or self.source_reads_columns)
 
     @property
     def source_reads_columns(self) -> bool:
-        """Whether reading a few columns takes less than reading all; of a file for each row it does not."""
+        """Return whether reading a few columns takes less than reading all; of a file for each row it does not."""
         files = getattr(self.source, "files", self.source)
         return not hasattr(files, "paths_of")
 
     def blocks(self, *, counted: bool = False, max_bytes: int | None = None) -> Iterator[Block]:
-        """All blocks, in order. With a filter their rows are those that it keeps.
+        """Return all blocks, in order. With a filter their rows are those that it keeps.
 
         Their number is then known where the smallest and largest values of a block tell it, and where it is `counted`
         by the filter's columns, in about `max_bytes` of memory.
@@ -124,13 +124,13 @@ class Provider:
         return (self.counted(block, max_bytes) for block in blocks) if counted else blocks
 
     def block_columns(self, *, counted: bool = False, max_bytes: int | None = None) -> BlockColumns:
-        """The blocks of `blocks` in columns, for sources of millions."""
+        """Return the blocks of `blocks` in columns, for sources of millions."""
         if self.where is None and isinstance(self.source, ColumnarSource):
             return self.source.block_columns(self.schema)
         return BlockColumns.of(self.blocks(counted=counted, max_bytes=max_bytes))
 
     def counted(self, block: Block, max_bytes: int | None = None) -> Block:
-        """A block whose rows are counted, where `counts_rows` says that they can be."""
+        """Return a block whose rows are counted, where `counts_rows` says that they can be."""
         if isinstance(block, FilteredBlock) and block.num_rows is None and self.counts_rows:
             return self._filtered().counted(block, max_bytes)
         return block
@@ -143,12 +143,12 @@ class Provider:
         return FilteredReader(self.source, self.where)
 
     def unfiltered(self, block: Block) -> tuple["Provider", Block]:
-        """The provider of all rows, and its block that this one is a part of."""
+        """Return the provider of all rows, and its block that this one is a part of."""
         return replace(self, where=None), block.inner if isinstance(block, FilteredBlock) else block
 
     @property
     def content(self) -> Any | None:
-        """JSON-compatible values that are equal where the rows of the source are; None where it has none."""
+        """JSON-compatible values that are equal where the rows of the source are; None if it has none."""
         if not isinstance(self.source, VersionedSource):
             return None
         return self.source.content(
@@ -157,17 +157,17 @@ class Provider:
 
     @property
     def is_stream(self) -> bool:
-        """Whether nobody knows its blocks before they come."""
+        """Return whether nobody knows its blocks before they come."""
         return self.read_once or getattr(self.source, "is_stream", False)
 
     @property
     def read_once(self) -> bool:
-        """Whether this is a stream whose blocks come once; a stream that can be had again has them in each pass."""
+        """Return whether this is a stream whose blocks come once; a stream that can be had again has them in each pass."""
         return getattr(self.source, "read_once", False)
 
     @property
     def slices_blocks(self) -> bool:
-        """Whether a few rows of a block can be read without all the others."""
+        """Return whether a few rows of a block can be read without all the others."""
         return isinstance(self.source, SlicedSource)
 
     def read(
@@ -205,13 +205,13 @@ class Provider:
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
-        """The same provider with these files only, where its source can be divided; else all of it."""
+        """Return the same provider with these files only, where its source can be divided; else all of it."""
         return replace(self, source=of_files(self.source, paths))
 
     def find_dictionaries(self, columns: abc.Sequence[str] | None) -> None:
         """Find all values of the dictionary columns among these, so that codes mean the same wherever they are read.
 
-        ProviderError where that cannot be known before reading.
+        Raise ProviderError if that cannot be known before reading.
         """
         coded = [column.name for column in self._chosen(columns) if has_dictionaries(column.type)]
         if coded and self.source.num_rows is None:
@@ -223,7 +223,7 @@ class Provider:
             self.dictionaries.find(coded, self._read_everywhere)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
-        """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array.
+        """Return the whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array.
 
         `fill` says what its nulls become. Masks (`valid`) are those of loaders and of `from_arrow`.
         """
@@ -237,7 +237,7 @@ class Provider:
         return column_from_arrow(name, pa.chunked_array(chunks, schema.field(name).type), self.fill)
 
     def _chosen(self, columns: abc.Sequence[str] | None) -> pa.Schema:
-        """The schema of some columns and fields; the same object each time."""
+        """Return the schema of some columns and fields; the same object each time."""
         if columns is None:
             return self.schema
         if isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns):
@@ -320,5 +320,5 @@ class Provider:
 
 
 def origin_of(paths: abc.Sequence[str]) -> str:
-    """A short name for one file or many."""
+    """Return a short name for one file or many."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

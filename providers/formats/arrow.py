@@ -88,7 +88,7 @@ class ArrowSource:
         return batch.select(present) if file.mapped else batch
 
     def _present(self, path: str, schema: pa.Schema) -> list[int]:
-        """The positions of the columns that are read, in order."""
+        """Return the positions of the columns that are read, in order."""
         return self.files[path].selection.to(schema).present
 
 
@@ -106,7 +106,7 @@ class Arrow(Format):
     """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
+        """Return a provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
         if self.untrusted:
             read_in_child(paths, _READ_BATCHES)
         opened = [_inspect(path, self.memory_map) for path in paths]
@@ -159,7 +159,7 @@ def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
 
 
 def _is_compressed(path: str) -> bool:
-    """Whether the first batch of a file is no view of it."""
+    """Return whether the first batch of a file is no view of it."""
     with pa.memory_map(path) as file:
         memory = file.read_buffer()
         reader = pa.ipc.open_file(file)
@@ -167,7 +167,7 @@ def _is_compressed(path: str) -> bool:
 
 
 def _is_within(batch: pa.RecordBatch, memory: pa.Buffer) -> bool:
-    """Whether the batch is a view of this memory."""
+    """Return whether the batch is a view of this memory."""
     buffers = (buffer for column in batch.columns for buffer in column.buffers() if buffer)
     return all(memory.address <= buffer.address <= memory.address + memory.size for buffer in buffers)
 
@@ -182,6 +182,6 @@ def _file(path: str, memory_map: bool) -> Any:
 
 
 def _smallest(schema: pa.Schema) -> list[int]:
-    """The column to read where only the number of rows matters."""
+    """Return the column to read where only the number of rows matters."""
     flat = [position for position, field in enumerate(schema) if pa.types.is_primitive(field.type)]
     return flat[:1] or [0]

@@ -66,13 +66,13 @@ class Avro(Format):
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of Avro files: a block is as many of the file's own as `batch_bytes` hold."""
+        """Return a provider of Avro files: a block is as many of the file's own as `batch_bytes` hold."""
         open_file = partial(_open_file, batch_bytes=byte_count(self.batch_bytes))
         return open_row_files("avro", paths, open_file, picked)
 
 
 def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
-    """The rows as Polars reads them; None where it is not installed, or does not."""
+    """Return the rows as Polars reads them; None if it is not installed, or does not."""
     try:
         import polars
     except ImportError:
@@ -89,7 +89,7 @@ def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
 
 
 def _by_fastavro(content: io.BytesIO, schema: pa.Schema) -> pa.Table:
-    """The rows by fastavro, which makes a dict of each."""
+    """Return the rows by fastavro, which makes a dict of each."""
     try:
         import fastavro
     except ImportError:
@@ -119,7 +119,7 @@ def _open_file(path: str, *, batch_bytes: int) -> AvroFile:
 
 
 def _metadata(content: mmap.mmap) -> tuple[dict[str, bytes], int]:
-    """The pairs of a header, and where they end."""
+    """Return the pairs of a header, and where they end."""
     found: dict[str, bytes] = {}
     at = len(_MAGIC)
     while True:
@@ -162,7 +162,7 @@ def _blocks(
 
 
 def _long(content: mmap.mmap, at: int) -> tuple[int, int]:
-    """A number of variable length, zigzag encoded, and where it ends."""
+    """Return a number of variable length, zigzag encoded, and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(content):

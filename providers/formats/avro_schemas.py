@@ -38,7 +38,7 @@ _ONLY_FASTAVRO = (types.is_map, types.is_decimal, types.is_time, types.is_fixed_
 
 
 def arrow_schema(text: str) -> pa.Schema:
-    """The columns of a record; ProviderError for a type that has no place in a table."""
+    """Return the columns of a record; raise ProviderError for a type that has no place in a table."""
     schema = json.loads(text)
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ProviderError("its rows are no records, so they have no columns")
@@ -58,14 +58,14 @@ class _Names:
 
 
 def polars_reads(kind: pa.DataType) -> bool:
-    """Whether Polars reads a type as it is."""
+    """Return whether Polars reads a type as it is."""
     if any(holds(kind) for holds in _ONLY_FASTAVRO) or (types.is_timestamp(kind) and kind.tz is None):
         return False
     return all(polars_reads(child.type) for _, child in child_fields(kind))
 
 
 def _type(schema: Any, names: _Names, place: str, depth: int) -> pa.DataType:
-    """The type of a schema; a type that is named is known from here on."""
+    """Return the type of a schema; a type that is named is known from here on."""
     if depth >= MAX_DEPTH:
         raise ProviderError(f"field {place!r} is nested in {MAX_DEPTH} levels or more")
     if isinstance(schema, list):
@@ -111,7 +111,7 @@ def _defined(schema: dict[str, Any], names: _Names, place: str, depth: int) -> p
 
 
 def _nullable(schema: Any, names: _Names, place: str, depth: int) -> tuple[pa.DataType, bool]:
-    """A type, and whether it may be null: of a union of null and one other type the other."""
+    """Return a type, and whether it may be null: of a union of null and one other type the other."""
     if not isinstance(schema, list):
         return _type(schema, names, place, depth + 1), False
     others = [one for one in schema if one != "null"]

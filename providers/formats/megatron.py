@@ -79,7 +79,7 @@ class Megatron(Format):
     """Bytes of tokens that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
+        """Return a provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
 
         A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
         """
@@ -105,7 +105,7 @@ def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:
 
 
 def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
-    """The index, mapped and checked against the size of the tokens; ProviderError for one that lies."""
+    """Return the index, mapped and checked against the size of the tokens; raise ProviderError for one that lies."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         header = file.read(_HEADER)
@@ -145,7 +145,7 @@ def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
 def _values(
     path: str, dtype: np.dtype[np.generic], pointers: Tensor, lengths: Tensor, ends: Tensor
 ) -> pa.Array:
-    """The elements of sequences one behind the other: mapped where they lie so, else copied."""
+    """Return the elements of sequences one behind the other: mapped where they lie so, else copied."""
     total, kind = int(ends[-1]), pa.from_numpy_dtype(dtype)
     if not total:
         return pa.array([], kind)

@@ -44,7 +44,7 @@ class StoredArray:
     """The name of the member where that is compressed."""
 
     def open(self, path: str) -> Tensor:
-        """The array: mapped, or of a compressed member read whole."""
+        """Return the array: mapped, or of a compressed member read whole."""
         order = "F" if self.is_fortran else "C"
         if not all(self.shape):
             return np.empty(self.shape, self.dtype)
@@ -93,7 +93,7 @@ class Numpy(Format):
     """Bytes that are read, and prepared, together; a .npz file with compressed arrays is one block."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
+        """Return a provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
 
         A .npy file has one column, `array`; one of a structured dtype has its fields. A .npz file has a column for
         each array, or each of those that `columns` names.
@@ -103,7 +103,7 @@ class Numpy(Format):
 
 
 def _wanted(picked: Picked) -> set[str] | None:
-    """The names in the files of the columns that are read; None for all."""
+    """Return the names in the files of the columns that are read; None for all."""
     columns, rename = picked
     if columns is None or isinstance(columns, str) or not (rename is None or isinstance(rename, Mapping)):
         return None
@@ -129,7 +129,7 @@ def _open_file(path: str, *, batch_bytes: int, wanted: set[str] | None) -> Array
 
 
 def _fields(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The columns of arrays: of a structured dtype its fields."""
+    """Return the columns of arrays: of a structured dtype its fields."""
     found: dict[str, Tensor] = {}
     for name, array in arrays.items():
         fields = (
@@ -143,7 +143,7 @@ def _fields(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
-    """The arrays of an archive by name: those that are stored as they are with their place in the file."""
+    """Return the arrays of an archive by name: those that are stored as they are with their place in the file."""
     found: dict[str, StoredArray] = {}
     size = os.path.getsize(path)
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
@@ -183,7 +183,7 @@ def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
 
 
 def _header(file: IO[bytes], end: int, name: str) -> StoredArray:
-    """The array whose header begins here, all of which must lie before `end`."""
+    """Return the array whose header begins here, all of which must lie before `end`."""
     begin = file.read(10)
     if begin[:6] != _MAGIC or len(begin) < 10:
         raise ProviderError(f"{name!r} is no array of NumPy's format")
@@ -213,7 +213,7 @@ def _header(file: IO[bytes], end: int, name: str) -> StoredArray:
 
 
 def _check(name: str, dtype: np.dtype[Any], shape: tuple[Any, ...]) -> None:
-    """ProviderError for arrays that are no columns."""
+    """Raise ProviderError for arrays that are no columns."""
     if dtype.hasobject:
         raise ProviderError(
             f"{name!r} holds pickled Python objects, which are not read: they may run code\nsave numbers or texts"

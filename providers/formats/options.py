@@ -101,7 +101,7 @@ def options_of(kind: str, format: Format | None, given: Mapping[str, Any], sourc
 
 
 def byte_count(batch_bytes: int | str) -> int:
-    """Return the bytes of a block; ProviderOptionError for what is not a positive number of them."""
+    """Return the bytes of a block; raise ProviderOptionError for what is not a positive number of them."""
     try:
         count = parse_bytes(batch_bytes if isinstance(batch_bytes, str) else operator.index(batch_bytes))
     except (ValueError, TypeError):

@@ -57,7 +57,7 @@ class Orc(Format):
     """Read files in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of ORC files, in blocks of their stripes."""
+        """Return a provider of ORC files, in blocks of their stripes."""
         if self.untrusted:
             read_in_child(paths, _READ_STRIPES)
         return open_row_files("orc", paths, _open_file, picked)
@@ -80,7 +80,7 @@ def _open_file(path: str) -> OrcFile:
 
 
 def _rows_of_stripes(path: str) -> list[int] | None:
-    """The rows of each stripe, by the footer; None where that is compressed in a way that is not read here."""
+    """Return the rows of each stripe, by the footer; None if that is compressed in a way that is not read here."""
     with open(path, "rb") as file:
         end = file.seek(0, io.SEEK_END)
         file.seek(max(0, end - 256))
@@ -103,7 +103,7 @@ def _rows_of_stripes(path: str) -> list[int] | None:
 
 
 def _inflated(data: bytes, compression: object) -> bytes | None:
-    """The bytes of a footer, whose pieces begin with their length; None for a compression that is not read here."""
+    """Return the bytes of a footer, whose pieces begin with their length; None for a compression that is not read here."""
     if compression == 0:
         return data
     if compression not in (1, 5):
@@ -123,7 +123,7 @@ def _inflated(data: bytes, compression: object) -> bytes | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message of Protocol Buffers: their numbers, with integers or bytes."""
+    """Yield the fields of a message of Protocol Buffers: their numbers, with integers or bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

@@ -73,11 +73,11 @@ class ParquetFile:
         return int(self.rows.sum())
 
     def chunks(self, path: str) -> ColumnChunks:
-        """The leaf columns of each row group."""
+        """Return the leaf columns of each row group."""
         return read_column_chunks(path, len(self.rows), self.num_leaves)
 
     def uncounted(self, chunks: ColumnChunks) -> Uncounted:
-        """The column chunks of text whose size the footer does not bound, by row group."""
+        """Return the column chunks of text whose size the footer does not bound, by row group."""
         texts = self.selection.texts
         if not texts or chunks.tells_text_bytes[:, texts].all():
             return _NO_TEXTS
@@ -151,21 +151,21 @@ class ParquetSource:
             yield block, [_range(names, chunks, block.index, leaf, rows) for leaf in leaves]
 
     def _row_groups(self, schema: pa.Schema) -> Iterator[tuple[Block, ColumnChunks]]:
-        """All row groups, each with the column chunks of its file."""
+        """Yield all row groups, each with the column chunks of its file."""
         for path, file, chunks, nbytes in self._files(schema):
             sizes = zip(file.rows.tolist(), nbytes.tolist(), strict=True)
             for group, (rows, size) in enumerate(sizes):
                 yield Block(path, group, rows, size), chunks
 
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
-        """All files, each with its column chunks and the bytes of its row groups."""
+        """Yield all files, each with its column chunks and the bytes of its row groups."""
         for path, file in self.files.items():
             chunks = file.chunks(path)
             self.uncounted[path] = file.uncounted(chunks)
             yield path, file, chunks, file.bytes_of_groups(chunks, schema)
 
     def _footer(self, path: str) -> Any:
-        """The footer of a file; ProviderError where it is another one than when the file was opened."""
+        """Return the footer of a file; raise ProviderError if it is another one than when the file was opened."""
         return self.footers.get(path, lambda: _same_footer(path, self.files[path]))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
@@ -177,7 +177,7 @@ class ParquetSource:
         return finish(table)
 
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
-        """A row group at once, or a large one some rows at a time."""
+        """Return a row group at once, or a large one some rows at a time."""
         options, count = {"columns": columns, "use_threads": self.use_threads}, block.num_rows or 0
         rows = max(1, count // (1 + (block.nbytes or 0) // _WHOLE))
         while True:
@@ -228,7 +228,7 @@ class ParquetSource:
     def _read_slice(
         self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts | None = None
     ) -> list[pa.RecordBatch]:
-        """Some rows of a row group; the next slice goes on where this one ends."""
+        """Yield some rows of a row group; the next slice goes on where this one ends."""
         coded, rows_at_once = (unbounded.coded, unbounded.rows) if unbounded else ((), len(rows))
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -246,7 +246,7 @@ class ParquetSource:
         return found
 
     def _unbounded_texts(self, block: Block, schema: pa.Schema, max_bytes: int) -> UnboundedTexts | None:
-        """How to read texts that may exceed `max_bytes`; None where the footer shows that they do not."""
+        """How to read texts that may exceed `max_bytes`; None if the footer shows that they do not."""
         file = self.files[block.origin]
         if block.origin not in self.uncounted:
             self.uncounted[block.origin] = file.uncounted(file.chunks(block.origin))
@@ -281,7 +281,7 @@ class ParquetSource:
         )
 
     def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
-        """The columns to read, None for all, and what makes a table of `schema` of them."""
+        """Return the columns to read, None for all, and what makes a table of `schema` of them."""
         file = self.files[block.origin]
         selection = file.selection.to(schema)
         if len(selection.leaves) == file.num_leaves:
@@ -304,7 +304,7 @@ class Parquet(Format):
     """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of Parquet files; reads all footers, and checks that they agree."""
+        """Return a provider of Parquet files; reads all footers, and checks that they agree."""
         if self.untrusted:
             read_in_child(paths, _READ_FOOTERS)
         footers, schemas = FooterCache(), list[pa.Schema]()
@@ -337,7 +337,7 @@ def read(path):
 
 
 def _same_footer(path: str, file: ParquetFile) -> Any:
-    """The footer of a file that was opened before; ProviderError where its row groups are others now."""
+    """Return the footer of a file that was opened before; raise ProviderError if its row groups are others now."""
     metadata, _, rows = _read_footer(path)
     if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
         raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
@@ -345,7 +345,7 @@ def _same_footer(path: str, file: ParquetFile) -> Any:
 
 
 def _read_footer(path: str) -> tuple[Any, pa.Schema, Array]:
-    """The footer of a file, its schema, and the rows of each row group."""
+    """Return the footer of a file, its schema, and the rows of each row group."""
     from pyarrow.parquet import ParquetFile
 
     with opening(path, "a Parquet file"), ParquetFile(path) as file:
@@ -367,7 +367,7 @@ def _wrong_count(block: Block, rows: int) -> ProviderError:
 def _range(
     names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
 ) -> ValueRange:
-    """The range of a leaf column in a row group; of others nothing is known."""
+    """Return the range of a leaf column in a row group; of others nothing is known."""
     if leaf is None:
         return UNKNOWN
     at, kind = leaf

@@ -26,7 +26,7 @@ class FooterCache:
         return FooterCache, ()
 
     def get(self, path: str, read: Callable[[], Any]) -> Any:
-        """The footer of a file, which is read where it is not kept."""
+        """Return the footer of a file, which is read where it is not kept."""
         with self._lock:
             found = self._footers.get(path)
             if found is not None:

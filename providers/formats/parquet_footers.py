@@ -28,7 +28,7 @@ DICTIONARY_ENCODINGS, PREFIX_ENCODING = 1 << 2 | 1 << 8, 1 << 7
 
 
 class Statistics(NamedTuple):
-    """What a footer says of the values of a column chunk, as the format stores them; None where it does not."""
+    """What a footer says of the values of a column chunk, as the format stores them; None if it does not."""
 
     minimum: bytes | None
     """No value is smaller, but for NaN."""
@@ -94,7 +94,7 @@ class ColumnChunks:
 
 
 def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
-    """The column chunks of each row group; ProviderError for a damaged footer, or another number of them."""
+    """Return the column chunks of each row group; raise ProviderError for a damaged footer, or another number of them."""
     try:
         counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
     except (OSError, ValueError) as error:

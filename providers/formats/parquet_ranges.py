@@ -22,7 +22,7 @@ _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 def value_range(found: Statistics, kind: pa.DataType, column: Any, num_rows: int) -> ValueRange:
-    """The range of a column chunk of an Arrow type, whose `column` in Parquet's schema says how it is stored."""
+    """Return the range of a column chunk of an Arrow type, whose `column` in Parquet's schema says how it is stored."""
     low, high = (_unpacked(one, column.physical_type) for one in (found.minimum, found.maximum))
     return stored_range(low, high, found.null_count, kind, column, num_rows)
 
@@ -30,7 +30,7 @@ def value_range(found: Statistics, kind: pa.DataType, column: Any, num_rows: int
 def stored_range(
     low: Any, high: Any, null_count: int | None, kind: pa.DataType, column: Any, num_rows: int
 ) -> ValueRange:
-    """The range of values of Parquet's own types, which stand for those of an Arrow type.
+    """Return the range of values of Parquet's own types, which stand for those of an Arrow type.
 
     Only limits whose meaning is sure are taken: other types and units of time are not known.
     """
@@ -41,7 +41,7 @@ def stored_range(
 
 
 def _unpacked(stored: bytes | None, physical: str) -> Any:
-    """A value of one of Parquet's own types; None where its size is not that of the type."""
+    """Return a value of one of Parquet's own types; None if its size is not that of the type."""
     form = _UNPACKED.get(physical)
     if form is None or not isinstance(stored, bytes):
         return stored if isinstance(stored, bytes) else None
@@ -49,7 +49,7 @@ def _unpacked(stored: bytes | None, physical: str) -> Any:
 
 
 def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
-    """The value of an Arrow type, as ranges have it, that one of Parquet's own types stands for; None for no such."""
+    """Return the value of an Arrow type, as ranges have it, that one of Parquet's own types stands for; None for no such."""
     physical = column.physical_type
     if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
         return value if physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") else None
@@ -72,7 +72,7 @@ def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
 
 
 def _unit(column: Any) -> str | None:
-    """The unit in which a file stores times, which may be another than that of its Arrow type."""
+    """Return the unit in which a file stores times, which may be another than that of its Arrow type."""
     try:
         return _UNITS.get(json.loads(column.logical_type.to_json()).get("timeUnit", ""))
     except (ValueError, AttributeError):
@@ -95,7 +95,7 @@ Leaf = tuple[Path, pa.DataType]
 
 
 def fragment_ranges(fragment: Any, leaves: Sequence[Leaf | None]) -> list[ValueRange]:
-    """The ranges of some leaf columns in a fragment; unknown for None, and where its file has another type."""
+    """Return the ranges of some leaf columns in a fragment; unknown for None, and where its file has another type."""
     keys = _partition_keys(fragment)
     found = [
         range_of_value(keys[leaf[0][0]]) if leaf is not None and leaf[0][0] in keys else UNKNOWN
@@ -117,7 +117,7 @@ def fragment_ranges(fragment: Any, leaves: Sequence[Leaf | None]) -> list[ValueR
 
 
 def _partition_keys(fragment: Any) -> dict[str, Any]:
-    """The keys that all rows of a fragment have; fragments of Lance have none, and say so by an error."""
+    """Return the keys that all rows of a fragment have; fragments of Lance have none, and say so by an error."""
     from pyarrow.dataset import get_partition_keys
 
     return {} if hasattr(fragment, "fragment_id") else get_partition_keys(fragment.partition_expression)

@@ -26,11 +26,11 @@ class RowFile(Protocol):
 
     @property
     def sizes(self) -> Sequence[tuple[int | None, int]]:
-        """Rows, None where they are not known, and bytes in memory of each block, about."""
+        """Rows, None if they are not known, and bytes in memory of each block, about."""
         ...
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
-        """The rows of a block, with these columns at least."""
+        """Return the rows of a block, with these columns at least."""
         ...
 
 
@@ -82,7 +82,7 @@ def errors_at(place: str) -> Iterator[None]:
 def open_row_files(
     kind: str, paths: Sequence[str], open_file: Callable[[str], RowFile], picked: Picked = ALL
 ) -> Provider:
-    """A provider of files of one kind, which must agree in their columns; ProviderError for one that is damaged."""
+    """Return a provider of files of one kind, which must agree in their columns; raise ProviderError for one that is damaged."""
     opened: dict[str, RowFile] = {}
     for path in paths:
         with errors_at(f"{path} is no {kind} file, or damaged"):
@@ -95,6 +95,6 @@ def open_row_files(
 
 
 def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:
-    """All rows in ranges of about `batch_bytes`."""
+    """Return all rows in ranges of about `batch_bytes`."""
     step = max(1, batch_bytes // max(1, row_bytes))
     return tuple(range(start, min(num_rows, start + step)) for start in range(0, num_rows, step))

@@ -99,7 +99,7 @@ class Sqlite(Format):
     """Bytes of rows that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of a table of SQLite databases, by default the only one. Nothing is written.
+        """Return a provider of a table of SQLite databases, by default the only one. Nothing is written.
 
         Types are `schema`'s, by column, else those that the table declares: int64, float64, string and binary; where
         it declares none of these, that of the first value. A value of another type is an error.
@@ -147,7 +147,7 @@ def _open_file(
 
 
 def _starts(connection: sqlite3.Connection, quoted: str, rowid: str, rows: int) -> Iterator[int]:
-    """The rowid of every row whose number is a multiple of `rows`, in one pass."""
+    """Yield the rowid of every row whose number is a multiple of `rows`, in one pass."""
     found = connection.execute(f"SELECT {rowid} FROM {quoted} ORDER BY {rowid} LIMIT 1").fetchone()
     while found is not None:
         yield found[0]
@@ -170,7 +170,7 @@ def _quoted(name: str) -> str:
 
 
 def _chosen(connection: sqlite3.Connection, table: str | None) -> tuple[str, bool]:
-    """The table that is named, or the only one, and whether it is a table, not a view."""
+    """Return the table that is named, or the only one, and whether it is a table, not a view."""
     query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) != 'sqlite_'"
     found = dict(connection.execute(query).fetchall())
     tables = [name for name, kind in found.items() if kind == "table"]
@@ -205,7 +205,7 @@ def _schema(connection: sqlite3.Connection, table: str, declared: pa.Schema | No
 
 
 def _affinity(declared: str) -> pa.DataType | None:
-    """The type of a declaration, by SQLite's own rules; None where it says nothing of what is stored."""
+    """Return the type of a declaration, by SQLite's own rules; None if it says nothing of what is stored."""
     kind = declared.upper()
     if "INT" in kind:
         return pa.int64()
@@ -230,7 +230,7 @@ def _first_type(connection: sqlite3.Connection, table: str, column: str) -> pa.D
 
 
 def _rowid(connection: sqlite3.Connection, table: str, schema: pa.Schema) -> str | None:
-    """A name of the rowids of a table that is no column's; None where it has none."""
+    """Return a name of the rowids of a table that is no column's; None if it has none."""
     taken = {name.lower() for name in schema.names}
     for name in ("rowid", "_rowid_", "oid"):
         if name in taken:
@@ -244,7 +244,7 @@ def _rowid(connection: sqlite3.Connection, table: str, schema: pa.Schema) -> str
 
 
 def _storage(field: pa.Field) -> tuple[str, ...]:
-    """The storage classes whose values a type holds."""
+    """Return the storage classes whose values a type holds."""
     kind = field.type
     if types.is_integer(kind):
         return ("integer",)
@@ -260,7 +260,7 @@ def _storage(field: pa.Field) -> tuple[str, ...]:
 
 
 def _check_storage(connection: sqlite3.Connection, query: str, schema: pa.Schema, rowid: str) -> None:
-    """ProviderError where a value is stored as another type than its column's."""
+    """Raise ProviderError if a value is stored as another type than its column's."""
     names = [f"typeof({_quoted(name)})" for name in schema.names]
     kinds = [(*_storage(field), "null") for field in schema]
     others = " OR ".join(
@@ -292,7 +292,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _batches(path: str, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a query as Python's sqlite3 gives them: there is a Python object for each value."""
+    """Yield the rows of a query as Python's sqlite3 gives them: there is a Python object for each value."""
     names = ", ".join(map(_quoted, schema.names))
     with closing(_connected(path)) as connection:
         cursor = connection.execute(f"SELECT {names} {query}")

@@ -67,9 +67,9 @@ class Chosen(NamedTuple):
 
 
 def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
-    """The files whose suffix is known, all of one kind; files that were `named` themselves must be among them.
+    """Return the files whose suffix is known, all of one kind; files that were `named` themselves must be among them.
 
-    A file without a suffix is text where it was named itself. ProviderOptionError for a mixture of kinds, an
+    A file without a suffix is text where it was named itself. Raise ProviderOptionError for a mixture of kinds, an
     unknown suffix of a file that was named, and where nothing is left.
     """
     own = set(named)
@@ -97,7 +97,7 @@ def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
 
 
 def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen:
-    """The files of this kind by their suffix and those that were `named`, if a suffix says it of any; else all."""
+    """Return the files of this kind by their suffix and those that were `named`, if a suffix says it of any; else all."""
     own, known = set(named), set(paths)
     if not any(kind_of(path) == kind for path in paths):
         return Chosen(kind, list(paths), "")
@@ -109,12 +109,12 @@ def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen
 
 
 def _is_indexed(path: str, known: Container[str]) -> bool:
-    """Whether this is the data of an index of Megatron, which says what is in it."""
+    """Return whether this is the data of an index of Megatron, which says what is in it."""
     return _suffix(path) == ".bin" and f"{path[:-4]}.idx" in known
 
 
 def kind_of(path: str) -> str | None:
-    """The kind of a file by its suffix, or by the one before a compression's: `a.svm.gz` is libsvm."""
+    """Return the kind of a file by its suffix, or by the one before a compression's: `a.svm.gz` is libsvm."""
     suffix = _suffix(path)
     if suffix in COMPRESSIONS:
         before = _suffix(path[: -len(suffix)])
@@ -128,7 +128,7 @@ def _suffix(path: str) -> str:
 
 
 def _unknown(path: str) -> str:
-    """A message: why a file is not read, and which suffixes are."""
+    """Return a message: why a file is not read, and which suffixes are."""
     suffix = _suffix(path)
     what = suffix
     if suffix in COMPRESSIONS and (before := _suffix(path[: -len(suffix)])):
@@ -155,7 +155,7 @@ def _unknown(path: str) -> str:
 
 
 def _left_out(paths: Sequence[str]) -> str:
-    """A message that counts the files left out, with their suffixes."""
+    """Return a message that counts the files left out, with their suffixes."""
     if not paths:
         return ""
     suffixes = list(dict.fromkeys(_suffix(path) or "no suffix" for path in paths))
@@ -164,7 +164,7 @@ def _left_out(paths: Sequence[str]) -> str:
 
 
 def check_utf8(paths: Sequence[str], kind: str) -> None:
-    """ProviderError for a name that is not UTF-8, which pyarrow can't open; of texts it is a bad row."""
+    """Raise ProviderError for a name that is not UTF-8, which pyarrow can't open; of texts it is a bad row."""
     for path in paths:
         try:
             path.encode()

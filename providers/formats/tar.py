@@ -67,7 +67,7 @@ class TarFile:
 
 
 def _members(content: mmap.mmap, starts: Tensor, sizes: Tensor) -> pa.Array:
-    """The bytes of members, null where the size is -1."""
+    """Return the bytes of members, null where the size is -1."""
     offsets = np.append(0, np.cumsum(np.maximum(sizes, 0)))
     if offsets[-1] > INT32_MAX:
         raise ProviderError(
@@ -92,7 +92,7 @@ class Tar(Format):
     """Bytes of the members of a block, which are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of tar archives: `a/1.jpg` and `a/1.cls` are one row, with columns `__key__`, `jpg` and `cls`.
+        """Return a provider of tar archives: `a/1.jpg` and `a/1.cls` are one row, with columns `__key__`, `jpg` and `cls`.
 
         A row is consecutive members whose names are equal up to the first dot. Columns are those of all archives,
         binary, and null where a row has no such member. Only headers are read here.
@@ -152,7 +152,7 @@ def _places(rows: dict[int, Member], count: int) -> tuple[Tensor, Tensor]:
 
 
 def _key_of(name: str) -> tuple[str, str] | None:
-    """The name up to the first dot behind the last folder, and what follows; None for hidden files."""
+    """Return the name up to the first dot behind the last folder, and what follows; None for hidden files."""
     folder, slash, base = name.rpartition("/")
     key, dot, suffix = base.partition(".")
     if not key or (key.startswith("__") and base.endswith("__")):
@@ -166,7 +166,7 @@ def _key_of(name: str) -> tuple[str, str] | None:
 
 
 def _walk(content: mmap.mmap) -> Iterator[Member]:
-    """The regular files of an archive, in order; ProviderError where a header is damaged or the archive is cut."""
+    """Yield the regular files of an archive, in order; raise ProviderError if a header is damaged or the archive is cut."""
     at, size, long_name, pax = 0, len(content), "", dict[str, str]()
     while at + _BLOCK <= size:
         header = content[at : at + _BLOCK]
@@ -205,7 +205,7 @@ _REFUSED_KINDS = {
 
 
 def _check_rest(content: mmap.mmap, at: int) -> None:
-    """ProviderError for anything but zeros behind the end of an archive."""
+    """Raise ProviderError for anything but zeros behind the end of an archive."""
     while at < len(content):
         if content[at : at + (1 << 20)].strip(b"\0"):
             raise ProviderError(
@@ -222,7 +222,7 @@ def _check_header(header: bytes, at: int) -> None:
 
 
 def _number(text: bytes, at: int) -> int:
-    """A number in octal digits, or in base 256 where its first bit is set."""
+    """Return a number in octal digits, or in base 256 where its first bit is set."""
     if text[0] & 128:
         return int.from_bytes(bytes([text[0] & 127]) + text[1:], "big")
     digits = text.strip(b" \0")

@@ -41,7 +41,7 @@ class TextSource:
             yield Block(origin_of(self.paths[start:stop]), index, stop - start, sum(self.sizes[start:stop]))
 
     def paths_of(self, block: Block) -> Sequence[str]:
-        """The file of each row of a block."""
+        """Return the file of each row of a block."""
         return self.paths[self.limits[block.index] : self.limits[block.index + 1]]
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
@@ -77,7 +77,7 @@ class Text(Format):
     """Bytes of the files of a block, which are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of files: columns `path` and `bytes`, or, with an encoding, `path` and `text`."""
+        """Return a provider of files: columns `path` and `bytes`, or, with an encoding, `path` and `text`."""
         encoding = self.encoding
         if encoding is not None:
             _check_encoding(encoding)
@@ -95,7 +95,7 @@ class Text(Format):
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
-    """The column of paths; a path that is not UTF-8 is a bad row."""
+    """Return the column of paths; a path that is not UTF-8 is a bad row."""
     names: list[str | None] = list(paths)
     for row, path in enumerate(paths):
         try:
@@ -110,7 +110,7 @@ def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None)
 
 
 def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, Tensor]:
-    """The bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
+    """Return the bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
 
     `reasons` gets why, by row.
     """
@@ -147,7 +147,7 @@ def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str])
 def _to_utf8(
     data: Tensor, offsets: Tensor, encoding: str, errors: str, reasons: dict[int, str]
 ) -> tuple[Tensor, Tensor]:
-    """The files' bytes as UTF-8; not copied where they are UTF-8 already."""
+    """Return the files' bytes as UTF-8; not copied where they are UTF-8 already."""
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     if is_utf8 and _valid_utf8(data, offsets):
         return data, offsets
@@ -191,7 +191,7 @@ def _bytes_array(kind: pa.DataType, data: Tensor, offsets: Tensor, null_rows: li
 
 
 def _limits(sizes: Sequence[int], batch_bytes: int) -> list[int]:
-    """The first file of each block, then the number of files. A block is full at `batch_bytes`."""
+    """Return the first file of each block, then the number of files. A block is full at `batch_bytes`."""
     limits, held = [0], 0
     for row, size in enumerate(sizes):
         if row > limits[-1] and held + size > batch_bytes:

@@ -33,7 +33,7 @@ class Criteo(Format):
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of columns `label`, `integers` (13 in each row) and `categories` (26); missing ones are null.
+        """Return a provider of columns `label`, `integers` (13 in each row) and `categories` (26); missing ones are null.
 
         Categories are hexadecimal numbers, read as such, or, with `categories="texts"`, as the texts they are. There
         is no column `label` where the first line has 39 fields, as those of a test set have.
@@ -80,7 +80,7 @@ class CriteoFormat:
         return batch, self._malformed(data, starts, np.flatnonzero(~good).tolist())
 
     def _malformed(self, data: Tensor, starts: Tensor, rows: list[int]) -> Iterator[Malformed]:
-        """The first fault of each of these lines."""
+        """Yield the first fault of each of these lines."""
         for row in rows:
             start = int(starts[row])
             stop = int(starts[row + 1]) if row + 1 < len(starts) else len(data)
@@ -98,7 +98,7 @@ class CriteoFormat:
                 start += len(field) + 1
 
     def _fault(self, number: int, field: bytes) -> tuple[str, str] | None:
-        """The column of a field, and what it should be; None where it is that."""
+        """Return the column of a field, and what it should be; None if it is that."""
         base = self.bases[number]
         if number < self.has_label:
             return None if _is_number(field, base) else ("label", "an integer")

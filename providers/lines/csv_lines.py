@@ -68,7 +68,7 @@ class Csv(Format):
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of lines of values; an empty value is null, `""` an empty text.
+        """Return a provider of lines of values; an empty value is null, `""` an empty text.
 
         An empty list is a list without values. Without a schema it is inferred from the lines of the first 64 KiB of
         the first file with rows. All files that are not blank have one header. A value has no newlines, not in quotes
@@ -119,7 +119,7 @@ def _check_lists(schema: pa.Schema, list_delimiter: str | None) -> None:
 
 
 def _common_header(paths: Sequence[str], delimiter: str) -> tuple[str, tuple[str, ...]]:
-    """The first file that is not blank, and the names of the columns, which all such files have in one order."""
+    """Return the first file that is not blank, and the names of the columns, which all such files have in one order."""
     starts = ((path, first_lines(path, _has_row)) for path in paths)
     headers = [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]
     first, found = headers[0][0], _header(*headers[0], delimiter)
@@ -161,7 +161,7 @@ def _header(path: str, line: bytes, delimiter: str) -> tuple[str, ...]:
 
 
 def _check_one_column(path: str, name: str, delimiter: str) -> None:
-    """ProviderError where the only column has a name that another delimiter would cut."""
+    """Raise ProviderError if the only column has a name that another delimiter would cut."""
     other = next((letter for letter in _DELIMITERS if letter in name), None)
     if other is not None:
         raise ProviderError(
@@ -200,7 +200,7 @@ def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
 
 
 def _inferred(paths: Sequence[str], names: Sequence[str], delimiter: str) -> tuple[pa.Schema, str]:
-    """The schema of the first lines: int64, double or bool where all values are such, and else string."""
+    """Return the schema of the first lines: int64, double or bool where all values are such, and else string."""
     path, lines = first_sample(paths, _is_row, header=True)
     sample = b"\n".join([*lines[1:], b""])
     texts = CsvLines(pa.schema([(name, pa.string()) for name in names]), tuple(names), delimiter, None, True)
@@ -230,7 +230,7 @@ def _type_of(values: Sequence[str | None]) -> pa.DataType:
 
 
 def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
-    """The type that Arrow's reader gives a column: text for what it converts wrongly."""
+    """Return the type that Arrow's reader gives a column: text for what it converts wrongly."""
     if types.is_list(kind) or types.is_decimal128(kind) or (are_texts and not is_any(kind, _AS_WRITTEN)):
         return pa.string()
     return kind
@@ -342,7 +342,7 @@ class CsvLines:
         return pa.ListArray.from_arrays(offsets, parse_values(split.flatten(), kind.value_type), type=kind)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
-        """The first column whose value alone is refused, too."""
+        """Return the first column whose value alone is refused, too."""
         values = _values(line, self.delimiter)
         start, _, last = values[-1]
         if last is None:

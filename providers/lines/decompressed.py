@@ -33,7 +33,7 @@ def compression_of(path: str) -> str | None:
 
 
 def decompressed_bytes(path: str) -> int:
-    """The number of decompressed bytes of a file, which is read once; ProviderError where it is damaged."""
+    """Return the number of decompressed bytes of a file, which is read once; raise ProviderError if it is damaged."""
     size = 0
     with closing(Decompressed(path)) as stream:
         while chunk := stream.read(_CHUNK):
@@ -50,7 +50,7 @@ class Decompressed:
             self._stream: Any = pa.input_stream(path, compression=compression_of(path))
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, fewer than `size` only at the end; ProviderError where the file is damaged."""
+        """Return the next bytes, fewer than `size` only at the end; raise ProviderError if the file is damaged."""
         with reading(self._path):
             try:
                 piece = bytes(self._stream.read(size))
@@ -104,7 +104,7 @@ class InflatedFile:
     _ahead: OrderedDict[int, LineBlock] = field(default_factory=OrderedDict)
 
     def block(self, index: int, size: int | None) -> LineBlock:
-        """Block `index`; ProviderError for a file that is cut off or damaged, and for a line of 2 GiB.
+        """Block `index`; raise ProviderError for a file that is cut off or damaged, and for a line of 2 GiB.
 
         It is one, too, where the file turns out to have more or fewer bytes than `size`, which was found before.
         """
@@ -128,7 +128,7 @@ class InflatedFile:
                 raise
 
     def _check_end(self, size: int | None) -> None:
-        """ProviderError where the last block is read, and the file does not end there."""
+        """Raise ProviderError if the last block is read, and the file does not end there."""
         if size is None or self._next * self.batch_bytes < size:
             return
         if self._rest or self._read() or self._total != size:
@@ -150,7 +150,7 @@ class InflatedFile:
         self._start = self._lines = self._next = self._total = 0
 
     def _following(self) -> LineBlock:
-        """The block that follows; empty where a line goes on behind it, or the file has ended."""
+        """Return the block that follows; empty if a line goes on behind it, or the file has ended."""
         stop = (self._next + 1) * self.batch_bytes - self._start  # in what is left
         if stop <= 0:
             return LineBlock(b"", self._start, self._lines)
@@ -198,7 +198,7 @@ class InflatedFiles:
         self._files = OrderedDict()
 
     def size(self, path: str, stored: int) -> int:
-        """The number of decompressed bytes of a file of `stored` bytes, found once.
+        """Return the number of decompressed bytes of a file of `stored` bytes, found once.
 
         That of a large file is kept for later runs, as digests of large files are.
         """
@@ -210,7 +210,7 @@ class InflatedFiles:
         return self._sizes[path]
 
     def block(self, path: str, index: int, batch_bytes: int) -> LineBlock:
-        """A block of a file."""
+        """Return a block of a file."""
         with self._lock:
             file = self._files.pop(path, None) or InflatedFile(path, batch_bytes)
             self._files[path] = file

@@ -43,7 +43,7 @@ class JsonLines(Format):
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of lines with an object each, whose keys are the columns. A missing key is null.
+        """Return a provider of lines with an object each, whose keys are the columns. A missing key is null.
 
         Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
         is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
@@ -110,7 +110,7 @@ class JsonLineFormat:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
-        """The first key whose value alone is refused, too."""
+        """Return the first key whose value alone is refused, too."""
         try:
             pairs = json.loads(line, object_pairs_hook=list)
         except (ValueError, RecursionError):
@@ -132,7 +132,7 @@ class JsonLineFormat:
 
 
 def _plain(error: Exception) -> str:
-    """The reason that pyarrow gives, without the row, which is one of the block."""
+    """Return the reason that pyarrow gives, without the row, which is one of the block."""
     return _PLACE.sub("", str(error))
 
 
@@ -152,7 +152,7 @@ def _too_deep(lines: Lines) -> Tensor:
 
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
-    """The type that pyarrow's parser reads in place of a type: a list for other lists, pairs for a map.
+    """Return the type that pyarrow's parser reads in place of a type: a list for other lists, pairs for a map.
 
     It would drop the zones of times, and make numbers infinite that float32 does not have.
     """

@@ -20,10 +20,10 @@ _BLANKS = b" \t\r"
 
 
 def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
-    """The schema of the lines of the first 64 KiB of the first file that is not blank, and a message that says so.
+    """Return the schema of the lines of the first 64 KiB of the first file that is not blank, and a message that says so.
 
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs.
-    ProviderError for a malformed line, one that differs from another, and values that are null or empty in all lines.
+    Raise ProviderError for a malformed line, one that differs from another, and values that are null or empty in all lines.
     """
     path, lines = first_sample(paths, lambda line: line.strip(_BLANKS))
     kind, count = pa.null(), 0
@@ -54,7 +54,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _type_of(value: Any, depth: int) -> pa.DataType:
-    """The type of a parsed value."""
+    """Return the type of a parsed value."""
     if depth > _DEEPEST:
         raise ValueError(f"nested in more than {_DEEPEST} levels")
     if isinstance(value, dict):
@@ -73,7 +73,7 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
 
 
 def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
-    """The type that holds the values of both; ValueError where there is none."""
+    """Return the type that holds the values of both; raise ValueError if there is none."""
     if one == other or types.is_null(other):
         return one
     if types.is_null(one):
@@ -91,7 +91,7 @@ def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
 
 
 def _unknown(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
-    """The paths of fields whose type is not known, and what is there."""
+    """Yield the paths of fields whose type is not known, and what is there."""
     if kind == _NOT_FINITE:
         yield path, "NaN or infinite (NaN is no number of JSON)"
     elif types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):

@@ -50,7 +50,7 @@ class Tokens:
 
     @classmethod
     def of(cls, data: Tensor) -> "Tokens":
-        """The tokens of whole lines. Those that cannot be a label or part of a pair are faults."""
+        """Return the tokens of whole lines. Those that cannot be a label or part of a pair are faults."""
         kinds = _KIND_OF_BYTE[data]
         stops = np.flatnonzero(kinds)
         kinds = kinds[stops]
@@ -79,7 +79,7 @@ class Tokens:
         return len(self.first)
 
     def texts(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The data, and where these tokens start and stop in it."""
+        """Return the data, and where these tokens start and stop in it."""
         return self.data, self.starts[tokens], self.stops[tokens]
 
     def equal(self, tokens: Tensor, word: bytes) -> Tensor:
@@ -95,7 +95,7 @@ class Tokens:
         self.faults.add(self.rows[tokens], self.starts[tokens], self.stops[tokens], column, expected)
 
     def malformed(self) -> Iterator[Malformed]:
-        """The first fault of each row that has any."""
+        """Yield the first fault of each row that has any."""
         for row, start, _, column, expected in self.faults.first():
             first, stop = self._word(int(np.searchsorted(self.starts, start)))
             found = excerpt(self.data[first : min(stop, first + 41)].tobytes())
@@ -133,7 +133,7 @@ class Libsvm(Format):
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of lines `label index:value …`: columns `label` and `features`, a map from index to value.
+        """Return a provider of lines `label index:value …`: columns `label` and `features`, a map from index to value.
 
         There is a column `qid` where the first row has one after its label; then all rows must. With `one_based` the
         file counts indices from 1, and the map from 0. What follows a `#` is a comment.
@@ -146,7 +146,7 @@ class Libsvm(Format):
 
 
 def _words(line: bytes) -> list[bytes]:
-    """The words of a line before its comment."""
+    """Return the words of a line before its comment."""
     return line.partition(b"#")[0].split()
 
 
@@ -196,7 +196,7 @@ class LibsvmFormat:
         return labels
 
     def _qids(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """The number of each row's query, and which tokens are the word `qid` after a label."""
+        """Return the number of each row's query, and which tokens are the word `qid` after a label."""
         qids = np.zeros(tokens.num_rows, np.int64)
         at = np.zeros(len(tokens.starts), np.bool_)
         if self.has_qid:

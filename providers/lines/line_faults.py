@@ -43,11 +43,11 @@ class Faults:
         self._expected.append((column, expected))
 
     def rows(self) -> Tensor:
-        """The row of each fault."""
+        """Return the row of each fault."""
         return np.concatenate([rows for rows, *_ in self._found])
 
     def first(self) -> Iterator[Fault]:
-        """The first fault of each row that has any; of several at one place, the one that was noted first."""
+        """Yield the first fault of each row that has any; of several at one place, the one that was noted first."""
         rows, starts, stops = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
         kinds = np.repeat(np.arange(len(self._found)), [len(rows) for rows, *_ in self._found])
         order = np.lexsort((starts, rows))  # stable, so that faults at one place stay in order
@@ -64,5 +64,5 @@ def holds(data: bytes | Tensor | pa.Buffer, letters: bytes) -> bool:
 
 
 def excerpt(text: bytes) -> str:
-    """Some bytes of a line for a message, in quotes, cut where they are many."""
+    """Return some bytes of a line for a message, in quotes, cut where they are many."""
     return repr(text[:40].decode(errors="replace") + "…" * (len(text) > 40))

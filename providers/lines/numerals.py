@@ -50,7 +50,7 @@ def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def parse_floats(data: Tensor, starts: Tensor, stops: Tensor, kind: pa.DataType) -> tuple[Tensor, Tensor]:
-    """The numbers in `data[start:stop]` of uint8 data, of an Arrow float type; true where there is none."""
+    """Return the numbers in `data[start:stop]` of uint8 data, of an Arrow float type; true where there is none."""
     import pyarrow.compute as pc
 
     texts = _texts(data, starts, stops)
@@ -67,7 +67,7 @@ def parse_floats(data: Tensor, starts: Tensor, stops: Tensor, kind: pa.DataType)
 
 
 def _texts(data: Tensor, starts: Tensor, stops: Tensor) -> pa.Array:
-    """The slices of the data as an Arrow array; a plus sign, which not every version of it takes, is left out."""
+    """Return the slices of the data as an Arrow array; a plus sign, which not every version of it takes, is left out."""
     sizes = stops - starts
     if len(starts):
         signed = (data.take(starts, mode="clip") == _SIGNS[0]) & (sizes > 1)

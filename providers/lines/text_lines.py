@@ -101,7 +101,7 @@ class LineSource:
 def open_lines(
     paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int, inferred: str = ""
 ) -> Provider:
-    """A provider of the lines of files, in blocks of about `batch_bytes`."""
+    """Return a provider of the lines of files, in blocks of about `batch_bytes`."""
     chosen = selection(line_format.schema, *picked)
     sizes = tuple(map(_size, paths))
     source = LineSource(tuple(paths), sizes, batch_bytes, line_format, chosen)
@@ -111,7 +111,7 @@ def open_lines(
 def first_sample(
     paths: Sequence[str], is_row: Callable[[bytes], object], header: bool = False
 ) -> tuple[str, list[bytes]]:
-    """The first file with a row, and its first whole lines: those of 64 KiB, or more, up to a row.
+    """Return the first file with a row, and its first whole lines: those of 64 KiB, or more, up to a row.
 
     The line of a header is not a row; without any row in the files, there are no lines.
     """
@@ -123,7 +123,7 @@ def first_sample(
 
 
 def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """The first whole lines of a file, of 64 KiB together, or of more until they are enough or the file ends."""
+    """Return the first whole lines of a file, of 64 KiB together, or of more until they are enough or the file ends."""
     content, size = b"", SAMPLE_BYTES
     with reading(path), closing(_open(path)) as file:
         while True:
@@ -139,7 +139,7 @@ def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[by
 
 
 def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
-    """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts."""
+    """Return the lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts."""
     # One byte more at the start tells whether a line begins there, or has begun in the block before. The chunk
     # at the end holds the rest of the last line, as long as that is usual.
     begin, first = max(start - 1, 0), 0
@@ -187,7 +187,7 @@ def _newlines_before(path: str, position: int) -> int:
 
 
 def _read(path: str, start: int, stop: int) -> bytes:
-    """The bytes `start` … `stop - 1` of a file; fewer where it ends earlier."""
+    """Return the bytes `start` … `stop - 1` of a file; fewer where it ends earlier."""
     with reading(path), open(path, "rb", buffering=0) as file:
         file.seek(start)
         return file.read(stop - start)

@@ -46,7 +46,7 @@ class Parser(Protocol):
         ...
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
-        """The rows of whole lines; pyarrow's ArrowException, or ValueError, for lines that don't fit the schema."""
+        """Return the rows of whole lines; pyarrow's ArrowException, or ValueError, for lines that don't fit the schema."""
         ...
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
@@ -66,7 +66,7 @@ class Lines:
 
     @classmethod
     def of(cls, data: Tensor, blanks: bytes, counted: bytes) -> "Lines":
-        """The lines of data that ends with a newline, without the `blanks` around each, with counts of letters."""
+        """Return the lines of data that ends with a newline, without the `blanks` around each, with counts of letters."""
         letters = np.frombuffer(counted, np.uint8)
         starts, stops, counts = kernels.split_lines(data, np.frombuffer(blanks, np.uint8), letters)
         return cls(data, starts, stops, dict(zip(counted, counts, strict=True)))
@@ -98,7 +98,7 @@ def is_utf8(content: bytes | Tensor) -> bool:
 
 
 def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-    """The rows of a block, and the malformed lines in order, whose rows are null."""
+    """Return the rows of a block, and the malformed lines in order, whose rows are null."""
     # In plain lines only a value that goes on in the next line can be wrong: then there are fewer rows than lines.
     is_plain = parser.is_plain(data)
     rows = _whole(parser, data) if is_plain else None
@@ -122,7 +122,7 @@ def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[
 
 
 def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
-    """The rows of a block, None where some line does not fit."""
+    """Return the rows of a block, None if some line does not fit."""
     try:
         return parser.rows(data)
     except (pa.ArrowException, ValueError):
@@ -130,7 +130,7 @@ def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
 
 
 def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
-    """The rows with a null row in the place of each bad one."""
+    """Return the rows with a null row in the place of each bad one."""
     return rows.take(pa.array(np.cumsum(~is_bad) - 1, mask=is_bad))
 
 
@@ -156,12 +156,12 @@ def _parsed(
 
 
 def _halves(part: Tensor) -> list[Tensor]:
-    """The halves of some lines, or each of a few, the last one first."""
+    """Return the halves of some lines, or each of a few, the last one first."""
     return np.array_split(part, max(len(part), 1) if len(part) <= _FEW else 2)[::-1]
 
 
 def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
-    """The malformed lines in order; what is wrong in one is looked for when it is reported."""
+    """Yield the malformed lines in order; what is wrong in one is looked for when it is reported."""
     for at, error in sorted(bad.items(), key=itemgetter(0)):
         column, offset, reason = "", 0, error
         if isinstance(error, Exception):
@@ -170,12 +170,12 @@ def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception])
 
 
 def inferred_from(path: str, num_lines: int) -> str:
-    """A message that says which lines a schema is inferred from."""
+    """Return a message that says which lines a schema is inferred from."""
     return f"schema inferred from the first {num_lines:,} line{'s' * (num_lines != 1)} of {path}"
 
 
 def check_types(schema: pa.Schema, fits: Callable[[pa.DataType], bool], kind: str) -> None:
-    """ProviderOptionError for a declared column of a type that lines of this kind can't be read as."""
+    """Raise ProviderOptionError for a declared column of a type that lines of this kind can't be read as."""
     for field in schema:
         if not fits(field.type):
             raise ProviderOptionError(

@@ -84,7 +84,7 @@ def open_function(
     batch_bytes: int | None = None,
     schema: pa.Schema | None = None,
 ) -> Provider:
-    """A provider of the streams that a function makes: it is called for the schema, and for each pass."""
+    """Return a provider of the streams that a function makes: it is called for the schema, and for each pass."""
     return open_rereadable(
         Functions(function, schema),
         name_of(function),
@@ -98,12 +98,12 @@ def name_of(function: Any) -> str:
 
 
 def is_cursor(value: Any) -> bool:
-    """Whether this is a cursor of DB-API, of ADBC or a connection of DuckDB with a result."""
+    """Return whether this is a cursor of DB-API, of ADBC or a connection of DuckDB with a result."""
     return hasattr(value, "fetchmany") and hasattr(value, "description")
 
 
 def reader_of(made: Any, schema: pa.Schema | None, origin: str) -> Any:
-    """A reader of the batches of a stream, a scanner, a cursor, or an iterable of batches, tables or dicts."""
+    """Return a reader of the batches of a stream, a scanner, a cursor, or an iterable of batches, tables or dicts."""
     if hasattr(made, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(made)
     if is_a(made, "pyarrow", "Scanner"):
@@ -138,7 +138,7 @@ class BatchReader:
 
 
 def _reader(batches: Iterator[pa.RecordBatch], schema: pa.Schema | None, origin: str) -> BatchReader:
-    """A reader of batches of one schema, which is that of the first where none is declared."""
+    """Return a reader of batches of one schema, which is that of the first where none is declared."""
     if schema is None:
         first = next(batches, None)
         if first is None:
@@ -148,7 +148,7 @@ def _reader(batches: Iterator[pa.RecordBatch], schema: pa.Schema | None, origin:
 
 
 def _iterated(items: Iterator[Any], schema: pa.Schema | None, origin: str) -> Iterator[pa.RecordBatch]:
-    """The batches of an iterator of batches, tables or other holders of columns, or of rows as dicts."""
+    """Yield the batches of an iterator of batches, tables or other holders of columns, or of rows as dicts."""
     first = next(items, None)
     if first is None:
         return
@@ -180,7 +180,7 @@ def _row_batches(rows: Iterator[Any], schema: pa.Schema | None, origin: str) -> 
 
 
 def _rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str, start: int = 0) -> pa.StructArray:
-    """Rows as dicts as an array of structs; ProviderError for a key or value that the type has no place for."""
+    """Rows as dicts as an array of structs; raise ProviderError for a key or value that the type has no place for."""
     if not all(issubclass(one, Mapping) for one in set(map(type, rows))):
         number = next(number for number, row in enumerate(rows) if not isinstance(row, Mapping))
         kind_of_row = type(rows[number]).__name__
@@ -192,7 +192,7 @@ def _rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str, star
 
 
 def _cursor_batches(cursor: Any, schema: pa.Schema | None, origin: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a DB-API cursor, a few at a time. Its values are Python objects: there is no other way."""
+    """Yield the rows of a DB-API cursor, a few at a time. Its values are Python objects: there is no other way."""
     if cursor.description is None:
         raise ProviderError(f"{origin}: the cursor has no result\nexecute a query before: cursor.execute(…)")
     names = [str(column[0]) for column in cursor.description]
@@ -222,7 +222,7 @@ def _column(values: Sequence[Any], kind: pa.DataType | None, place: str, start: 
 
 
 def open_iterator(source: Any, picked: Picked = ALL, *, schema: pa.Schema | None = None) -> Provider:
-    """A provider of a scanner, a cursor with a result, or an iterator of batches, tables or dicts, read once."""
+    """Return a provider of a scanner, a cursor with a result, or an iterator of batches, tables or dicts, read once."""
     origin = f"a {type(source).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         reader = reader_of(source, schema, origin)
@@ -236,7 +236,7 @@ def open_list(
     batch_bytes: int | None = None,
     schema: pa.Schema | None = None,
 ) -> Provider:
-    """A provider of a list of record batches or tables, which share a schema, or of rows as dicts."""
+    """Return a provider of a list of record batches or tables, which share a schema, or of rows as dicts."""
     if isinstance(items[0], Mapping):
         kind = None if schema is None else pa.struct(list(schema))
         table = pa.Table.from_struct_array(_rows_array(items, kind, "the list"))

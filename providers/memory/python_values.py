@@ -68,7 +68,7 @@ def _not_inferred(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
 
 
 def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
-    """ValueError for unlike values to which Arrow gives one type, without hours, zones, masks or fractions."""
+    """Raise ValueError for unlike values to which Arrow gives one type, without hours, zones, masks or fractions."""
     if types.is_struct(kind):
         for child in kind:
             if types.is_nested(child.type) or types.is_integer(child.type) or _merges(child.type):
@@ -90,7 +90,7 @@ def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
 
 
 def _has_halves(rows: Sequence[Any]) -> bool:
-    """Whether lists of what Arrow takes for integers have a float16: it infers no type from one."""
+    """Return whether lists of what Arrow takes for integers have a float16: it infers no type from one."""
     lists = [one for one in rows if isinstance(one, list | tuple)]
     if any(one.dtype == np.float16 for one in rows if isinstance(one, np.ndarray)):
         return True
@@ -98,12 +98,12 @@ def _has_halves(rows: Sequence[Any]) -> bool:
 
 
 def _merges(kind: pa.DataType) -> bool:
-    """Whether Arrow infers the type for values of several kinds."""
+    """Return whether Arrow infers the type for values of several kinds."""
     return bool(types.is_temporal(kind) or types.is_binary(kind))
 
 
 def _nature(value: Any) -> tuple[type | None, bool]:
-    """The kind of a value, and whether it has a zone."""
+    """Return the kind of a value, and whether it has a zone."""
     kind = next((one for one in _KINDS if isinstance(value, one)), None)
     return kind, getattr(value, "tzinfo", None) is not None
 
@@ -111,7 +111,7 @@ def _nature(value: Any) -> tuple[type | None, bool]:
 def _located(
     values: Sequence[Any], kind: pa.DataType | None, origin: str, start: int, error: Exception, advice: str
 ) -> ProviderError:
-    """The error of the first value that cannot be converted: its row, its column, what it is and what is expected."""
+    """Return the error of the first value that cannot be converted: its row, its column, what it is and what is expected."""
 
     def failure(taken: Sequence[Any], kind: pa.DataType | None) -> Exception | None:
         try:

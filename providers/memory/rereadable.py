@@ -27,11 +27,11 @@ class Streams(Protocol):
     """What makes streams of the same rows."""
 
     def schema(self) -> pa.Schema:
-        """The schema of each, as far as possible without reading one."""
+        """Return the schema of each, as far as possible without reading one."""
         ...
 
     def stream(self, columns: Sequence[str]) -> Any:
-        """A new reader of record batches, with these columns at least; one that has to be closed has `close`."""
+        """Return a new reader of record batches, with these columns at least; one that has to be closed has `close`."""
         ...
 
 
@@ -106,7 +106,7 @@ class RereadableSource:
         return Selection(table.schema, table.schema, schema).apply(table.slice(rows.start, len(rows)))
 
     def _again(self, block: StreamBlock) -> pa.Table:
-        """The rows of a block that was read before, from a new stream."""
+        """Return the rows of a block that was read before, from a new stream."""
         tables = self._tables(block.held.columns)
         try:
             for index, table in enumerate(tables):
@@ -124,7 +124,7 @@ class RereadableSource:
             raise ProviderError(f"{self.origin}: a new stream has {what} than the first one{_ORDER}")
 
     def _tables(self, schema: pa.Schema) -> Any:
-        """The rows of a new stream in tables of about `batch_bytes`; a generator, which closes the stream."""
+        """Yield the rows of a new stream in tables of about `batch_bytes`; a generator, which closes the stream."""
         chosen = self.selection.to(schema)
         reader = self._open(chosen.of_source.names)
         dictionaries = SharedDictionaries()
@@ -168,7 +168,7 @@ _ORDER = (
 
 
 def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.RecordBatch:
-    """The columns of a batch by their names, in the order of `source`; ProviderError where one is another."""
+    """Return the columns of a batch by their names, in the order of `source`; raise ProviderError if one is another."""
     for expected in source:
         at = batch.schema.get_all_field_indices(expected.name)
         found = batch.schema.field(at[0]).type if len(at) == 1 else None
@@ -179,7 +179,7 @@ def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.Rec
 
 
 def cut(batches: Iterable[pa.RecordBatch], nbytes: int) -> Iterator[pa.Table]:
-    """The rows in tables of `nbytes` at most, or of one row: as many as fit, however the batches are cut."""
+    """Yield the rows in tables of `nbytes` at most, or of one row: as many as fit, however the batches are cut."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -230,7 +230,7 @@ def digest_of_rows(table: pa.Table) -> str:
 def open_rereadable(
     streams: Streams, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
 ) -> Provider:
-    """A provider of streams that can be had again, in blocks of about `batch_bytes` (8 MiB)."""
+    """Return a provider of streams that can be had again, in blocks of about `batch_bytes` (8 MiB)."""
     with foreign_errors(f"{origin} can't be opened"):
         schema = streams.schema()
     chosen = selection(schema, *picked)
@@ -285,10 +285,10 @@ class Relations:
 
 
 def open_lazy_frame(frame: Any, picked: Picked, **options: Any) -> Provider:
-    """A provider of a `polars.LazyFrame`, which Polars computes in batches, anew in each pass."""
+    """Return a provider of a `polars.LazyFrame`, which Polars computes in batches, anew in each pass."""
     return open_rereadable(LazyFrames(frame), "a LazyFrame", picked, **options)
 
 
 def open_relation(relation: Any, picked: Picked, **options: Any) -> Provider:
-    """A provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
+    """Return a provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
     return open_rereadable(Relations(relation), "a DuckDB relation", picked, **options)

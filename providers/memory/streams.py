@@ -80,7 +80,7 @@ _ONCE = (
 
 
 def open_stream(obj: Any, picked: Picked = ALL) -> Provider:
-    """A provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
+    """Return a provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
     origin = f"a {type(obj).__name__}"
     if hasattr(obj, "__next__"):
         _check_new(obj, origin)
@@ -103,6 +103,6 @@ def _check_new(obj: Any, origin: str) -> None:
 
 
 def open_reader(reader: Any, origin: str, picked: Picked = ALL) -> Provider:
-    """A provider of the batches of a reader."""
+    """Return a provider of the batches of a reader."""
     chosen = selection(reader.schema, *picked)
     return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))

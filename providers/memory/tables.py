@@ -62,7 +62,7 @@ class MemorySource:
 def open_table(
     table: Table, picked: Picked = ALL, *, batch_bytes: int | None = None, origin: str = "memory"
 ) -> Provider:
-    """A provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
+    """Return a provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
     with reading(f"{origin} is no valid Arrow data"):
         table.validate()
     if isinstance(table, pa.RecordBatch):
@@ -80,11 +80,11 @@ def open_table(
 
 
 def table_of(arrays: Mapping[str, Any]) -> pa.Table:
-    """A table of arrays by name.
+    """Return a table of arrays by name.
 
     An array may be a NumPy array, a Sequence, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a
     list. Tensors of one column under a record's names (`tokens.values`, `tokens.lengths`) become that column.
-    ProviderError for arrays that don't have equally many rows.
+    Raise ProviderError for arrays that don't have equally many rows.
     """
     tensors: dict[str, Tensor] = {}
     columns: dict[str, Any] = {}
@@ -115,7 +115,7 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
-    """ProviderError for tables among the arrays, such as the splits of a DatasetDict: a column is an array."""
+    """Raise ProviderError for tables among the arrays, such as the splits of a DatasetDict: a column is an array."""
     for name, array in arrays.items():
         if isinstance(array, str | bytes | os.PathLike):
             raise ProviderError(f"column {name!r} is {array!r}, expected an array or a list")
@@ -150,7 +150,7 @@ def _list_tensors(name: str, values: Tensor, lod: LoD) -> dict[str, Tensor]:
 
 
 def _with_mask(name: str, array: Tensor) -> dict[str, Tensor]:
-    """The tensor of an array; of a masked one also the mask of its nulls, as records have it."""
+    """Return the tensor of an array; of a masked one also the mask of its nulls, as records have it."""
     if not isinstance(array, np.ma.MaskedArray):
         return {name: array}
     return {name: array.data, f"{name}.valid": ~np.ma.getmaskarray(array)}

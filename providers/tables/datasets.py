@@ -105,14 +105,14 @@ class DatasetSource:
         return self._finish(pa.Table.from_batches(found), schema, block)
 
     def _scan(self, block: Block, schema: pa.Schema) -> dict[str, Any]:
-        """The arguments of a scan of the columns that are read."""
+        """Return the arguments of a scan of the columns that are read."""
         piece, names = self.pieces[block.index], self._names(schema)
         if piece.rows is not None:
             return {"columns": names, "offset": piece.rows.start, "limit": len(piece.rows)}
         return {"columns": names, "schema": self.selection.source, "use_threads": False}
 
     def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
-        """The chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
+        """Return the chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
         chosen = self.selection.to(schema)
         found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")
         return chosen.apply(found, chosen.present)
@@ -122,7 +122,7 @@ class DatasetSource:
 
 
 def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", version: str = "") -> Provider:
-    """A provider of a `pyarrow.dataset.Dataset`, without a filter; reads the footers of its Parquet files.
+    """Return a provider of a `pyarrow.dataset.Dataset`, without a filter; reads the footers of its Parquet files.
 
     One in memory is a table. One with a filter has no fragments, and is scanned anew in each pass.
     """
@@ -144,7 +144,7 @@ def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", v
 
 
 def open_fragment(fragment: Any, picked: Picked = ALL) -> Provider:
-    """A provider of one fragment of a dataset: its file's columns, without those of folders."""
+    """Return a provider of one fragment of a dataset: its file's columns, without those of folders."""
     with reading("the Fragment can't be opened"):
         chosen = selection(fragment.physical_schema, *picked)
         pieces = tuple(_pieces(fragment))
@@ -152,7 +152,7 @@ def open_fragment(fragment: Any, picked: Picked = ALL) -> Provider:
 
 
 def open_delta(table: Any, picked: Picked = ALL) -> Provider:
-    """A provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
+    """Return a provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
     place = f"the Delta Lake table {table.table_uri}"
     with foreign_errors(f"{place} can't be opened"):
         mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
@@ -168,14 +168,14 @@ def open_delta(table: Any, picked: Picked = ALL) -> Provider:
 
 
 def open_lance(dataset: Any, picked: Picked = ALL) -> Provider:
-    """A provider of a `lance.LanceDataset` in the version that it is opened in."""
+    """Return a provider of a `lance.LanceDataset` in the version that it is opened in."""
     version = f"{dataset.uri} version {dataset.version}"
     opened = open_dataset(dataset, picked, kind="lance", version=version)
     return replace(opened, origin=str(dataset.uri))
 
 
 def _pieces(fragment: Any) -> Iterator[Piece]:
-    """The blocks of a fragment, those of Parquet by their row groups."""
+    """Yield the blocks of a fragment, those of Parquet by their row groups."""
     if hasattr(fragment, "split_by_row_group"):
         for part in fragment.split_by_row_group():
             for group in part.row_groups:
@@ -229,7 +229,7 @@ def _file_bytes(fragment: Any) -> int | None:
 
 
 def _local_files(dataset: Any) -> tuple[str, ...]:
-    """The absolute paths of the files of a dataset on this machine; empty where they lie elsewhere."""
+    """Return the absolute paths of the files of a dataset on this machine; empty if they lie elsewhere."""
     from pyarrow import fs
 
     if not isinstance(getattr(dataset, "filesystem", None), fs.LocalFileSystem):

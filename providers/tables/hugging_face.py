@@ -57,9 +57,9 @@ class HuggingFaceSource:
 
 
 def open_hugging_face(dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
-    """A provider of a `datasets.Dataset` in blocks of about `batch_bytes` (64 MiB); its format does not matter.
+    """Return a provider of a `datasets.Dataset` in blocks of about `batch_bytes` (64 MiB); its format does not matter.
 
-    ProviderOptionError where a function makes its rows as they are asked for.
+    Raise ProviderOptionError if a function makes its rows as they are asked for.
     """
     form = dataset.format
     if form["type"] == "custom":
@@ -112,13 +112,13 @@ def _batches(dataset: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def open_iterable(
     dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None, schema: pa.Schema | None = None
 ) -> Provider:
-    """A provider of a `datasets.IterableDataset` as a stream that can be had again."""
+    """Return a provider of a `datasets.IterableDataset` as a stream that can be had again."""
     streams = IterableDatasets(dataset, schema)
     return open_rereadable(streams, "an IterableDataset", picked, batch_bytes=batch_bytes)
 
 
 def refuse_splits(splits: Any, picked: Picked, **options: Any) -> NoReturn:
-    """ProviderError for a DatasetDict: it has several datasets, of which one is to be chosen."""
+    """Raise ProviderError for a DatasetDict: it has several datasets, of which one is to be chosen."""
     names = ", ".join(map(repr, splits))
     raise ProviderError(
         f"a {type(splits).__name__} has a dataset for each of its splits, {names}\n"
@@ -130,7 +130,7 @@ _STATE = "state.json"
 
 
 def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
-    """The files, those of a saved dataset in its order, without caches beside them; files that were `named` stay."""
+    """Return the files, those of a saved dataset in its order, without caches beside them; files that were `named` stay."""
     listed = {folder: _listed(folder) for folder in {os.path.dirname(path) for path in paths}}
     own = set(named)
     found: dict[str, None] = {}
@@ -145,7 +145,7 @@ def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
 
 
 def _listed(folder: str) -> list[str] | None:
-    """The names of the files of a saved dataset; None where the folder has none."""
+    """Return the names of the files of a saved dataset; None if the folder has none."""
     try:
         with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
             state = json.load(file)

@@ -69,7 +69,7 @@ class IcebergSource:
         return chosen.apply(table, chosen.present)
 
     def _chosen(self, positions: Sequence[int]) -> Any:
-        """The columns at some positions, as a schema of pyiceberg."""
+        """Return the columns at some positions, as a schema of pyiceberg."""
         return type(self.fields)(*(self.fields.columns[position] for position in positions))
 
 
@@ -87,7 +87,7 @@ class IcebergScans:
 
 
 def open_iceberg(table: Any, picked: Picked = ALL) -> Provider:
-    """A provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
+    """Return a provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
     origin = f"an Iceberg {type(table).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         scan = table.scan() if hasattr(table, "scan") else table
@@ -116,7 +116,7 @@ def _read(scan: Any, fields: Any, task: Any) -> pa.Table:
 
 
 def _reused_names(metadata: Any, fields: Any) -> list[list[Any]]:
-    """The names of fields that another field had first, each with the id of the field that has it."""
+    """Return the names of fields that another field had first, each with the id of the field that has it."""
     from pyiceberg.schema import index_by_name
 
     first: dict[str, int] = {}
@@ -126,7 +126,7 @@ def _reused_names(metadata: Any, fields: Any) -> list[list[Any]]:
 
 
 def _num_rows(task: Any) -> int | None:
-    """The rows of a file; None where some may be deleted, or filtered out."""
+    """Return the rows of a file; None if some may be deleted, or filtered out."""
     is_whole = not task.delete_files and type(task.residual).__name__ == "AlwaysTrue"
     return int(task.file.record_count) if is_whole else None
 
@@ -136,7 +136,7 @@ def _deletes(task: Any) -> list[str]:
 
 
 def _field(fields: Any, path: Path, kind: pa.DataType) -> Any:
-    """The field of a table at a path, where the bounds of its files are values of the Arrow type; else None."""
+    """Return the field of a table at a path, where the bounds of its files are values of the Arrow type; else None."""
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         return None
     try:
@@ -146,14 +146,14 @@ def _field(fields: Any, path: Path, kind: pa.DataType) -> Any:
 
 
 def _range(file: Any, field: Any) -> ValueRange:
-    """The range of a column in a data file, as its manifest has it; bounds of texts may be cut."""
+    """Return the range of a column in a data file, as its manifest has it; bounds of texts may be cut."""
     nulls = (file.null_value_counts or {}).get(field.field_id)
     low, high = (_bound(bounds, field) for bounds in (file.lower_bounds, file.upper_bounds))
     return ValueRange(low, high, nulls != 0, nulls is None or nulls < file.record_count)
 
 
 def _bound(bounds: Any, field: Any) -> Any:
-    """A bound as ranges have it: integers for dates and times, bytes for texts; None where there is none."""
+    """Return a bound as ranges have it: integers for dates and times, bytes for texts; None if there is none."""
     from pyiceberg.conversions import from_bytes
 
     stored = (bounds or {}).get(field.field_id)

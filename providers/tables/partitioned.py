@@ -39,7 +39,7 @@ class FilePerRow(Protocol):
     """A source each of whose rows is a file."""
 
     def paths_of(self, block: Block) -> Sequence[str]:
-        """The file of each row of a block."""
+        """Return the file of each row of a block."""
         ...
 
 
@@ -99,12 +99,12 @@ class PartitionedSource:
             yield self._with_folders(block, schema), [known.get(path, UNKNOWN) for path in paths]
 
     def _with_folders(self, block: Block, schema: pa.Schema) -> Block:
-        """A block with the bytes that the names of folders add to it."""
+        """Return a block with the bytes that the names of folders add to it."""
         size = self._row_bytes(block, schema) * (block.num_rows or 0)
         return block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
 
     def _range(self, block: Block, column: str) -> ValueRange:
-        """The range of a column that the names of folders give."""
+        """Return the range of a column that the names of folders give."""
         if is_file_per_row(self.files):
             return UNKNOWN
         return range_of_value(self.values[block.origin].get(column))
@@ -123,7 +123,7 @@ class PartitionedSource:
         return -(-sum(array.nbytes for array in arrays) // max(1, len(arrays[0]))) if arrays else 0
 
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
-        """The columns of `schema` that the names of folders give, for the rows of a block or some of them."""
+        """Return the columns of `schema` that the names of folders give, for the rows of a block or some of them."""
         fields = [field for field in self.schema if field.name in schema.names]
         if is_file_per_row(self.files):
             found = [self.values[path] for path in self.files.paths_of(block)]
@@ -153,7 +153,7 @@ class SlicedPartitionedSource(PartitionedSource):
 
 
 def recorded_types(source: object) -> dict[str, pa.DataType]:
-    """The types of partitions in the manifests of the folders that are searched, by the column."""
+    """Return the types of partitions in the manifests of the folders that are searched, by the column."""
     found: dict[str, pa.DataType] = {}
     for top in searched_folders(source):
         path = os.path.join(top, "_manifest.json")
@@ -171,7 +171,7 @@ def recorded_types(source: object) -> dict[str, pa.DataType]:
 def find_partitions(
     source: object, paths: Sequence[str], names: Sequence[str] | None = None
 ) -> Partitions | None:
-    """The values in the names of folders, from those that are searched to the files; None where there are none.
+    """Return the values in the names of folders, from those that are searched to the files; None if there are none.
 
     Folders are called `column=value`; or, where there are `names` of columns, `value`, one inside the other.
     """
@@ -192,7 +192,7 @@ def open_partitioned(
     types: Mapping[str, pa.DataType],
     condition: Condition | None = None,
 ) -> Provider:
-    """A provider of the columns in files, and behind them those that the names of folders give, of these `types`.
+    """Return a provider of the columns in files, and behind them those that the names of folders give, of these `types`.
 
     Files are not opened whose folders tell that no row fulfils the `condition`, but for the first one.
 
@@ -247,7 +247,7 @@ def open_partitioned(
 def _may_fulfil(
     condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
 ) -> Sequence[bool]:
-    """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
+    """Return whether rows of each file may fulfil a condition, by what the names of folders say of it."""
     try:
         tree = structure(condition.bind(pa.schema([*own, *folders])))
     except UnknownColumnError:  # which is an error when the files are open
@@ -259,7 +259,7 @@ def _may_fulfil(
 
 
 def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> dict[str, str | None]:
-    """The values in the names of a folder of files and of those that it is in, below one of `tops`."""
+    """Return the values in the names of a folder of files and of those that it is in, below one of `tops`."""
     path = os.path.abspath(folder).rstrip(os.sep) + os.sep
     above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
     folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1] if above else []
@@ -294,7 +294,7 @@ def _typed(
 
 
 def _value(column: str, text: str | None, kind: pa.DataType) -> Any:
-    """A value that the name of a folder gives as text; ProviderError where it is none of its type."""
+    """Return a value that the name of a folder gives as text; raise ProviderError if it is none of its type."""
     try:
         return pa.array([text], pa.string()).cast(kind)[0].as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -17,7 +17,7 @@ _OPENERS = {DELTA: ("deltalake", "DeltaTable", open_delta), LANCE: ("lance", "da
 def table_folder(folder: str) -> Callable[..., Provider] | None:
     """What opens the table whose folder this is; None for other folders.
 
-    ProviderOptionError where the package of its format is not installed.
+    Raise ProviderOptionError if the package of its format is not installed.
     """
     found = format_of(folder)
     if found is None or found not in _OPENERS:

@@ -45,12 +45,12 @@ _SHARDS = (b'"shards"', b'"chunks"')
 
 
 def format_of(folder: str) -> TableFormat | None:
-    """The format of the table whose folder this is; None for a folder of loose files."""
+    """Return the format of the table whose folder this is; None for a folder of loose files."""
     return _table_format(folder, is_own=False, splits=0)
 
 
 def check_table_formats(paths: Iterable[str]) -> None:
-    """ProviderOptionError where a file, or what it links to, lies in a folder of another table format."""
+    """Raise ProviderOptionError if a file, or what it links to, lies in a folder of another table format."""
     paths = list(paths)
     own = {os.path.dirname(path) for path in paths}  # a folder has many files
     folders = {os.path.abspath(folder) for folder in own} | {os.path.realpath(folder) for folder in own}
@@ -73,7 +73,7 @@ def refusal(folder: str, found: TableFormat) -> str:
 
 
 def _table_format(folder: str, *, is_own: bool, splits: int) -> TableFormat | None:
-    """The table format whose log or index lies in the folder; None where there is none.
+    """Return the table format whose log or index lies in the folder; None if there is none.
 
     `is_own` says whether data files lie in the folder itself, `splits` in how many folders of it.
     """
@@ -96,7 +96,7 @@ def _is_found(folder: str, pattern: str) -> bool:
 
 
 def _lists(folder: str) -> bool:
-    """Whether `index.json` of the folder lists shards."""
+    """Return whether `index.json` of the folder lists shards."""
     try:
         with open(os.path.join(folder, _INDEX), "rb") as file:
             start = file.read(1 << 16)
