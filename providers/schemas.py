@@ -19,8 +19,9 @@ from seqflow.record.selection import (
 def common_selections(paths: Sequence[str], schemas: Sequence[pa.Schema], picked: Picked) -> list[Selection]:
     """Return the selection to read from each file, so that all give the schema of the first.
 
-    Columns may be in another order, and columns that are not read may differ. A field that may be null in one file may
-    be null in that schema. Raise ProviderError, with both files, the column and its types, for other differences.
+    Columns may be in another order, and columns that are not read may differ. A field that may be null in one file
+    may be null in that schema. Raise ProviderError, with both files, the column and its types, for any other
+    difference.
     """
     first = selection(schemas[0], *picked)
     common = first.schema

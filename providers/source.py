@@ -64,7 +64,7 @@ class BoundedSource(Protocol):
     """A source whose rows may be larger than its files say; it stops reading at a limit of bytes."""
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
-        """Return all rows of the block, or some; raise ProviderError if they turn out to exceed `max_bytes` in memory.
+        """Return all rows of the block, or some; raise ProviderError if they exceed `max_bytes` in memory.
 
         Rows whose size is known before reading are read whatever it is.
         """

@@ -19,7 +19,10 @@ for number, path in enumerate(sys.stdin.buffer.read().split(b"\\0")[:-1]):
 
 
 def read_in_child(paths: Sequence[str], read: str) -> None:
-    """Run `read(path)`, defined by the text `read`, on each path; raise ProviderError for the first that fails or crashes."""
+    """Run `read(path)`, defined by the text `read`, on each path.
+
+    Raise ProviderError for the first that fails or crashes.
+    """
     # through stdin: the arguments of a command have a limit of bytes
     names = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in paths)
     command = [sys.executable, "-c", _PROGRAM.format(read=read)]

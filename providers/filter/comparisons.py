@@ -22,7 +22,7 @@ from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
 
 def plain_literal(constant: Scalar) -> tuple[Any, pa.DataType]:
-    """Return a literal that is compared with no column as an expression, and its type; an int beyond int64 is a float."""
+    """Return a literal as an expression of its own, with its type; an integer beyond int64 is a float."""
     is_large = isinstance(constant, int) and not -(2**63) <= constant < 2**63
     scalar = pa.scalar(float(constant) if is_large else constant)
     return pc.scalar(scalar), scalar.type
@@ -143,9 +143,9 @@ class Value:
 def compared(operator: str, one: Value, other: Value) -> Any:
     """Return the comparison of two values of one class, of any types.
 
-    If types are unlike, values of the finer one are rounded to the coarser one. Rounding keeps the order, so only equal
-    results leave the question open: there the rounded value is compared with the original one in the finer type.
-    A decimal is compared with a float as literals are: as the nearest float of that type.
+    If types are unlike, values of the finer one are rounded to the coarser one. Rounding keeps the order, so only
+    equal results leave the question open: there the rounded value is compared with the original one in the finer
+    type. A decimal is compared with a float as literals are: as the nearest float of that type.
     """
     if _fineness(one.type) > _fineness(other.type):
         return compared(MIRRORED[operator], other, one)

@@ -65,7 +65,7 @@ class FilteredReader:
             yield self._filtered(block, bool(may_be_kept), bool(may_not))
 
     def _filtered(self, block: Block, may_be_kept: bool, may_be_left_out: bool) -> FilteredBlock:
-        """Return a block with its number of rows, if the ranges of its values tell that none or all of them are kept."""
+        """Return a block; its rows are known if the ranges of its values tell that none or all are kept."""
         rows = None
         if not may_be_kept:
             rows = 0
@@ -114,7 +114,7 @@ class FilteredReader:
         return KeptRows(_joined(tables), kept, rows - len(kept))
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
-        """Return some of the kept rows of a block: `rows` counts kept rows only. Holds one piece of the block at a time."""
+        """Return some kept rows of a block: `rows` counts kept rows only. One piece of the block is held at a time."""
         assert isinstance(block, FilteredBlock)
         if block.is_whole:
             return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)
@@ -159,7 +159,7 @@ class FilteredReader:
     def _pieces(
         self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
     ) -> Iterator[tuple[int, Table]]:
-        """Yield the block, or the parts of a large one that can be sliced, each with the position of its first row."""
+        """Yield the block, or the parts of a large one that can be sliced, each with its first row's position."""
         most = _piece_bytes(max_bytes)
         is_large = (block.nbytes or 0) > (_WHOLE_BYTES if max_bytes is None else most)
         if is_large and isinstance(self.source, SlicedSource) and block.num_rows:

@@ -50,7 +50,7 @@ class Condition:
         return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
 
     def bind(self, schema: pa.Schema) -> Any:
-        """Return the expression over columns of a schema; raise FilterError or UnknownColumnError if it does not fit."""
+        """Return the expression over a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
         if self.tree is not None:
             from seqflow.providers.filter.binding import bind_filter
 
@@ -166,7 +166,7 @@ class RowFilter:
         return pc.fill_null(found, False)
 
     def evaluate(self, expression: Any, table: Table) -> pa.ChunkedArray:
-        """Return the value of an expression over the source's names, for each row of a table with the provider's names."""
+        """Evaluate an expression over the source's names for each row of a table with the provider's names."""
         columns = [table.column(name) for name in self.columns.names]
         chosen = pa.Table.from_arrays(columns, names=self.columns.names)
         if self.source.names != self.columns.names or self.source.types != self.columns.types:
