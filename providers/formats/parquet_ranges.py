@@ -35,7 +35,9 @@ def stored_range(
     Limits are used only if their meaning is certain: for other types and units of time they are not known.
     """
     low, high = (None if one is None else _meant(one, kind, column) for one in (low, high))
-    if low != low or high != high or (None not in (low, high) and low > high):  # NaN does not equal itself; or the footer is damaged
+    if (
+        low != low or high != high or (None not in (low, high) and low > high)
+    ):  # NaN does not equal itself; or the footer is damaged
         low = high = None
     return ValueRange(low, high, null_count != 0, null_count is None or null_count < num_rows)
 

@@ -26,7 +26,7 @@ class RowFile(Protocol):
 
     @property
     def sizes(self) -> Sequence[tuple[int | None, int]]:
-        """Rows, None if they are not known, and bytes in memory of each block, about."""
+        """Rows of each block, None if they are not known, and its approximate bytes in memory."""
         ...
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:

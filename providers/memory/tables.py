@@ -24,15 +24,15 @@ BLOCK_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """A table, in blocks that are slices of its chunks. A chunk is validated when it is first needed."""
+    """Table in blocks that are slices of its chunks. A chunk is validated when it is first needed."""
 
     batches: tuple[pa.RecordBatch, ...]
     chunks: tuple[pa.RecordBatch, ...]
-    """The chunk that each of the batches is a slice of."""
+    """Chunk that each of the batches is a slice of."""
     selection: Selection
     origin: str
     valid: set[int] = field(default_factory=set)
-    """The batches whose chunk is known to be valid."""
+    """Numbers of the batches whose chunk has been validated."""
 
     paths: ClassVar[tuple[str, ...]] = ()
 
@@ -63,7 +63,7 @@ def open_table(
     table: Table, picked: Picked = ALL, *, batch_bytes: int | None = None, origin: str = "memory"
 ) -> Provider:
     """Return a provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
-    with reading(f"{origin} is no valid Arrow data"):
+    with reading(f"{origin} is not valid Arrow data"):
         table.validate()
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -128,7 +128,9 @@ def check_arrays(arrays: Mapping[str, Any]) -> None:
 
 def _is_table(value: Any) -> bool:
     parts = ("column_names", "columns", "schema")
-    is_lazy = any(hasattr(type(value), part) for part in parts)  # what it would compute is not asked for
+    is_lazy = any(
+        hasattr(type(value), part) for part in parts
+    )  # asks the type first: on an instance, the attribute may be computed
     return is_lazy or isinstance(value, Mapping | Provider) or any(hasattr(value, part) for part in parts)
 
 
@@ -137,7 +139,7 @@ def _is_tensor(array: Any) -> bool:
 
 
 def _is_pair(array: Any) -> bool:
-    """`values, lengths`: a tuple of two arrays, not a list of two rows."""
+    """Return whether this is `values, lengths`: a tuple of two arrays, not a list of two rows."""
     if not isinstance(array, tuple) or len(array) != 2:
         return False
     values, lengths = array
@@ -150,7 +152,7 @@ def _list_tensors(name: str, values: Tensor, lod: LoD) -> dict[str, Tensor]:
 
 
 def _with_mask(name: str, array: Tensor) -> dict[str, Tensor]:
-    """Return the tensor of an array; of a masked one also the mask of its nulls, as records have it."""
+    """Return the tensor of an array and, if it is masked, the mask of its values that are not null."""
     if not isinstance(array, np.ma.MaskedArray):
         return {name: array}
     return {name: array.data, f"{name}.valid": ~np.ma.getmaskarray(array)}
