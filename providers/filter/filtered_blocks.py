@@ -114,7 +114,7 @@ class FilteredReader:
         return KeptRows(_joined(tables), kept, rows - len(kept))
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
-        """Return some kept rows of a block: `rows` counts kept rows only. One piece of the block is held at a time."""
+        """Return some kept rows of a block: `rows` counts kept rows. One piece of the block is held at a time."""
         assert isinstance(block, FilteredBlock)
         if block.is_whole:
             return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)

@@ -50,7 +50,7 @@ class Condition:
         return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
 
     def bind(self, schema: pa.Schema) -> Any:
-        """Return the expression over a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
+        """Bind the expression to a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
         if self.tree is not None:
             from seqflow.providers.filter.binding import bind_filter
 

@@ -209,7 +209,7 @@ class _Column:
         return found
 
     def may_hold(self, members: pa.Array) -> Array:
-        """Return bool[blocks]: whether a member of a list lies in the range; true if it is unknown or types differ."""
+        """Return bool[blocks]: whether a member of a list lies in the range; true if unknown, or types differ."""
         kind, of = self.low.type, members.type
         is_text = types.is_large_binary(kind)
         if not is_text and kind != of and not (types.is_integer(kind) and types.is_integer(of)):

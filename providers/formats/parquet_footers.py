@@ -94,7 +94,7 @@ class ColumnChunks:
 
 
 def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
-    """Return the column chunks of each row group; raise ProviderError if the footer is damaged or their number differs."""
+    """Return the column chunks of each row group; raise ProviderError if the footer is damaged."""
     try:
         counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
     except (OSError, ValueError) as error:

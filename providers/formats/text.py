@@ -72,7 +72,7 @@ class Text(Format):
     encoding: str | None = None
     """Encoding of the files, for a column `text`; None reads their bytes as a column `bytes`."""
     errors: Literal["strict", "replace", "ignore"] = "strict"
-    """Treatment of bytes that are not text: "strict" makes a bad row, "replace" writes U+FFFD, "ignore" drops them."""
+    """Bytes that are not text: "strict" makes a bad row, "replace" writes U+FFFD, "ignore" drops them."""
     batch_bytes: int | str = "2 MiB"
     """Bytes of the files of a block, which are read, and prepared, together."""
 

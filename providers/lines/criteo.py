@@ -35,8 +35,8 @@ class Criteo(Format):
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
         """Return a provider of columns `label`, `integers` (13 a row) and `categories` (26); missing ones are null.
 
-        Categories are hexadecimal numbers; `categories="texts"` reads them as texts. There is no column `label` if the
-        first line has 39 fields, as the lines of a test set have.
+        Categories are hexadecimal numbers; `categories="texts"` reads them as texts. There is no column `label` if
+        the first line has 39 fields, as the lines of a test set have.
         """
         without = NUM_INTEGERS + NUM_CATEGORIES
         _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))

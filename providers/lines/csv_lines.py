@@ -263,7 +263,7 @@ class CsvLines:
         )
 
     def _are_edges(self, letters: Tensor) -> Tensor:
-        """Return which letters may come before an opening quote or after a closing one; a quote may be written twice."""
+        """Return which letters may come before an opening quote or after a closing one; quotes may be doubled."""
         found: Tensor = (letters == _NEWLINE) | (letters == _RETURN) | (letters == _QUOTE)
         found |= letters == ord(self.delimiter)
         return found

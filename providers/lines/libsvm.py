@@ -135,8 +135,8 @@ class Libsvm(Format):
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
         """Return a provider of lines `label index:value …`: columns `label` and `features`, a map of index to value.
 
-        There is a column `qid` if the first row has one after its label; then all rows must have one. With `one_based`
-        the file counts indices from 1, and the map from 0. A `#` begins a comment.
+        There is a column `qid` if the first row has one after its label; then all rows must have one. With
+        `one_based` the file counts indices from 1, and the map from 0. A `#` begins a comment.
         """
         _, lines = first_sample(paths, _words)
         first = next(filter(None, map(_words, lines)), [])

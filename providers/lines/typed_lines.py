@@ -50,7 +50,7 @@ class Parser(Protocol):
         ...
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
-        """Why a line is no row: the column, "" where it is not known, the position in the line, and the reason."""
+        """Return why a line is malformed: the column ("" if not known), the position in the line, and the reason."""
         ...
 
 

@@ -222,7 +222,7 @@ def _column(values: Sequence[Any], kind: pa.DataType | None, place: str, start: 
 
 
 def open_iterator(source: Any, picked: Picked = ALL, *, schema: pa.Schema | None = None) -> Provider:
-    """Return a provider, read once, of a scanner, a cursor with a result, or an iterator of batches, tables or dicts."""
+    """Return a provider of a scanner, a cursor with a result, or an iterator of batches or rows; it is read once."""
     origin = f"a {type(source).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         reader = reader_of(source, schema, origin)

@@ -1,4 +1,4 @@
-"""Conversion of Python values to Arrow arrays. Each value is kept exactly, or an error names the first that is not."""
+"""Python values as Arrow arrays. Each value is kept exactly, or an error names the first that is not."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Streams(Protocol):
         ...
 
     def stream(self, columns: Sequence[str]) -> Any:
-        """Return a new reader of record batches with at least these columns. It has `close` if it must be closed."""
+        """Return a new reader of record batches with at least these columns; it has `close` if it must be closed."""
         ...
 
 
@@ -125,7 +125,7 @@ class RereadableSource:
             raise ProviderError(f"{self.origin}: a new stream has {what} than the first one{_ORDER}")
 
     def _tables(self, schema: pa.Schema) -> Any:
-        """Yield the rows of a new stream in tables of about `batch_bytes`; closing this generator closes the stream."""
+        """Yield the rows of a new stream in tables of about `batch_bytes`. Closing it closes the stream."""
         chosen = self.selection.to(schema)
         reader = self._open(chosen.of_source.names)
         dictionaries = SharedDictionaries()
@@ -155,7 +155,7 @@ class RereadableSource:
                     batch = next(reader)
             except StopIteration:
                 return
-            # if all columns are there, they are chosen by position: two that are renamed may share a name
+            # if all columns are there, they are chosen by position: two renamed ones may share a name
             is_whole = validated(batch, place).schema.equals(self.selection.source)
             yield batch.select(chosen.present) if is_whole else with_columns(batch, chosen.of_source, place)
             index += 1
