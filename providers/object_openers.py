@@ -53,7 +53,10 @@ _REFUSED = (
 
 
 def opener_of(source: Any) -> Opener | None:
-    """Return the opener of an object, None for a path, mapping, table or frame; raise ProviderError if it is refused."""
+    """Return the opener of an object; None for a path, mapping, table or frame.
+
+    Raise ProviderError for an object that cannot be read.
+    """
     for package, names, opener in _OPENERS:
         if is_a(source, package, *names):
             return opener

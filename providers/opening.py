@@ -67,7 +67,7 @@ def file_kinds() -> list[str]:
 
 
 def check_kind(kind: Any) -> None:
-    """Raise ProviderOptionError unless this is a built-in kind, `module:function`, or a kind that a package offers."""
+    """Raise ProviderOptionError unless this is a built-in kind, `module:function`, or a kind of a package."""
     if isinstance(kind, str) and (kind in FORMATS or place_of(kind)):
         return
     known = [*file_kinds(), *package_kinds()]
@@ -115,7 +115,8 @@ def open(
     Lance is opened by its package. Files of other table formats are errors, because the files alone do not tell the
     rows; URIs other than `file:///…` are errors, too.
 
-    Files in folders called `lang=python` have a column `lang` after their own: integers if all values are, else text. `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
+    Files in folders called `lang=python` have a column `lang` after their own: integers if all values are, else text.
+    `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
 
     `format` has the options of files of one format: `format=sf.Csv(delimiter=";")`; files of other formats are then
     left out of folders and globs. `options` are the arguments of a function of your own. `schema`, a

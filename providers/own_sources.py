@@ -106,7 +106,7 @@ def _table_of(rows: Any, place: str) -> Table:
 
 
 def _paths(own: Any, origin: str) -> tuple[str, ...]:
-    """Return the absolute paths of the files that the source lists; raise ProviderError for one that does not exist."""
+    """Return the absolute paths of the files that the source lists; raise ProviderError if one does not exist."""
     given = getattr(own, "paths", ())
     if isinstance(given, str | os.PathLike):
         raise ProviderError(f"{origin}: paths is {given!r}, expected a list of paths")

@@ -42,9 +42,9 @@ def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
-    gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A URI `file:///…` is
-    the path that it names. A file is left out if a pattern of `exclude` matches it or a folder it is in: `*.pyc` and
-    `test` match a name, `test/data` the end of a path. Raise MissingSourceError if no file is left.
+    gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A URI
+    `file:///…` is the path that it names. A file is left out if a pattern of `exclude` matches it or a folder it is
+    in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raise MissingSourceError if no file is left.
     """
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
@@ -260,7 +260,7 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
 
 
 def _refuse(error: OSError) -> None:
-    """Raise ProviderError for a folder that cannot be listed, whose files are not known; one that is gone has none."""
+    """Raise ProviderError for a folder that cannot be listed, whose files are unknown; one that is gone has none."""
     if not isinstance(error, FileNotFoundError):
         why = os.strerror(error.errno or 0).lower()
         raise ProviderError(

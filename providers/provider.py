@@ -162,7 +162,7 @@ class Provider:
 
     @property
     def read_once(self) -> bool:
-        """Return whether this is a stream that can be read only once; a re-readable one gives its blocks in each pass."""
+        """Return whether this is a stream that can be read only once; a re-readable one has blocks in each pass."""
         return getattr(self.source, "read_once", False)
 
     @property
@@ -201,7 +201,7 @@ class Provider:
         rows: range | None = None,
         max_bytes: int | None = None,
     ) -> KeptRows:
-        """Read as `read` does; return also the positions of the rows in the block, and the number left out by the filter."""
+        """Read as `read` does; add the positions of the rows in the block, and the number of rows left out."""
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":

@@ -79,7 +79,7 @@ class Megatron(Format):
     """Bytes of tokens that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """Return a provider of `.idx` files, each with its `.bin` file: a column `tokens`, whose lists are not copied.
+        """Return a provider of `.idx` files, each with its `.bin` file: a column `tokens` of uncopied lists.
 
         A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
         """

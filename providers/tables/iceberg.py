@@ -38,7 +38,7 @@ class IcebergSource:
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
     def content(self, schema: pa.Schema) -> list[Any]:
-        """Return the filter and the files, with their files of deletes, which states compare. No file is ever changed.
+        """Return the filter and the files with their deletes, which states compare. Files are never changed.
 
         If another column had the name of a column before, its id is compared, too.
         """

@@ -93,7 +93,7 @@ def test_blocks_are_blocks_of_the_file(tmp_path: Path, codec: str) -> None:
     provider = sf.open(path, format=sf.Avro(batch_bytes=300))
     assert len(provider) == 1000
     assert len(list(provider.blocks())) > 3
-    assert [row["n"] for row in rows_of(path, batch_bytes=300)] == list(range(1000))
+    assert [row["n"] for row in rows_of(path, format=sf.Avro(batch_bytes=300))] == list(range(1000))
     assert len(list(sf.open(path).blocks())) == 1
 
 
@@ -151,7 +151,7 @@ def test_rows_that_are_no_records_are_refused(tmp_path: Path) -> None:
     content = io.BytesIO()
     fastavro.writer(content, "int", [1, 2])
     (tmp_path / "a.avro").write_bytes(content.getvalue())
-    with pytest.raises(ProviderError, match="its rows are no records"):
+    with pytest.raises(ProviderError, match="its rows are not records"):
         sf.open(tmp_path / "a.avro")
 
 
