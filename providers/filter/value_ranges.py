@@ -239,7 +239,7 @@ class _Column:
 
 
 def _is_between(ordered: Sequence[Any], low: Any, high: Any) -> bool:
-    """Return whether an entry of a sorted list lies between limits; None is no limit."""
+    """Return whether an entry of a sorted list lies between limits; None for an open end."""
     at = 0 if low is None else bisect_left(ordered, low)
     return at < len(ordered) and (high is None or ordered[at] <= high)
 

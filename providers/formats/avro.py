@@ -81,9 +81,8 @@ def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
     try:
         table = polars.read_avro(content, columns=schema.names).to_arrow()
     except BaseException as error:
-        if (
-            not isinstance(error, Exception) and type(error).__name__ != "PanicException"
-        ):  # a panic of Rust is not an Exception
+        # a panic of Rust is a BaseException, but only means that Polars cannot read this
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         # Polars does not know aliases, nor types that are defined in one place and used in another
         content.seek(0)

@@ -33,7 +33,7 @@ class MegatronFile:
     documents: bool
     limits: tuple[int, ...]
     nbytes: tuple[int, ...]
-    beside: tuple[str, ...]
+    other_files: tuple[str, ...]
     """The file with the tokens, next to the index."""
 
     @property
@@ -47,11 +47,11 @@ class MegatronFile:
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
         start, stop = self.limits[index : index + 2]
-        found = _read_index(path, os.path.getsize(self.beside[0]), self.documents)
+        found = _read_index(path, os.path.getsize(self.other_files[0]), self.documents)
         first, last = found.rows[start], found.rows[stop]
         pointers, lengths = found.pointers[first:last], found.lengths[first:last].astype(np.int64)
         ends = np.append(0, np.cumsum(lengths))
-        values = _values(self.beside[0], np.dtype(self.dtype), pointers, lengths, ends)
+        values = _values(self.other_files[0], np.dtype(self.dtype), pointers, lengths, ends)
         offsets = ends[found.rows[start : stop + 1] - first]
         kind = self.schema.field(COLUMN).type
         array = pa.Array.from_buffers(kind, stop - start, [None, pa.py_buffer(offsets)], children=[values])

@@ -317,9 +317,8 @@ class Parquet(Format):
         for path in paths:
             metadata, schema, rows = _read_footer(path)
             is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
-            schemas.append(
-                schemas[-1] if is_same else schema
-            )  # one object for equal schemas: there may be a million files
+            # one object for equal schemas: there may be a million files
+            schemas.append(schemas[-1] if is_same else schema)
             found.append((rows, metadata.num_columns))
             footers.keep(path, metadata)
         selections = common_selections(paths, schemas, picked)

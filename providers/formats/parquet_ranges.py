@@ -35,9 +35,8 @@ def stored_range(
     Limits are used only if their meaning is certain: for other types and units of time they are not known.
     """
     low, high = (None if one is None else _meant(one, kind, column) for one in (low, high))
-    if (
-        low != low or high != high or (None not in (low, high) and low > high)
-    ):  # NaN does not equal itself; or the footer is damaged
+    # NaN does not equal itself; a minimum above the maximum is damage
+    if low != low or high != high or (None not in (low, high) and low > high):
         low = high = None
     return ValueRange(low, high, null_count != 0, null_count is None or null_count < num_rows)
 

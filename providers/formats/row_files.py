@@ -44,7 +44,9 @@ class RowFileSource:
     @property
     def paths(self) -> tuple[str, ...]:
         """The files, each followed by the files next to it that it needs."""
-        return tuple(one for path, file in self.files.items() for one in (path, *getattr(file, "beside", ())))
+        return tuple(
+            one for path, file in self.files.items() for one in (path, *getattr(file, "other_files", ()))
+        )
 
     @property
     def num_rows(self) -> int | None:

@@ -369,6 +369,6 @@ class CsvLines:
                 return (
                     name,
                     start,
-                    f"{name!r} is not a valid {field.type}: {line[start:stop].decode()[:40]!r}",
+                    f"{name!r} is not a {field.type}: {line[start:stop].decode()[:40]!r}",
                 )
         return "", 0, _PLACE.sub("", _PLACE.sub("", str(error))).partition("\n")[0]

@@ -127,7 +127,7 @@ class JsonLineFormat:
                 one.rows(json.dumps({name: value}).encode() + b"\n")
             except (pa.ArrowException, ValueError) as found:
                 kind = self.schema.field(name).type
-                return name, place, f"{name!r} is not a valid {kind}: {_plain(found)}"
+                return name, place, f"{name!r} is not a {kind}: {_plain(found)}"
         return "", 0, _plain(error)
 
 

@@ -128,9 +128,8 @@ def check_arrays(arrays: Mapping[str, Any]) -> None:
 
 def _is_table(value: Any) -> bool:
     parts = ("column_names", "columns", "schema")
-    is_lazy = any(
-        hasattr(type(value), part) for part in parts
-    )  # asks the type first: on an instance, the attribute may be computed
+    # the type is asked first: on an instance, the attribute may be computed
+    is_lazy = any(hasattr(type(value), part) for part in parts)
     return is_lazy or isinstance(value, Mapping | Provider) or any(hasattr(value, part) for part in parts)
 
 

@@ -139,8 +139,8 @@ def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
         if names is None or path in own:
             found[path] = None
         elif os.path.basename(path) in names:
-            beside = [os.path.join(os.path.dirname(path), name) for name in names]
-            found |= dict.fromkeys(one for one in beside if one in paths)
+            siblings = [os.path.join(os.path.dirname(path), name) for name in names]
+            found |= dict.fromkeys(one for one in siblings if one in paths)
     return list(found)
 
 
