@@ -1,4 +1,4 @@
-"""Where records come from: files, Arrow streams and memory, all read block by block."""
+"""Sources of records: files, Arrow streams and memory, all read block by block."""
 
 if __name__ != "seqflow.providers":
     raise ImportError("import seqflow.providers; the name 'providers' alone is a folder of the repository")

@@ -19,13 +19,13 @@ class BlockBounds(NamedTuple):
 
     rows: int
     sums: dict[str, int]
-    """The sum of the lengths in each lengths tensor, by its name; tensors without a bound are left out."""
+    """Sum of the lengths in each lengths tensor, by its name; tensors without a bound are left out."""
 
 
 def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
-    """The bounds of every block; None for a source that does not know its rows before they are read.
+    """Return the bounds of every block; None for a source whose rows are not known before they are read.
 
-    Null values that are filled are not counted: a text that replaces null may be longer than any.
+    Nulls are counted as empty: a text of `fill` that replaces them may be longer than these bounds.
     """
     source = provider.source
     if isinstance(source, ParquetSource):
@@ -38,10 +38,10 @@ def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
 
 
 def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:
-    """The bounds of each row group, from the footer.
+    """Yield the bounds of each row group, from the footer.
 
     A leaf column has an entry for each value, nulls included, and one for each empty list: an upper bound of the
-    number of values at every level of lists above it. The bytes of texts are there where the writer counted them.
+    number of values at every level of lists above it. Bytes of texts are bounded if the writer has counted them.
     """
     leaves = [leaf for leaf, _ in leaf_types(file.selection.renamed)]
     chunks = file.chunks(path)
@@ -50,10 +50,11 @@ def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:
     ):
         sums: dict[str, int] = {}
         for leaf, num_values, text_bytes in zip(leaves, values, texts, strict=True):
+            # the smallest of the leaves below a list: each of them bounds it, and each counts its own empty lists
             for end in range(1, len(leaf)):
                 name = ".".join((*leaf[:end], "lengths"))
                 sums[name] = min(num_values, sums.get(name, num_values))
-            if text_bytes >= 0:
+            if text_bytes >= 0:  # else the writer has not counted them
                 sums[".".join((*leaf, "lengths"))] = text_bytes
         yield BlockBounds(int(file.rows[group]), sums)
 
@@ -69,12 +70,12 @@ def _file_sizes(source: TextSource) -> Iterator[BlockBounds]:
 
 
 _GROWTH = {"ascii": 1, "utf-8": 1, "iso8859-1": 2, "cp1252": 3}
-"""The most bytes of UTF-8 that a byte of an encoding becomes."""
+"""Largest number of bytes of UTF-8 for one byte in an encoding."""
 _REPLACEMENT = len("\N{REPLACEMENT CHARACTER}".encode())
 
 
 def _growth(source: TextSource) -> int | None:
-    """The most bytes of text that a byte of a file becomes; None where that is not known."""
+    """Return the largest number of bytes of text for one byte of a file; None if that is not known."""
     if source.encoding is None:
         return 1
     growth = _GROWTH.get(codecs.lookup(source.encoding).name)

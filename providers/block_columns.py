@@ -1,4 +1,4 @@
-"""Blocks in columns: a few bytes for each of millions, and a Block when one is asked for."""
+"""Blocks in columns: a few bytes for each of millions; a Block is made when one is asked for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.providers.source import Block
 
 UNKNOWN_SIZE = -1
+# sizes above it are kept in `others`: a damaged footer may claim more bytes than an int64 holds
 _MOST = 1 << 62
 
 
@@ -54,19 +55,19 @@ class BlockColumns(LazySequence[Block]):
     origins: tuple[str, ...]
     """The files."""
     file: Array
-    """int32: the number of each block's file."""
+    """int32: index of each block's file in `origins`."""
     indices: Array
-    """int32: the number of the block in it."""
+    """int32: index of each block in its file."""
     rows: Array
     """int64: rows, or `UNKNOWN_SIZE`."""
     nbytes: Array
     """int64: bytes in memory, or `UNKNOWN_SIZE`."""
     others: dict[int, Block] = field(default_factory=dict)
-    """Blocks that say more than these columns, by their number."""
+    """Blocks that do not fit into these columns, by their number: of a subclass, or too large."""
 
     @staticmethod
     def of(blocks: Iterable[Block]) -> BlockColumns:
-        """The columns of blocks that come one by one."""
+        """Collect blocks into columns."""
         files: dict[str, int] = {}
         file, index, rows, nbytes = array("i"), array("i"), array("q"), array("q")
         others: dict[int, Block] = {}
@@ -88,13 +89,14 @@ class BlockColumns(LazySequence[Block]):
 
     @staticmethod
     def of_files(files: Iterable[tuple[str, Array, Array]]) -> BlockColumns:
-        """Files, each with the rows and the bytes of all its blocks."""
+        """Return the blocks of files, from each file's path with the rows and the bytes of all its blocks."""
         origins, rows, nbytes = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for path, of_rows, of_bytes in files:
             origins.append(path)
             rows.append(of_rows)
             nbytes.append(of_bytes)
         counts = np.array([len(one) for one in rows[1:]], np.int64)
+        # the number of each file's first block, so that subtracting it counts the blocks of each file from 0
         starts = np.repeat(np.cumsum(counts) - counts, counts)
         return BlockColumns(
             tuple(origins),
@@ -119,7 +121,7 @@ class BlockColumns(LazySequence[Block]):
         )
 
     def with_others(self, others: dict[int, Block]) -> BlockColumns:
-        """The same with other blocks in the place of some."""
+        """Return these blocks with some of them replaced, by their number."""
         if not others:
             return self
         rows, nbytes = self.rows.copy(), self.nbytes.copy()
@@ -134,5 +136,5 @@ class ColumnarSource(Protocol):
     """A source that knows its blocks without making an object of each."""
 
     def block_columns(self, schema: pa.Schema) -> BlockColumns:
-        """All blocks, in order: those of `blocks`."""
+        """Return the same blocks as `blocks`, in the same order."""
         ...

@@ -20,7 +20,7 @@ class SliceReader:
     row: int = 0
     """The first row of `rest`."""
     rest: pa.RecordBatch | None = None
-    """What was read and not yet asked for."""
+    """Rows that were read and not yet returned."""
     lock: Any = field(default_factory=threading.Lock)
 
 
@@ -40,15 +40,18 @@ class SliceReaders:
     def read(
         self, block: Any, start: Callable[[], Batches], rows: range, num_rows: int
     ) -> list[pa.RecordBatch]:
-        """Some rows of a block of `num_rows`, fewer where it ends earlier; `start` begins to read it."""
+        """Return some rows of a block of `num_rows`, fewer if it ends earlier; `start()` begins to read it."""
+        # the lock of all readers is held for the look-up only: threads read different blocks at the same time
         with self._lock:
             reader = self._readers.setdefault(block, SliceReader())
         with reader.lock:
+            # rows before the position are gone: a reader only goes forward, so the block is read from its start
             if reader.batches is None or reader.row > rows.start:
                 reader.batches, reader.row, reader.rest = start(), 0, None
             try:
                 found = list(_take(reader, rows))
             except BaseException:
+                # some batches may be lost: the next slice must not continue here
                 reader.batches = None
                 raise
             if rows.stop >= num_rows:

@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 @dataclass(slots=True)
 class SharedDictionaries:
-    """The dictionaries of a source by path of the column, values in the order in which they were found."""
+    """Dictionaries of a source by the path of the column, values in the order in which they were found."""
 
     merged: dict[Path, pa.Array] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
@@ -32,11 +32,12 @@ class SharedDictionaries:
     def find(self, columns: Iterable[str], read: Callable[[list[str]], Iterable[Table]]) -> None:
         """Complete the dictionaries of these columns by reading the columns that were not read yet."""
         with self.lock:
+            # held while reading: a second thread waits for the dictionaries instead of reading all blocks, too
             missing = [name for name in columns if name not in self.complete]
             if missing:
                 for table in read(missing):
                     self._add(table)
-            self.complete.update(missing)
+            self.complete.update(missing)  # last: if reading has failed, it is done again
 
     def grow(self, table: Table) -> None:
         """Add new values of this table's dictionaries to the shared ones."""
@@ -72,7 +73,7 @@ class SharedDictionaries:
 
 
 def has_dictionaries(kind: pa.DataType) -> bool:
-    """Whether the type is a dictionary, or holds one."""
+    """Return whether the type is a dictionary or contains one."""
     return types.is_dictionary(kind) or any(
         has_dictionaries(kind.field(at).type) for at in range(kind.num_fields)
     )
@@ -96,6 +97,7 @@ def _below(array: pa.Array, path: Path) -> Iterator[tuple[Path, pa.Array]]:
 
 
 def _joined(one: pa.Array, other: pa.Array) -> pa.Array:
+    # new values go to the end: codes that were already returned keep their meaning
     return one if one.equals(other) else pa.concat_arrays([one, other]).unique()
 
 

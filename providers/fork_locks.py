@@ -1,4 +1,4 @@
-"""Locks that are free again in a forked child, since the threads that held them do not exist there."""
+"""Locks that a forked child finds free: the threads that held them do not exist there."""
 
 import os
 import weakref

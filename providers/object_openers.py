@@ -1,4 +1,4 @@
-"""Which objects of other packages are read, and how; those that are not are refused by name."""
+"""Openers of objects of other packages; objects that cannot be read are refused by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seqflow.providers.tables.iceberg import open_iceberg
 
 
 class Opener(NamedTuple):
-    """What opens an object, and the options that it has besides `columns` and `rename`."""
+    """Function that opens an object, and its options besides `columns` and `rename`."""
 
     open: Callable[..., Provider]
     options: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ _OPENERS: tuple[tuple[str, tuple[str, ...], Opener], ...] = (
     ("polars", ("LazyFrame",), Opener(open_lazy_frame, ("batch_bytes",))),
     ("duckdb", ("DuckDBPyRelation",), Opener(open_relation, ("batch_bytes",))),
 )
-"""By package and class; the first that fits."""
+"""Openers by package and class; the first that fits is used."""
 _REFUSED = (
     ("pyarrow", ("ParquetFile",), "open its path"),
     ("torch", ("Dataset",), "it makes a Python object for each row: open the files or tables that it reads"),
@@ -49,11 +49,14 @@ _REFUSED = (
         "it makes a Python object for each row: pass a function that gives dicts",
     ),
 )
-"""What is to be done with objects that are not read."""
+"""Objects that cannot be read, by package and class, with advice on what to do."""
 
 
 def opener_of(source: Any) -> Opener | None:
-    """What opens an object that is no path, mapping, table or frame; ProviderError for those that are refused."""
+    """Return the opener of an object; None for a path, mapping, table or frame.
+
+    Raise ProviderError for an object that cannot be read.
+    """
     for package, names, opener in _OPENERS:
         if is_a(source, package, *names):
             return opener

@@ -57,17 +57,17 @@ class OpenOptions(_FurtherOptions, total=False):
 
 
 def option_names() -> tuple[str, ...]:
-    """The names of all options of `open`, and of those that are in formats now."""
+    """Return the names of all options of `open`, and of the former ones that belong to formats."""
     return tuple({**get_type_hints(OpenOptions), **option_types()})
 
 
 def file_kinds() -> list[str]:
-    """The kinds of files that are built in."""
+    """Return the built-in kinds of files."""
     return sorted(FORMATS)
 
 
 def check_kind(kind: Any) -> None:
-    """ProviderOptionError for what is no kind of files, `module:function`, or kind that a package offers."""
+    """Raise ProviderOptionError unless this is a built-in kind, `module:function`, or a kind of a package."""
     if isinstance(kind, str) and (kind in FORMATS or place_of(kind)):
         return
     known = [*file_kinds(), *package_kinds()]
@@ -91,7 +91,7 @@ def open(
     valid: Valid = False,
     **options: Unpack[_FurtherOptions],
 ) -> Provider:
-    """Open a source of rows as a provider. Footers and schemas are read here, data only later.
+    """Open a source of rows as a provider. Footers and schemas are read now, data only later.
 
     `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those; a table, record batch, frame, or
     another object with `__arrow_c_stream__` or `__arrow_c_array__`; a dict of arrays; a list or iterator of record
@@ -100,30 +100,30 @@ def open(
     and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order;
     the files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
     picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
-    and `valid` say what becomes of nulls where a loader makes tensors of the rows, as in `from_arrow`.
+    and `valid` say how nulls become tensors when a loader converts the rows, as in `from_arrow`.
 
-    `where` keeps the rows for which it is true, not those for which it is null: text such as
-    `"lang in ['py', 'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are the source's,
-    before `rename` and `fill`, and need not be among `columns`.
+    `where` keeps the rows for which it is true, not false or null. It is text such as
+    `"lang in ['py', 'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are those of
+    the source, before `rename` and `fill`, and need not be among `columns`.
 
     `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", "numpy", "orc", "avro", "megatron",
     "tar", "sqlite", a function of your own as "module:function", which makes the source of `source` and `options`
-    (docs/extending.md), or a kind that an installed package offers. Without it the suffix decides: those of prose,
-    source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is named
-    itself is text without a suffix, and an error with one that is not known; a folder or glob leaves such files out,
-    and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or Lance is opened by
-    its package. Other files of tables whose files alone are not their rows are errors, and so are URIs but
-    `file:///…`.
+    (docs/extending.md), or a kind that an installed package offers. Without `kind` the suffix decides. Files of
+    prose, source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that
+    is named itself is text if it has no suffix, and an error if its suffix is not known; folders and globs leave
+    such files out, and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or
+    Lance is opened by its package. Files of other table formats are errors, because the files alone do not tell the
+    rows; URIs other than `file:///…` are errors, too.
 
-    Files in folders called `lang=python` have a column `lang` behind their own: integers where all values are such,
-    else text. `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
+    Files in folders called `lang=python` have a column `lang` after their own: integers if all values are, else text.
+    `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
 
     `format` has the options of files of one format: `format=sf.Csv(delimiter=";")`; files of other formats are then
     left out of folders and globs. `options` are the arguments of a function of your own. `schema`, a
-    `pyarrow.Schema`, is for functions, lists, iterators and cursors, whose columns are else those of the first rows;
-    `batch_bytes` for what is in memory (64 MiB) and for streams that can be had again (8 MiB).
+    `pyarrow.Schema`, gives the types of functions, lists, iterators and cursors (default: those of the first rows).
+    `batch_bytes` is the size of blocks of data in memory (64 MiB) and of re-readable streams (8 MiB).
 
-    Raises MissingSourceError, UnknownColumnError, FilterError, and ProviderError for files that are damaged or
+    Raise MissingSourceError, UnknownColumnError, FilterError, or ProviderError: for files that are damaged or
     disagree, and for names that collide as tensor names.
     """
     given = {name: value for name, value in options.items() if value is not None}
@@ -148,7 +148,7 @@ def _open_filtered(
     exclude: Sequence[str] | str,
     options: Mapping[str, Any],
 ) -> Provider:
-    """A provider of the rows that fulfil a condition: opened with the columns of the condition, too."""
+    """Return a provider of the rows that fulfil a condition; its source has the condition's columns, too."""
     if isinstance(source, Provider):
         raise ProviderOptionError("this is a provider already; pass where= where it is opened")
     columns, rename = picked
@@ -159,7 +159,7 @@ def _open_filtered(
     except UnknownColumnError as error:
         if columns is None or needed is None or isinstance(columns, str):
             raise
-        _open(source, picked, kind, exclude, options)  # an unknown one of these has its own error
+        _open(source, picked, kind, exclude, options)  # raises first if `columns` has an unknown name itself
         raise UnknownColumnError(f"where: {error}") from None
     schema = provider.schema if columns is None else select_schema(provider.schema, columns)
     return replace(provider, schema=schema, where=bound_filter(condition, provider.schema, rename))
@@ -173,7 +173,7 @@ def _open(
     options: Mapping[str, Any],
     condition: Condition | None = None,
 ) -> Provider:
-    """A provider of all rows; of those that fulfil the condition, files whose folders exclude it are left out."""
+    """Return a provider of all rows; files whose folders show that no row fulfils the condition are left out."""
     if isinstance(source, Provider):
         if any(one is not None for one in picked):
             raise ProviderOptionError(
@@ -218,7 +218,7 @@ def _open(
 def _open_own_kind(
     source: Any, kind: str, exclude: Any, picked: Picked, options: Mapping[str, Any]
 ) -> Provider:
-    """A provider of what the function of a kind makes: of a source of its own, or of anything that `open` takes."""
+    """Return a provider of the result of a kind's function: a source of its own, or anything that `open` takes."""
     if exclude:
         raise ProviderOptionError(f"exclude is of files that are found, and kind={kind!r} finds its own")
     rest = {name: value for name, value in options.items() if name != "options"}
@@ -238,7 +238,7 @@ def _open_own_kind(
 def choose_files(
     source: Any, kind: str | None, format: Format | None = None, exclude: Sequence[str] | str = ()
 ) -> Chosen:
-    """Find the files to read, and their kind: `kind`, that of `format`, or that of their suffixes."""
+    """Find the files to read and their kind, which is `kind`, that of `format`, or that of their suffixes."""
     paths, named = find_files(source, exclude)
     paths = in_saved_order(paths, named)
     if kind == "text":
@@ -260,7 +260,7 @@ def choose_files(
 
 
 def format_of(path: str, kind: str | None, **options: Any) -> Format:
-    """Return these options as those of the format that files have."""
+    """Return these options as the format of the files at `path`."""
     found: Any = FORMATS.get(kind if kind is not None else choose_files(path, None).kind)
     if found is None:
         raise ProviderOptionError(
@@ -271,7 +271,7 @@ def format_of(path: str, kind: str | None, **options: Any) -> Format:
 
 
 def _chosen(source: Any, kind: str | None, format: Format | None, exclude: Sequence[str] | str) -> Chosen:
-    """The files to read; logs what is left out, and files that are read twice."""
+    """Return the files to read; log the files left out, and files that would be read twice."""
     chosen = choose_files(source, kind, format, exclude)
     if chosen.kind in ("parquet", "arrow"):
         check_table_formats(chosen.paths)
@@ -309,7 +309,7 @@ def _open_files(
 
 
 def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:
-    """The options; ProviderOptionError for one that this kind of source does not have."""
+    """Return the options; raise ProviderOptionError for an option that this kind of source does not have."""
     for name in options:
         if name not in known:
             there = f"it has {', '.join(known)}" if known else "it has none"

@@ -1,4 +1,4 @@
-"""Objects of other packages: known by their names, so that nothing is imported, and their errors as ours."""
+"""Objects of other packages: recognized by the names of their classes, without imports; translation of errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seqflow.errors import ProviderError, SeqflowError
 
 
 def is_a(value: Any, package: str, *names: str) -> bool:
-    """Whether the value is of a class of the package with one of these names, or of a subclass."""
+    """Return whether the value's class, or a base of it, is in the package and has one of these names."""
     return any(
         cls.__name__ in names and cls.__module__.partition(".")[0].lstrip("_") == package
         for cls in type(value).__mro__
@@ -19,7 +19,7 @@ def is_a(value: Any, package: str, *names: str) -> bool:
 
 @contextmanager
 def foreign_errors(place: str) -> Iterator[None]:
-    """Raise what another package raises as a ProviderError: `place: what it says`."""
+    """Raise errors of other packages as ProviderError: `place: message`."""
     try:
         yield
     except (SeqflowError, MemoryError, StopIteration):
@@ -30,4 +30,4 @@ def foreign_errors(place: str) -> Iterator[None]:
 
 
 _BUSY = "\nthe connection is busy with another reader: pass a function, such as lambda: connection.cursor().sql(…)"
-"""DuckDB's connections give one result at a time."""
+"""Advice for DuckDB, whose connections give one result at a time."""

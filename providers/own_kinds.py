@@ -1,4 +1,4 @@
-"""Kinds of sources that are not built in: a function of a module, or one that an installed package offers."""
+"""Kinds of sources that are not built in: functions of modules, and functions that installed packages offer."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from seqflow.errors import ProviderOptionError, nearest
 from seqflow.providers.other_packages import foreign_errors
 
 GROUP = "seqflow.providers"
-"""The group of entry points in which packages offer kinds."""
+"""Group of entry points in which packages offer kinds."""
 
 
 def package_kinds() -> dict[str, str]:
-    """The kinds that installed packages offer, by name: `module:function`."""
+    """Return the kinds that installed packages offer, by name: `module:function`."""
     return {one.name: one.value for one in sorted(metadata.entry_points(group=GROUP))}
 
 
 def place_of(kind: str) -> str:
-    """The place of the function that a kind stands for, `module:function`; "" where it is none of these kinds."""
+    """Return the place of a kind's function, `module:function`; "" for any other kind."""
     return kind if ":" in kind else package_kinds().get(kind, "")
 
 
 def module_of(kind: str) -> str:
-    """The module of the function that a kind stands for; "" where it is none of these kinds."""
+    """Return the module of a kind's function; "" for any other kind."""
     return place_of(kind).partition(":")[0].strip()
 
 
 def opener_of_kind(kind: str) -> Callable[..., Any]:
-    """The function that a kind stands for; ProviderOptionError where there is none."""
+    """Return a kind's function; raise ProviderOptionError if there is none."""
     module, _, name = place_of(kind).partition(":")
     if not module or not name:
         raise ProviderOptionError(f"kind is {kind!r}, expected 'module:function'")
     try:
         found: Any = importlib.import_module(module.strip())
     except ModuleNotFoundError as error:
+        # the module itself is missing, or one that it imports: they need different advice
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise ProviderOptionError(f"kind: the module {module!r} needs another: {error}") from error
         raise ProviderOptionError(f"kind: there is no module {module!r}") from None
@@ -56,7 +57,7 @@ def opener_of_kind(kind: str) -> Callable[..., Any]:
 
 
 def made_by_kind(kind: str, source: Any, options: Mapping[str, Any]) -> Any:
-    """What the function of a kind makes of a source, and of options; of a source that is None, of options alone."""
+    """Call a kind's function with a source, unless that is None, and options; return the result."""
     opener = opener_of_kind(kind)
     _check_arguments(kind, opener, () if source is None else (source,), options)
     with foreign_errors(f"{kind} has failed"):
@@ -69,10 +70,10 @@ def made_by_kind(kind: str, source: Any, options: Mapping[str, Any]) -> Any:
 def _check_arguments(
     kind: str, opener: Callable[..., Any], source: tuple[Any, ...], options: Mapping[str, Any]
 ) -> None:
-    """ProviderOptionError where the function does not take the source and the options."""
+    """Raise ProviderOptionError if the function does not take the source and the options."""
     try:
         parameters = inspect.signature(opener)
-    except (TypeError, ValueError):  # it is compiled, and does not say what it takes
+    except (TypeError, ValueError):  # compiled functions may have no signature
         return
     try:
         parameters.bind(*source, **options)
@@ -84,7 +85,7 @@ def _check_arguments(
 
 
 def checked_options(options: Any) -> dict[str, Any]:
-    """The options of a kind: names, and values as JSON has them; ProviderOptionError for others."""
+    """Return the options of a kind, with values as in JSON; raise ProviderOptionError for other names or values."""
     if not isinstance(options, Mapping):
         raise ProviderOptionError(f"options is a {type(options).__name__}, expected a dict")
     return {_name(name): _plain(value, f"options: {name!r}") for name, value in options.items()}
@@ -92,12 +93,12 @@ def checked_options(options: Any) -> dict[str, Any]:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise ProviderOptionError(f"options: {name!r} is no name, expected text")
+        raise ProviderOptionError(f"options: {name!r} is not a name, expected text")
     return name
 
 
 def _plain(value: Any, place: str) -> Any:
-    """The value, tuples as lists; ProviderOptionError for one that a state can't hold."""
+    """Return the value, tuples as lists; raise ProviderOptionError for a value that a state can't hold."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""OwnSource: what users write to read a source of their own; checked at the edge, and read as any other."""
+"""OwnSource: the interface of a user's own source; its results are checked, and then read as any other source."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from seqflow.record.validation import validated
 
 @runtime_checkable
 class OwnSource(Protocol):
-    """A source of rows of your own: its columns, its blocks, and how one of them is read.
+    """Source of rows of your own: its columns, its blocks, and how to read a block.
 
     `schema` is a `pyarrow.Schema`. Besides these three it may have
 
     * `paths`: the files that it reads, a list. States and jobs compare their names, sizes and contents.
-    * `version`: for sources without files, values as JSON has them, which are equal where the rows are. Without it
-      some rows of the source are compared.
+    * `version`: for sources without files, values as in JSON that are equal if the rows are. Without it, some rows of
+      the source are compared.
 
     Threads read blocks at the same time, in any order, and again in the next epoch.
     """
@@ -36,17 +36,17 @@ class OwnSource(Protocol):
     schema: pa.Schema
 
     def blocks(self) -> Iterable[Block]:
-        """All blocks, in order, each with another `origin` or `index`. Called once, when the source is opened."""
+        """Return all blocks in order, which differ in `origin` or `index`. Called once, when the source is opened."""
         ...
 
     def read(self, block: Block, columns: Sequence[str]) -> Any:
-        """The rows of a block, with these columns at least: a table, record batch, frame, or dict of arrays."""
+        """Return the rows of a block with at least these columns: a table, record batch, frame or dict of arrays."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSource:
-    """A source of the user's own. What it gives must be what its schema and its blocks promise."""
+    """Source of the user's own. Its rows must have the columns of its schema and the number that its blocks tell."""
 
     own: Any
     listed: tuple[Block, ...]
@@ -83,7 +83,7 @@ class VersionedCheckedSource(CheckedSource):
 
 
 def open_own(own: Any, picked: Picked = ALL, *, origin: str = "") -> Provider:
-    """A provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
+    """Return a provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
     origin = origin or f"a {type(own).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         schema, listed = own.schema, tuple(own.blocks())
@@ -106,14 +106,14 @@ def _table_of(rows: Any, place: str) -> Table:
 
 
 def _paths(own: Any, origin: str) -> tuple[str, ...]:
-    """The absolute paths of the files that it says it reads; ProviderError for one that is not there."""
+    """Return the absolute paths of the files that the source lists; raise ProviderError if one does not exist."""
     given = getattr(own, "paths", ())
     if isinstance(given, str | os.PathLike):
         raise ProviderError(f"{origin}: paths is {given!r}, expected a list of paths")
     paths = tuple(os.path.abspath(os.fsdecode(path)) for path in given)
     for path in paths:
         if not os.path.isfile(path):
-            raise ProviderError(f"{origin}: {path} of its paths is no file")
+            raise ProviderError(f"{origin}: {path} of its paths is not a file")
     return tuple(dict.fromkeys(paths))
 
 
@@ -148,6 +148,6 @@ def _check_blocks(blocks: Sequence[Any], origin: str) -> None:
 
 
 def is_own(value: Any) -> bool:
-    """Whether this is a source of the user's own: it has `schema`, `blocks` and `read`."""
+    """Return whether this is a source of the user's own: it has `schema`, `blocks` and `read`."""
     has_methods = all(callable(getattr(value, name, None)) for name in ("blocks", "read"))
     return has_methods and not isinstance(value, type | Provider) and hasattr(value, "schema")

@@ -1,4 +1,4 @@
-"""Find the files of a source: of paths, globs, folders and lists of them."""
+"""Find the files of a source: paths, globs, folders and lists of them."""
 
 import errno
 import fnmatch
@@ -22,29 +22,29 @@ _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _WHOLE = re.compile(r"(?<=[^/])(?:(?:/\*\*)+(?:/\*)?|/\*)/*$")
-"""The end of a pattern that matches all that is in a folder."""
+"""End of a pattern that matches everything in a folder."""
 
 
 def is_path(source: object) -> bool:
-    """Whether this is a path, as text or as a Path."""
+    """Return whether this is a path, as text or as a Path."""
     return isinstance(source, str | os.PathLike)
 
 
 class Found(NamedTuple):
-    """The files of a source, and those that it names by their own path rather than by a folder or glob."""
+    """Files of a source, and those that it names by their own path rather than by a folder or glob."""
 
     paths: list[str]
     named: list[str]
 
 
 def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
-    """The files of a path, glob or folder, or of a list of those in the list's order; each path once.
+    """Return the files of a path, glob or folder, or of a list of those in the list's order; each path once.
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
-    gives all files below it but hidden ones, `__pycache__` and the side files of table writers. A URI `file:///…` is
-    the path that it names. A file is left out if a pattern of `exclude` matches it or a folder it is in: `*.pyc` and
-    `test` match a name, `test/data` the end of a path. Raises MissingSourceError where nothing is left.
+    gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A URI
+    `file:///…` is the path that it names. A file is left out if a pattern of `exclude` matches it or a folder it is
+    in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raise MissingSourceError if no file is left.
     """
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
@@ -79,7 +79,7 @@ def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The paths, patterns and kind a source was opened with; tells whether it would find a new file."""
+    """Paths, patterns and kind that a source was opened with, to tell whether it would find a new file."""
 
     places: tuple[str, ...]
     """Absolute paths, folders and globs."""
@@ -93,7 +93,7 @@ class Search:
         return cls(tuple(os.path.abspath(_expand(_as_path(item))) for item in items), tuple(excluded), kind)
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
-        """Whether the source would hold a file of this path when it is opened the next time."""
+        """Return whether the source would find a file at this path if it were opened again."""
         absolute = os.path.abspath(path)
         kind = kind_of(absolute)
         if kind is None if self.kind is None else self.kind in SUFFIXES.values() and kind != self.kind:
@@ -101,6 +101,7 @@ class Search:
         if _matched([absolute], [_pattern(_expand(text)) for text in self.excluded])[0]:
             return False
         pairs = [(place, absolute) for place in self.places]
+        # the path may be named by a link, or the source may have been
         pairs += [(_real(place), os.path.realpath(absolute)) for place in self.places]
         return any(_covers(place, file) for place, file in pairs)
 
@@ -115,7 +116,7 @@ def _real(place: str) -> str:
 
 
 def _covers(place: str, file: str) -> bool:
-    """Whether a folder or glob finds a file of this path."""
+    """Return whether a folder or glob finds a file at this path."""
     if os.path.isdir(place):
         if not file.startswith(os.path.join(place, "")):
             return False
@@ -138,7 +139,7 @@ def _is_match(parts: list[str], names: list[str]) -> bool:
 
 
 def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
-    """The first two paths that lead to the same file; None if there are none."""
+    """Return the first two paths that lead to the same file; None if there are none."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
         try:
@@ -151,12 +152,12 @@ def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
 
 
 def searched_path(source: object) -> str:
-    """The absolute path of a source that is one path."""
+    """Return the absolute path of a source that is one path."""
     return os.path.abspath(_expand(_as_path(source)))
 
 
 def searched_folders(source: object) -> list[str]:
-    """The absolute paths of the folders in which files are looked for: those given, and those before a glob."""
+    """Return the absolute paths of the folders that are searched: the given ones, and those before a glob."""
     folders = []
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
         path = _expand(_as_path(item))
@@ -169,7 +170,7 @@ def searched_folders(source: object) -> list[str]:
 
 
 def _as_path(item: object) -> str:
-    """The path as text; MissingSourceError for one that no file can have."""
+    """Return the path as text; raise MissingSourceError for one that no file can have."""
     path = os.fsdecode(item)  # type: ignore[arg-type]
     if not could_be_path(path):
         raise MissingSourceError(f"{path!r} does not exist: no name of a file has a NUL or half a character")
@@ -184,7 +185,7 @@ def _expand(path: str) -> str:
 
 
 def _path_of_uri(uri: str, scheme: str) -> str:
-    """The path of a URI `file:///…`; ProviderOptionError for others."""
+    """Return the path of a URI `file:///…`; raise ProviderOptionError for other URIs."""
     rest = re.sub(r"^//(localhost)?(?=/)", "", uri[len("file:") :])
     if scheme != "file" or not rest.startswith("/") or rest.startswith("//"):
         raise ProviderOptionError(
@@ -201,12 +202,12 @@ def _path_of_uri(uri: str, scheme: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Entered:
-    """Which folders are looked into: those that no pattern leaves out as a whole."""
+    """Folders that are searched: those that no pattern leaves out as a whole."""
 
     patterns: list[str]
 
     def of(self, parent: str, names: list[str]) -> list[str]:
-        """The names of these folders that are looked into."""
+        """Return the names of those of these folders that are searched."""
         if not self.patterns or not names:
             return names
         place = os.path.abspath(parent)
@@ -219,7 +220,7 @@ _ALL_FOLDERS = _Entered([])
 
 def _files_of(path: str, entered: _Entered) -> Iterator[str]:
     if "\0" in path:
-        raise MissingSourceError(f"{path!r} is no path: it has a NUL character")
+        raise MissingSourceError(f"{path!r} is not a path: it has a NUL character")
     if os.path.isdir(path):
         yield from _walk(path, entered)
     elif os.path.exists(path):
@@ -244,6 +245,7 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
         for at, part in enumerate(parts):
             if glob.has_magic(part):
                 for folder in glob.iglob("/".join(parts[:at]) + "/") if at else ["."]:
+                    # glob skips a folder that it may not list, and its files would be missing without an error
                     if not os.access(folder, os.R_OK | os.X_OK):
                         _refuse(PermissionError(errno.EACCES, "", folder.rstrip("/")))
         yield from glob.iglob(pattern)
@@ -258,7 +260,7 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
 
 
 def _refuse(error: OSError) -> None:
-    """ProviderError for a folder that cannot be listed: nobody knows what is in it. One that is gone has nothing."""
+    """Raise ProviderError for a folder that cannot be listed, whose files are unknown; one that is gone has none."""
     if not isinstance(error, FileNotFoundError):
         why = os.strerror(error.errno or 0).lower()
         raise ProviderError(
@@ -268,11 +270,12 @@ def _refuse(error: OSError) -> None:
 
 
 def _folders(top: str, entered: _Entered) -> Iterator[str]:
-    """A folder and the folders below it but hidden ones; real folders before those that links lead to."""
+    """Yield a folder and the folders below it except hidden ones; real folders before linked ones."""
     seen: set[tuple[int, int]] = set()
     tops = deque([top])
     while tops:
         for folder, inner, _ in os.walk(tops.popleft(), onerror=_refuse):
+            # by device and inode: links may lead to a folder by many paths, or in a circle
             found = os.stat(folder)
             if (found.st_dev, found.st_ino) in seen:
                 inner.clear()
@@ -280,6 +283,7 @@ def _folders(top: str, entered: _Entered) -> Iterator[str]:
             seen.add((found.st_dev, found.st_ino))
             yield folder
             inner[:] = entered.of(folder, sorted(name for name in inner if not name.startswith(".")))
+            # os.walk does not follow links; these come after all real folders, whose paths are kept
             tops.extend(path for name in inner if os.path.islink(path := os.path.join(folder, name)))
 
 
@@ -294,7 +298,7 @@ def _walk(folder: str, entered: _Entered) -> Iterator[str]:
 
 
 def _is_special(path: str) -> bool:
-    """Whether this is a pipe, socket or device. A link that leads nowhere is not: to read it is an error."""
+    """Return whether this is a pipe, socket or device. A broken link is not one: reading it is an error."""
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
@@ -308,11 +312,11 @@ def _similar(path: str) -> str:
     try:
         return nearest(name, os.listdir(folder or "."))
     except OSError:
-        return f", nor does {folder}"
+        return f", and {folder} does not exist either"
 
 
 def _matched(paths: list[str], patterns: list[str]) -> list[bool]:
-    """bool for each path: whether a pattern matches. By RE2, whose time is linear for every pattern."""
+    """Return for each path whether a pattern matches. Arrow's RE2 takes linear time for every pattern."""
     if not patterns:
         return [False] * len(paths)
     import pyarrow as pa
@@ -329,7 +333,7 @@ def _as_unicode(name: str) -> str:
 
 
 def _pattern(glob: str) -> str:
-    """A glob as a regular expression that finds the end of a path, or a folder in it."""
+    """Convert a glob to a regular expression that finds the end of a path, or a folder in it."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -343,10 +347,10 @@ def _pattern(glob: str) -> str:
     try:
         compute.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
-        raise ProviderOptionError(f"exclude: {text!r} is no pattern: {error}") from None
+        raise ProviderOptionError(f"exclude: {text!r} is not a pattern: {error}") from None
     return pattern
 
 
 def _set(piece: str) -> str:
-    """Convert a set such as `[!a-z]` of a glob to one of a regular expression."""
+    """Convert a set of a glob, such as `[!a-z]`, to a set of a regular expression."""
     return "[" + re.sub(r"([\[&|~\\])", r"\\\1", piece[1:-1].replace("!", "^", piece[1] == "!")) + "]"

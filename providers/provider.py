@@ -1,4 +1,4 @@
-"""Provider: the schema and the blocks of a source of rows, and what of it is read."""
+"""Provider: the schema and the blocks of a source of rows, with the selection of what is read."""
 
 import os
 from collections import abc
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class OpenedBy(NamedTuple):
-    """The kind whose function has made a source, and the options that it was given, as JSON."""
+    """Kind whose function made a source, and the options that it was given, as JSON."""
 
     kind: str
     options: str
@@ -53,41 +53,41 @@ class Provider:
     source: Source
     dictionaries: SharedDictionaries = field(default_factory=SharedDictionaries)
     left_out: str = ""
-    """How many files of the source are of other kinds, and are not read."""
+    """Message that counts the files of other kinds, which are not read."""
     inferred: str = ""
-    """Which lines of which file the schema is inferred from; empty where it is declared, or known from the source."""
+    """Message about the lines that the schema is inferred from; empty if it is declared or known."""
     search: Search | None = None
-    """Where its files were looked for; None for what is no path."""
+    """Places where its files were searched; None if the source is not a path."""
     fill: Fill = None
-    """What nulls become where tensors are made of the rows."""
+    """Values that replace nulls when the rows become tensors."""
     valid: Valid = False
-    """Which columns have masks of what is not null, where tensors are made of the rows."""
+    """Columns that get masks of their values that are not null when the rows become tensors."""
     where: RowFilter | None = None
-    """Which rows are kept; None for all."""
+    """Filter of the rows; None keeps all."""
     opened_by: OpenedBy | None = None
-    """The user's own kind that it was opened by."""
+    """Kind of the user's own that opened it."""
     _schemas: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, compare=False)
-    """By names of columns that were read, the schema of these: what follows from it is kept for it."""
+    """Schemas by the names of the columns that were read: selections are cached for the same object."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return tuple(self.schema.names)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that are read; empty for sources in memory and streams."""
+        """Files that are read; empty for sources in memory and streams."""
         return self.source.paths
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
-        """Whether a file of this path would belong to the source when it is opened again, by its folder or glob."""
+        """Return whether a file at this path would belong to the source if its folder or glob were opened again."""
         return self.search is not None and self.search.finds(path)
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows in all blocks; None where it is not known before reading.
+        """Number of rows in all blocks; None if it is not known before reading.
 
-        With a filter the rows are counted, by its columns, the first time.
+        With a filter, the first call counts the rows by reading the filter's columns.
         """
         if self.where is None:
             return self.source.num_rows
@@ -100,37 +100,37 @@ class Provider:
 
     @property
     def num_blocks(self) -> int | None:
-        """The number of blocks; None where nobody knows before they come."""
+        """Number of blocks; None for a stream, whose blocks are not known before they are read."""
         return None if self.is_stream else len(self.block_columns())
 
     @property
     def counts_rows(self) -> bool:
-        """Whether the rows of blocks are known, or counted, before all of their columns are read."""
+        """Return whether the rows of a block can be known or counted before all of its columns are read."""
         return self.source.num_rows is not None and (self.where is None or self.source_reads_columns)
 
     @property
     def source_reads_columns(self) -> bool:
-        """Whether reading a few columns takes less than reading all; of a file for each row it does not."""
+        """Return whether reading few columns costs less than reading all; if each row is a file, it does not."""
         files = getattr(self.source, "files", self.source)
         return not hasattr(files, "paths_of")
 
     def blocks(self, *, counted: bool = False, max_bytes: int | None = None) -> Iterator[Block]:
-        """All blocks, in order. With a filter their rows are those that it keeps.
+        """Return all blocks, in order. With a filter their rows are those that it keeps.
 
-        Their number is then known where the smallest and largest values of a block tell it, and where it is `counted`
-        by the filter's columns, in about `max_bytes` of memory.
+        Their number is then known if the smallest and largest values of a block tell it, or if rows are `counted`,
+        by reading the filter's columns in about `max_bytes` of memory.
         """
         blocks = self._blocks(self.schema)
         return (self.counted(block, max_bytes) for block in blocks) if counted else blocks
 
     def block_columns(self, *, counted: bool = False, max_bytes: int | None = None) -> BlockColumns:
-        """The blocks of `blocks` in columns, for sources of millions."""
+        """Return the blocks of `blocks` in columns, for sources with millions of them."""
         if self.where is None and isinstance(self.source, ColumnarSource):
             return self.source.block_columns(self.schema)
         return BlockColumns.of(self.blocks(counted=counted, max_bytes=max_bytes))
 
     def counted(self, block: Block, max_bytes: int | None = None) -> Block:
-        """A block whose rows are counted, where `counts_rows` says that they can be."""
+        """Return the block with its rows counted, if `counts_rows` says that they can be."""
         if isinstance(block, FilteredBlock) and block.num_rows is None and self.counts_rows:
             return self._filtered().counted(block, max_bytes)
         return block
@@ -143,12 +143,12 @@ class Provider:
         return FilteredReader(self.source, self.where)
 
     def unfiltered(self, block: Block) -> tuple["Provider", Block]:
-        """The provider of all rows, and its block that this one is a part of."""
+        """Return the provider without its filter, and its block that this block belongs to."""
         return replace(self, where=None), block.inner if isinstance(block, FilteredBlock) else block
 
     @property
     def content(self) -> Any | None:
-        """JSON-compatible values that are equal where the rows of the source are; None where it has none."""
+        """JSON-compatible values that are equal if the rows of the source are; None if it has none."""
         if not isinstance(self.source, VersionedSource):
             return None
         return self.source.content(
@@ -157,17 +157,17 @@ class Provider:
 
     @property
     def is_stream(self) -> bool:
-        """Whether nobody knows its blocks before they come."""
+        """Return whether its blocks are not known before they are read."""
         return self.read_once or getattr(self.source, "is_stream", False)
 
     @property
     def read_once(self) -> bool:
-        """Whether this is a stream whose blocks come once; a stream that can be had again has them in each pass."""
+        """Return whether this is a stream that can be read only once; a re-readable one has blocks in each pass."""
         return getattr(self.source, "read_once", False)
 
     @property
     def slices_blocks(self) -> bool:
-        """Whether a few rows of a block can be read without all the others."""
+        """Return whether some rows of a block can be read without the others."""
         return isinstance(self.source, SlicedSource)
 
     def read(
@@ -179,13 +179,13 @@ class Provider:
         rows: range | None = None,
         max_bytes: int | None = None,
     ) -> Table:
-        """One block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
+        """Return a block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
 
-        `rows` are consecutive rows of it, for sources that can slice their blocks. Rows that turn out to take more
-        than `max_bytes` in memory, though nothing said so before, are an error.
+        `rows` are consecutive rows of it, for sources that can slice their blocks. It is an error if rows turn out
+        to take more than `max_bytes` in memory and the source did not tell so before.
 
-        Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
-        row that can't be read (a file that is not text) becomes null and is added to it instead.
+        Raise UnknownColumnError, or ProviderError for a damaged file. If `bad_rows` is a list, a row that can't be
+        read (such as a file that is not text) becomes null and is added to it instead.
 
         All blocks of a dictionary column share one dictionary. To find its values, the first read of such a column
         goes through it once; the dictionary of a stream grows as it is read.
@@ -201,17 +201,17 @@ class Provider:
         rows: range | None = None,
         max_bytes: int | None = None,
     ) -> KeptRows:
-        """As `read`, with the numbers that these rows have in the block, and how many the filter has left out."""
+        """Read as `read` does; add the positions of the rows in the block, and the number of rows left out."""
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
-        """The same provider with these files only, where its source can be divided; else all of it."""
+        """Return the provider with these files only if its source can be divided, else with all of them."""
         return replace(self, source=of_files(self.source, paths))
 
     def find_dictionaries(self, columns: abc.Sequence[str] | None) -> None:
-        """Find all values of the dictionary columns among these, so that codes mean the same wherever they are read.
+        """Find all values of the dictionary columns among these, so that codes mean the same in each process.
 
-        ProviderError where that cannot be known before reading.
+        Raise ProviderError if they cannot be known before reading.
         """
         coded = [column.name for column in self._chosen(columns) if has_dictionaries(column.type)]
         if coded and self.source.num_rows is None:
@@ -223,9 +223,9 @@ class Provider:
             self.dictionaries.find(coded, self._read_everywhere)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
-        """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array.
+        """Return the whole column as `from_arrow` does: lists and texts as a Sequence, numbers as an array.
 
-        `fill` says what its nulls become. Masks (`valid`) are those of loaders and of `from_arrow`.
+        Nulls are replaced by `fill`. Masks (`valid`) are made only by loaders and `from_arrow`.
         """
         if not isinstance(column, str):
             raise TypeError(f"a provider is indexed by a column's name, not by {type(column).__name__}")
@@ -237,7 +237,7 @@ class Provider:
         return column_from_arrow(name, pa.chunked_array(chunks, schema.field(name).type), self.fill)
 
     def _chosen(self, columns: abc.Sequence[str] | None) -> pa.Schema:
-        """The schema of some columns and fields; the same object each time."""
+        """Return the schema of some columns and fields, the same object each time."""
         if columns is None:
             return self.schema
         if isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns):
@@ -285,6 +285,7 @@ class Provider:
         coded = [column.name for column in schema if has_dictionaries(column.type)]
         if not coded:
             return table
+        # a source whose rows are not known is read forwards only, so its dictionary grows with what is read
         if self.source.num_rows is None:
             self.dictionaries.grow(table)
         else:
@@ -320,5 +321,5 @@ class Provider:
 
 
 def origin_of(paths: abc.Sequence[str]) -> str:
-    """A short name for one file or many."""
+    """Return a short name for one file or many."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

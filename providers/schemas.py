@@ -17,10 +17,11 @@ from seqflow.record.selection import (
 
 
 def common_selections(paths: Sequence[str], schemas: Sequence[pa.Schema], picked: Picked) -> list[Selection]:
-    """The selection to read from each file, so that all give the schema of the first.
+    """Return the selection to read from each file, so that all give the schema of the first.
 
-    Columns may be in another order, and columns that are not asked for may differ. What may be null in one file may
-    be null in that schema. ProviderError, with both files, the column and its types, for any other difference.
+    Columns may be in another order, and columns that are not read may differ. A field that may be null in one file
+    may be null in that schema. Raise ProviderError, with both files, the column and its types, for any other
+    difference.
     """
     first = selection(schemas[0], *picked)
     common = first.schema
@@ -39,7 +40,7 @@ def common_selections(paths: Sequence[str], schemas: Sequence[pa.Schema], picked
 def _agreed(
     expected: pa.Schema, found: pa.Schema, columns: Sequence[str] | None, here: str, there: str
 ) -> pa.Schema:
-    """The expected schema, with nulls where the found one has them."""
+    """Return the expected schema; a field is nullable if it is nullable in either."""
     chosen = found if columns is None else select_schema(found, columns)
     check_names(chosen)
     names, found_names = set(expected.names), set(found.names)
@@ -63,7 +64,7 @@ def _agreed(
 
 
 def _nullable(field: pa.Field, other: pa.Field) -> pa.Field | None:
-    """The field, nullable where it or the other is, at all levels; None where their types differ in more."""
+    """Return the field, nullable at each level if either is; None if their types differ otherwise."""
     kind = field.type
     if kind != other.type:
         ones, others = child_fields(kind), child_fields(other.type)
@@ -75,5 +76,5 @@ def _nullable(field: pa.Field, other: pa.Field) -> pa.Field | None:
             return None
         kind = with_child_fields(kind, fields)
         if kind != with_child_fields(other.type, fields):
-            return None  # such as lists of another fixed size
+            return None  # such as fixed-size lists of another size
     return field.with_type(kind).with_nullable(field.nullable or other.nullable)

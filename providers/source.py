@@ -1,4 +1,4 @@
-"""Source: what each kind of source of rows implements; Block: a part of one that is read at once."""
+"""Source: the interface of each kind of source of rows; Block: a part of a source that is read at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from seqflow.record.selection import Table
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a source that is read at once: a row group, a record batch or a group of text files.
+    """Part of a source that is read at once: a row group, a record batch or a group of text files.
 
-    `origin` names the file, `index` is the number of the block in it. `nbytes` estimates its size in memory.
+    `origin` names the file, `index` is the block's number in it, `nbytes` estimates its size in memory.
     """
 
     origin: str
@@ -26,11 +26,11 @@ class Block:
 
 
 class Source(Protocol):
-    """The interface of each kind of source. `schema` is always all or part of the schema it was opened with."""
+    """The interface of each kind of source. `schema` is the schema it was opened with, or a part of it."""
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows in all blocks; None where it is not known before reading."""
+        """Number of rows in all blocks; None if it is not known before reading."""
         ...
 
     @property
@@ -39,13 +39,13 @@ class Source(Protocol):
         ...
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        """All blocks, in order."""
+        """Return all blocks, in order."""
         ...
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        """The block's rows with the columns and fields of `schema`.
+        """Return the block's rows with the columns and fields of `schema`.
 
-        Where `bad_rows` is None, a row that can't be read is an error; else it is null, and added to `bad_rows`.
+        A row that can't be read is an error if `bad_rows` is None; otherwise it is null, and added to `bad_rows`.
         """
         ...
 
@@ -55,45 +55,45 @@ class SlicedSource(Protocol):
     """A source that can read a few rows of a block, without having the whole block in memory."""
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
-        """Consecutive rows of the block with the columns and fields of `schema`."""
+        """Return consecutive rows of the block with the columns and fields of `schema`."""
         ...
 
 
 @runtime_checkable
 class BoundedSource(Protocol):
-    """A source whose rows may be larger than its files say, and which stops reading at a limit of bytes."""
+    """A source whose rows may be larger than its files say; it stops reading at a limit of bytes."""
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
-        """All rows of the block, or some; ProviderError where they take more than `max_bytes` in memory.
+        """Return all rows of the block, or some; raise ProviderError if they exceed `max_bytes` in memory.
 
-        Rows whose size is known before are read whatever it is.
+        Rows whose size is known before reading are read whatever it is.
         """
         ...
 
 
 def reads_within(source: object) -> TypeGuard[BoundedSource]:
-    """Whether a source is a BoundedSource: asked for each block, of which isinstance would take a good part."""
+    """Return whether a source is a BoundedSource. isinstance with a protocol is too slow to call for each block."""
     return hasattr(source, "read_within")
 
 
 @runtime_checkable
 class DividedSource(Protocol):
-    """A source of many files that knows something of each, and can be had with some of them alone."""
+    """A source of many files that has data for each, and can be reduced to some of them."""
 
     def of_files(self, paths: Collection[str]) -> Source:
-        """The same source with these files only: it reads their blocks as before."""
+        """Return the source with these files only; it reads their blocks as before."""
         ...
 
 
 def of_files(source: Source, paths: Collection[str]) -> Source:
-    """The source with these files only, where it can be divided; else all of it."""
+    """Return the source with these files only if it can be divided, else all of it."""
     return source.of_files(paths) if isinstance(source, DividedSource) else source
 
 
 @runtime_checkable
 class VersionedSource(Protocol):
-    """A source that knows by what a later one can be told to hold the same rows."""
+    """A source that can tell whether a later one holds the same rows."""
 
     def content(self, schema: pa.Schema) -> Any:
-        """JSON-compatible values that are equal where the rows are."""
+        """Return JSON-compatible values that are equal if the rows are."""
         ...

@@ -15,7 +15,7 @@ SchemaLike: TypeAlias = pa.Schema | Mapping[str, str | pa.DataType]
 
 
 def declared_schema(schema: SchemaLike) -> pa.Schema:
-    """The Arrow schema of a declaration: a schema, or types by column name, as text or as Arrow types."""
+    """Return the Arrow schema of a declaration: a schema, or types by column name, as text or as Arrow types."""
     if not isinstance(schema, pa.Schema):
         if not isinstance(schema, Mapping):
             raise ProviderOptionError(
@@ -36,7 +36,7 @@ def declared_schema(schema: SchemaLike) -> pa.Schema:
 
 
 def parse_type(text: str, column: str) -> pa.DataType:
-    """The Arrow type that a text names."""
+    """Return the Arrow type that a text names."""
     reader = _TypeText(text, column)
     kind = reader.type()
     reader.kind("end", "the end")
@@ -73,7 +73,7 @@ class _TypeText(Parser[pa.DataType]):
         return kind
 
     def nested(self, name: str) -> pa.DataType:
-        """The type of this name, of the types inside its brackets."""
+        """Return the type of this name with the types inside its brackets."""
         if name == "struct":
             return pa.struct(self.fields())
         if name == "map":
@@ -103,7 +103,7 @@ _EXPECTED = (
 
 
 def _check_nullable(field: pa.Field, path: str, *, is_key: bool = False) -> None:
-    """ProviderOptionError for fields without nulls: a missing value of a line is null."""
+    """Raise ProviderOptionError for fields that may not be null: a missing value of a line is null."""
     if not field.nullable and not is_key:
         raise ProviderOptionError(
             f"schema: {path!r} may have no nulls, but a missing value is null\ndeclare it nullable"

@@ -19,11 +19,16 @@ for number, path in enumerate(sys.stdin.buffer.read().split(b"\\0")[:-1]):
 
 
 def read_in_child(paths: Sequence[str], read: str) -> None:
-    """Run `read(path)`, which this text defines, on each path; ProviderError for the first that fails or crashes."""
+    """Run `read(path)`, defined by the text `read`, on each path.
+
+    Raise ProviderError for the first that fails or crashes.
+    """
+    # through stdin: the arguments of a command have a limit of bytes
     names = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in paths)
     command = [sys.executable, "-c", _PROGRAM.format(read=read)]
     done = subprocess.run(command, input=names, capture_output=True, check=False)
     if done.returncode:
+        # each number is flushed before its file is read, so after a crash the last one names the file
         started = done.stdout.split()
         path = paths[int(started[-1])] if started else paths[0]
         said = done.stderr.decode(errors="replace").strip().splitlines()

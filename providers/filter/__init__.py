@@ -1,1 +1,1 @@
-"""Which rows of a source are kept: conditions as text or Arrow expressions, and blocks with the rows they keep."""
+"""Filters of rows: conditions as text or Arrow expressions, and blocks with the rows that they keep."""

@@ -1,8 +1,8 @@
-"""The structure of a `pyarrow.compute.Expression`, which pyarrow itself does not show.
+"""Syntax trees of `pyarrow.compute.Expression`, which pyarrow itself does not show.
 
 An expression is pickled as an Arrow file: its calls, in prefix order, are the metadata of the schema, and its
-literals the columns of one record batch. Arrow gives metadata as a dict, which keeps one of equal keys, so that it is
-read from the file's Flatbuffers here. An expression of another form is None: nothing is known of it.
+literals are the columns of one record batch. Arrow returns metadata as a dict, which keeps one of several equal keys,
+so the file's Flatbuffers are read here. The tree of an expression in another form is None: nothing is known of it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ Node = Field | Literal | Call
 
 
 def structure(expression: Any) -> Node | None:
-    """The syntax tree of an expression; None where it cannot be told."""
+    """Return the syntax tree of an expression; None if it has a form that is not known here."""
+    # A form of another version of pyarrow costs speed only: no block is skipped by its ranges.
     try:
         (content,) = expression.__reduce__()[1]
         values = pa.ipc.open_file(content).get_batch(0)
@@ -53,19 +54,20 @@ def structure(expression: Any) -> Node | None:
 
 
 def fields_of(node: Node) -> Iterator[tuple[str, ...]]:
-    """The paths of the columns in a tree."""
+    """Yield the paths of the columns in a tree."""
     stack = [node]
     while stack:
         one = stack.pop()
         if isinstance(one, Field):
             yield one.path
         elif isinstance(one, Call):
-            stack.extend(reversed(one.arguments))
+            stack.extend(reversed(one.arguments))  # so that the first one is on top
 
 
 def canonical(node: Node) -> str:
-    """The tree as text, as filters are written; equal only where the same rows are kept."""
+    """Return the tree as text, as filters are written; trees with equal texts keep the same rows."""
     pieces: list[str] = []
+    # not recursive: a chain of conditions is nested as deep as it is long
     stack: list[Node | str] = [node]
     while stack:
         one = stack.pop()
@@ -88,7 +90,7 @@ _ENDINGS = {"is_null": "is None", "is_valid": "is not None"}
 
 
 def _written(call: Call) -> list[Node | str]:
-    """The pieces of a call, in brackets where it is an operator."""
+    """Return the pieces of a call; an operator is in brackets."""
     options = {
         name: value for name, value in call.options.items() if name not in _USUAL or value.as_py() != 0
     }
@@ -108,7 +110,7 @@ def _written(call: Call) -> list[Node | str]:
 
 
 _USUAL = ("nan_is_null", "null_matching_behavior")
-"""Options that are not written where they are 0 or False."""
+"""Options that are left out of the text if they are 0 or False."""
 
 
 def _name(name: str) -> str:
@@ -116,7 +118,7 @@ def _name(name: str) -> str:
 
 
 def _literal(value: pa.Scalar) -> str:
-    """A literal as text, with its type where Python's own would not tell it."""
+    """Return a literal as text, with its Arrow type unless Python's literal implies it."""
     kind = value.type
     of = kind.value_type if pa.types.is_list(kind) else kind
     if value.is_valid and (pa.types.is_integer(of) or of in (pa.bool_(), pa.string(), pa.float64())):
@@ -127,12 +129,12 @@ def _literal(value: pa.Scalar) -> str:
 def _python(value: pa.Scalar) -> str:
     try:
         return repr(value.as_py())
-    except (ValueError, OverflowError):  # a time that Python has none for
+    except (ValueError, OverflowError):  # a time that no Python object can hold
         return str(value)
 
 
 def _parsed(items: list[tuple[str, str]], values: pa.RecordBatch) -> Node:
-    """The tree of the items; ValueError or LookupError where they are no tree."""
+    """Return the tree of the items; raise ValueError or LookupError if they are not a tree."""
     open_calls: list[tuple[str, list[Node], dict[str, pa.Scalar]]] = [("", [], {})]
     rest = iter(items)
     for key, value in rest:
@@ -160,25 +162,28 @@ def _parsed(items: list[tuple[str, str]], values: pa.RecordBatch) -> Node:
     return tree
 
 
-# Slots of Arrow's tables in Flatbuffers.
+# Slots of Arrow's tables in Flatbuffers, numbered as in format/Message.fbs and format/Schema.fbs.
 _HEADER, _CUSTOM_METADATA, _KEY, _VALUE = 2, 2, 0, 1
 _START = 16
-"""Where the first message of an Arrow file begins: behind its magic word, a mark and a size."""
+"""Position of the first message of an Arrow file: after its magic word, a marker and a size."""
 
 
 def _metadata(file: memoryview) -> Iterator[tuple[str, str]]:
-    """The metadata of the schema of an Arrow file, in order and with repeated keys."""
+    """Yield the metadata of the schema of an Arrow file, in order and with repeated keys."""
     message = _START + _uint(file, _START)
     schema = _target(file, message, _HEADER)
     vector = _target(file, schema, _CUSTOM_METADATA)
     for at in range(_uint(file, vector)):
+        # an entry of a vector is an offset from its own position
         place = vector + 4 + 4 * at
         pair = place + _uint(file, place)
         yield _string(file, _target(file, pair, _KEY)), _string(file, _target(file, pair, _VALUE))
 
 
 def _target(file: memoryview, table: int, slot: int) -> int:
-    """Where the value in a slot of a table lies; LookupError where there is none."""
+    """Return the position of the value in a slot of a table; raise LookupError if the slot is empty."""
+    # a table begins with the distance back to its vtable, which has its own size, that of the table, and an offset
+    # for each slot; it ends after the last slot that is set
     (back,) = struct.unpack_from("<i", file, table)
     size, _, *_ = struct.unpack_from("<HH", file, table - back)
     entry = 4 + 2 * slot

@@ -13,7 +13,7 @@ from seqflow.record.run_ends import decoded, decoded_type
 
 
 def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
-    """The value of an expression for each row of a table."""
+    """Return the value of an expression for each row of a table."""
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
     read = Declaration("table_source", TableSourceNodeOptions(table))
@@ -22,15 +22,15 @@ def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
 
 
 def comparable_schema(schema: pa.Schema, *, halves: bool = False) -> pa.Schema:
-    """The columns in types that Arrow's functions take; with `halves` float16 keeps its name."""
+    """Return the columns in types that Arrow's functions take; with `halves` float16 keeps its name."""
     return pa.schema([field.with_type(comparable_type(field.type, halves=halves)) for field in schema])
 
 
 def comparable(table: pa.Table) -> pa.Table:
-    """The columns in types that Arrow's functions take, also inside structs.
+    """Return the columns in types that Arrow's functions take, also inside structs.
 
-    There are no extensions, run ends, views, maps, float16, narrow decimals, texts of a fixed size, or
-    dictionaries of other values than texts.
+    These have no extensions, run ends, views, maps, float16, narrow decimals, texts of a fixed size, or
+    dictionaries of anything but texts.
     """
     kinds = [comparable_type(kind) for kind in table.schema.types]
     if kinds == table.schema.types:
@@ -40,7 +40,7 @@ def comparable(table: pa.Table) -> pa.Table:
 
 
 def comparable_type(kind: pa.DataType, *, halves: bool = False) -> pa.DataType:
-    """The type in which Arrow's functions take values of a type."""
+    """Return the type in which Arrow's functions take values of a type."""
     kind = decoded_type(storage_type(kind), views=True)
     if types.is_struct(kind):
         return pa.struct([field.with_type(comparable_type(field.type, halves=halves)) for field in kind])

@@ -1,7 +1,7 @@
-"""Filters as text, bound to the columns of a source: an expression of Arrow, its literals of the columns' types.
+"""Bind filters given as text to the columns of a source: an Arrow expression with literals of the columns' types.
 
-Arrow compares exactly where both sides are of one type, so each literal is brought to the type of the column that it
-meets: an integer column is never compared as a float, which would round it.
+Arrow compares exactly if both sides have one type, so each literal is converted to the type of the column that it is
+compared with: an integer column is never compared as a float, which would round it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _DATES = (types.is_date, types.is_timestamp)
 
 
 def bind_filter(text: str, tree: Filter, schema: pa.Schema) -> Any:
-    """The `pyarrow.compute.Expression` of a filter over columns of these names and types.
+    """Return the `pyarrow.compute.Expression` of a filter over columns of these names and types.
 
-    Null is neither true nor false, and `not` keeps it null. FilterError, with the place, where types don't fit;
-    UnknownColumnError for a name that is not there.
+    Null is neither true nor false, and `not` keeps it null. Raise FilterError, with the place, if types
+    don't fit, and UnknownColumnError for a name that is not a column.
     """
     if next(columns_of(tree), None) is None:
         refuse(text, 0, "the filter names no column")
@@ -65,13 +65,13 @@ class _Binder:
     text: str
     schema: pa.Schema
     tells_null: bool = False
-    """Whether null must be told from false: a row is left out for both, but not where `== False` is asked."""
+    """Whether null must be distinguished from false: both leave a row out, unless the filter asks for `== False`."""
 
     def fail(self, tree: Filter, message: str, advice: str = "") -> NoReturn:
         refuse(self.text, tree.token.start, message, advice)
 
     def condition(self, tree: Filter, *, negated: bool) -> Any:
-        """A condition, or what is true where it is false: negations are moved to the comparisons."""
+        """Return a condition, or its negation: `not` is moved inwards to the comparisons."""
         match tree:
             case Negation(condition=inner):
                 return self.condition(inner, negated=not negated)
@@ -130,7 +130,7 @@ class _Binder:
         return Value(pc.field(*path), value_type(kind), types.is_dictionary(kind))
 
     def lengths(self, tree: Filter, value: Value) -> Value:
-        """Elements of lists, bytes of texts."""
+        """Return the lengths of lists in elements, or of texts in bytes."""
         if types.is_map(value.type) or is_any(value.type, LISTS):
             return Value(pc.list_value_length(value.expression), pa.int64())
         if is_any(value.type, TEXTS):
@@ -158,7 +158,8 @@ class _Binder:
             return Value(pc.divide(*(one.cast(pa.float64(), safe=False) for one in operands)), pa.float64())
         is_float = any(types.is_floating(value.type) for value in values)
         kind = pa.float64() if is_float else pa.int64()
-        operands = [one.cast(kind, safe=not is_float) for one in operands]  # integers are rounded to floats
+        # integers beyond 2**53 are rounded to floats, but uint64 beyond int64 is an error
+        operands = [one.cast(kind, safe=not is_float) for one in operands]
         if tree.name == "abs":
             return Value(pc.abs_checked(*operands), kind)
         if len(operands) == 1:
@@ -194,13 +195,13 @@ class _Binder:
     def with_literal(
         self, operator: str, kind: pa.DataType, left: Filter, right: Constant
     ) -> tuple[str, pa.Scalar]:
-        """An operator and a scalar that compare all values of a type as the literal does."""
+        """Return an operator and a scalar of the type that compare each of its values as the literal would."""
         if comparison_class(kind) == "numbers" and type(right.value) in (int, float):
             return exact_limit(operator, right, kind)
         return operator, self.literal(kind, left, right)
 
     def literal(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
-        """A literal that is not a number as a scalar of the type that it is compared with."""
+        """Convert a literal that is not a number to a scalar of the type that it is compared with."""
         constant = right.value
         if types.is_boolean(kind) and isinstance(constant, bool):
             return pa.scalar(constant)
@@ -231,9 +232,11 @@ class _Binder:
         self.comparable(tree.value, value.type)
         expression = value.expression
         found = [self.with_literal("==", value.type, tree.value, one) for one in tree.members]
-        members = [scalar for operator, scalar in found if operator == "=="]  # no value equals the others
+        # a number that the type cannot hold has another operator: no value of the column equals it
+        members = [scalar for operator, scalar in found if operator == "=="]
         has_nan = False
-        if types.is_floating(value.type):  # is_in finds NaN of the same bits, and tells 0.0 from -0.0
+        # is_in compares bits: it finds only NaN of the same bits, and tells 0.0 from -0.0
+        if types.is_floating(value.type):
             has_nan = any(math.isnan(one.as_py()) for one in members)
             members += [pa.scalar(-one.as_py(), one.type) for one in members if one.as_py() == 0]
         kind = comparable_type(value.type)
@@ -243,6 +246,7 @@ class _Binder:
         is_in = _inverted(is_in, negated)
         if self.tells_null:
             return pc.if_else(pc.is_valid(expression), is_in, pc.scalar(pa.scalar(None, pa.bool_())))
+        # is_in is false for null, so its negation has to leave null out
         return pc.and_kleene(pc.is_valid(expression), is_in) if negated else is_in
 
     def shown(self, tree: Filter) -> str:
@@ -250,7 +254,7 @@ class _Binder:
 
 
 def _joined(function: Any, parts: Sequence[Any]) -> Any:
-    """The conditions joined in pairs, and these in pairs: a chain would be nested as deep as it is long."""
+    """Join the conditions in pairs, and the pairs in pairs: a chain would be nested as deep as it is long."""
     while len(parts) > 1:
         pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
         parts = [function(*pair) if len(pair) == 2 else pair[0] for pair in pairs]

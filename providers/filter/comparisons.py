@@ -1,6 +1,6 @@
-"""Literals of filters in the types of the columns that they are compared with, and two columns compared exactly.
+"""Exact comparisons: convert literals of filters to the types of columns, and compare two columns of unlike types.
 
-Arrow brings both sides to one type first. Of unlike types it rounds one, or fails as soon as a number is large.
+Arrow converts both sides to one type first. If they are unlike, it rounds one, or fails at the first large number.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
 
 def plain_literal(constant: Scalar) -> tuple[Any, pa.DataType]:
-    """A literal by itself, as an expression, and its type; an integer beyond int64 is a float."""
+    """Return a literal as an expression of its own, with its type; an integer beyond int64 is a float."""
     is_large = isinstance(constant, int) and not -(2**63) <= constant < 2**63
     scalar = pa.scalar(float(constant) if is_large else constant)
     return pc.scalar(scalar), scalar.type
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a dictionary's values; any other type itself."""
+    """Return the type of a dictionary's values; any other type itself."""
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def comparison_class(kind: pa.DataType) -> str | None:
-    """What values of a type are compared as; None where they are not."""
+    """Return the class of types with which values of a type are compared; None if they cannot be compared."""
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return "numbers"
     if types.is_boolean(kind):
@@ -47,7 +47,7 @@ def comparison_class(kind: pa.DataType) -> str | None:
 
 
 def exact_limit(operator: str, constant: Constant, kind: pa.DataType) -> tuple[str, pa.Scalar]:
-    """An operator and a value of a type of numbers that compare all values of the type as the literal does.
+    """Return an operator and a number of the type that compare each value of the type as the literal would.
 
     Integers and decimals are compared exactly, floats with the nearest float of their type.
     """
@@ -60,13 +60,14 @@ def exact_limit(operator: str, constant: Constant, kind: pa.DataType) -> tuple[s
 
 
 def _shifted(number: Decimal, places: int) -> Decimal:
-    """A number times a power of ten, exactly: multiplying decimals would round them."""
+    """Return a number times a power of ten, exactly: multiplying a Decimal rounds it to the context's precision."""
     sign, digits, exponent = number.as_tuple()
     return Decimal((sign, digits, exponent + places)) if isinstance(exponent, int) else number
 
 
 def _whole_limit(operator: str, number: Decimal, low: int, high: int) -> tuple[str, int]:
-    """An operator and an integer that compare all integers from `low` to `high` as a number does, exactly."""
+    """Return an operator and an integer that compare each integer from `low` to `high` as the number would."""
+    # ("<=", high) is true for all values, (">", high) for none: null stays null in both
     if number.is_nan():
         return ("<=", high) if operator == "!=" else (">", high)
     if number > high:
@@ -82,7 +83,7 @@ def _whole_limit(operator: str, number: Decimal, low: int, high: int) -> tuple[s
 
 
 def _limits(kind: pa.DataType) -> tuple[int, int]:
-    """The smallest and the largest integer of a type; of decimals without their point."""
+    """Return the smallest and the largest integer of a type; for a decimal, those of its digits without the point."""
     if types.is_decimal(kind):
         return 1 - 10**kind.precision, 10**kind.precision - 1
     bits = kind.bit_width
@@ -90,7 +91,7 @@ def _limits(kind: pa.DataType) -> tuple[int, int]:
 
 
 def _float_limit(operator: str, number: Decimal, kind: pa.DataType) -> tuple[str, float]:
-    """The nearest float; of a number beyond all floats infinity, with an operator for which that is larger still."""
+    """Return an operator and the nearest float: infinity for a number beyond all floats, which counts as larger."""
     with np.errstate(over="ignore"):
         nearest = float(np.dtype(kind.to_pandas_dtype()).type(float(number)))
     if math.isfinite(nearest) or not number.is_finite():
@@ -103,7 +104,7 @@ def _float_limit(operator: str, number: Decimal, kind: pa.DataType) -> tuple[str
 
 
 def advice(name: str, kind: pa.DataType) -> str:
-    """What a filter can ask of values of a type that it does not compare, or that are no condition."""
+    """Return what to write instead, if a filter compares values that it cannot, or is not a condition."""
     if types.is_map(kind) or is_any(kind, LISTS):
         return f"its lengths can be compared: {name}.{LENGTHS} > 30"
     if types.is_struct(kind):
@@ -112,7 +113,7 @@ def advice(name: str, kind: pa.DataType) -> str:
 
 
 def written_form(kind: pa.DataType) -> str:
-    """How literals of a type are written."""
+    """Return how literals of a type are written."""
     if types.is_date(kind):
         return ": dates are written '2024-01-31'"
     if types.is_timestamp(kind):
@@ -126,32 +127,32 @@ def written_form(kind: pa.DataType) -> str:
 COMPARISONS = {sign: getattr(pc, function) for function, sign in OPERATORS.items()}
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _WHOLE = pa.decimal128(20)
-"""Has a place for all integers of 64 bits."""
+"""Decimal type that holds all integers of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An expression and its type; of dictionaries that of their values."""
+    """An expression and its type; for a dictionary, the type of its values."""
 
     expression: Any
     type: pa.DataType
     is_coded: bool = False
-    """Whether the values are those of a dictionary."""
+    """Whether the column is dictionary-encoded."""
 
 
 def compared(operator: str, one: Value, other: Value) -> Any:
-    """The comparison of two values of one class, of any types.
+    """Return the comparison of two values of one class, of any types.
 
-    Of unlike types the values of the finer one are rounded to the coarser one. Rounding keeps the order, so that only
-    equal results leave the question open: there the rounded value is compared with the one before in the finer type.
-    A decimal meets a float as literals do: as the nearest float of its type.
+    If types are unlike, values of the finer one are rounded to the coarser one. Rounding keeps the order, so only
+    equal results leave the question open: there the rounded value is compared with the original one in the finer
+    type. A decimal is compared with a float as literals are: as the nearest float of that type.
     """
     if _fineness(one.type) > _fineness(other.type):
         return compared(MIRRORED[operator], other, one)
     compare = COMPARISONS[operator]
     coarse, kind, fine, of = one.expression, one.type, other.expression, other.type
     if types.is_floating(kind) and types.is_decimal(of):
-        # by way of text: Arrow's own cast of decimals to floats is off by some bits
+        # cast through text: Arrow's own cast of decimals to floats is off by some bits
         return compare(coarse, fine.cast(pa.string()).cast(kind).cast(comparable_type(kind)))
     if types.is_floating(kind) and types.is_integer(of):
         grid, of = pa.float64(), _WHOLE
@@ -168,7 +169,7 @@ def compared(operator: str, one: Value, other: Value) -> Any:
 
 
 def _fineness(kind: pa.DataType) -> int:
-    """Place of a type among those of its class, of which the later ones are rounded to the earlier ones."""
+    """Return the position of a type in its class, from coarse to fine: later types are rounded to earlier ones."""
     if types.is_timestamp(kind):
         return ("s", "ms", "us", "ns").index(kind.unit)
     if types.is_decimal(kind):

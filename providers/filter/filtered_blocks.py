@@ -1,4 +1,4 @@
-"""Blocks of a source with a filter: their rows are counted by its columns alone, and read without the others."""
+"""Blocks of a source with a filter: rows are counted by reading its columns alone; only kept rows are returned."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import Selection, Table
 
 _WHOLE_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
-"""Bytes above which a block is read in pieces, and bytes of these."""
+"""Bytes above which a block is read in pieces, and bytes of each piece."""
 
 
 class KeptRows(NamedTuple):
-    """Rows of a block, as a filter keeps them."""
+    """Rows of a block that a filter keeps."""
 
     table: Table
     numbers: range | Tensor
-    """The numbers of these rows in the block."""
+    """Positions of these rows in the block."""
     left_out: int
-    """How many rows the filter has left out; those of a block that is read in slices count with its first."""
+    """Number of rows that the filter has left out; if a block is read in slices, the first one counts all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +40,24 @@ class FilteredBlock(Block):
     inner: Block = field(repr=False)
     left_out: int | None
     is_whole: bool = False
-    """Whether the ranges of values say that all of its rows are kept."""
+    """Whether the ranges of values tell that all of its rows are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredReader:
-    """Reads the rows of a source that a filter keeps."""
+    """Reader of the rows of a source that a filter keeps."""
 
     source: Source
     filter: RowFilter
 
     def blocks(self, schema: pa.Schema) -> Iterator[FilteredBlock]:
-        """All blocks, in order, of the kept rows."""
+        """Yield all blocks with their kept rows, in order."""
         full = self.filter.with_columns(schema)
         paths = list(self.filter.looks_at().values())
         if not isinstance(self.source, RangedSource) or not paths:
             yield from (self._filtered(block, True, True) for block in self.source.blocks(full))
             return
+        # all at once: the ranges are compared as columns, which is much faster than block by block
         found = list(self.source.ranged_blocks(full, paths))
         possible = self.filter.possible([ranges for _, ranges in found])
         may_be_left_out = possible.false | possible.null
@@ -64,7 +65,7 @@ class FilteredReader:
             yield self._filtered(block, bool(may_be_kept), bool(may_not))
 
     def _filtered(self, block: Block, may_be_kept: bool, may_be_left_out: bool) -> FilteredBlock:
-        """A block, whose rows are known where the ranges of its values tell that it is empty or whole."""
+        """Return a block; its rows are known if the ranges of its values tell that none or all are kept."""
         rows = None
         if not may_be_kept:
             rows = 0
@@ -73,11 +74,11 @@ class FilteredReader:
         return _with_rows(block, rows, is_whole=not may_be_left_out)
 
     def counted(self, block: FilteredBlock, max_bytes: int | None) -> FilteredBlock:
-        """A block with the number of its kept rows."""
+        """Return a block with the number of its kept rows."""
         return _with_rows(block.inner, self.count(block.inner, max_bytes), is_whole=block.is_whole)
 
     def count(self, block: Block, max_bytes: int | None) -> int:
-        """How many rows of a block are kept."""
+        """Return the number of rows of a block that are kept."""
         key = block.origin, block.index
         counts = self.filter.counts
         if key not in counts:
@@ -87,7 +88,7 @@ class FilteredReader:
     def read(
         self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
     ) -> KeptRows:
-        """The kept rows of a block. Those that can't be read are kept: they are bad, not left out."""
+        """Return the kept rows of a block. Rows that can't be read are kept: they are bad rows, not rows left out."""
         assert isinstance(block, FilteredBlock)
         if block.num_rows == 0:
             return KeptRows(_empty(schema), range(0), block.left_out or 0)
@@ -99,19 +100,21 @@ class FilteredReader:
         rows = 0
         for start, table in self._pieces(block.inner, full, bad_rows, max_bytes):
             mask = self.filter.mask(table).to_numpy()
+            # only a block that is read at once has bad rows, so their rows are positions in `table`
             if bad_rows:
                 mask[[bad.row for bad in bad_rows]] = True
             numbers.append(np.flatnonzero(mask) + start)
             tables.append(_chosen(table, schema, mask))
             rows += table.num_rows
         kept = np.concatenate(numbers)
+        # callers count the rows that they get, so bad rows are numbered among the kept ones
         if bad_rows:
             places = np.searchsorted(kept, [bad.row for bad in bad_rows]).tolist()
             bad_rows[:] = [bad._replace(row=row) for bad, row in zip(bad_rows, places, strict=True)]
         return KeptRows(_joined(tables), kept, rows - len(kept))
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
-        """Some of the kept rows of a block: `rows` count these alone. Holds no more of the others than a piece."""
+        """Return some kept rows of a block: `rows` counts kept rows. One piece of the block is held at a time."""
         assert isinstance(block, FilteredBlock)
         if block.is_whole:
             return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)
@@ -133,16 +136,15 @@ class FilteredReader:
         left_out = (block.left_out or 0) if rows.start == 0 else 0
         if rows.stop == len(numbers):
             self.filter.numbers.forget(key)
-        if rows.stop == len(numbers) and stop < (
-            inner.num_rows or 0
-        ):  # the source waits for its block's last row
+        # the source keeps its reader until the block's last row is asked for
+        if rows.stop == len(numbers) and stop < (inner.num_rows or 0):
             self._read_rows(inner, full, range((inner.num_rows or 0) - 1, inner.num_rows or 0), max_bytes)
         return KeptRows(_joined(tables), chosen, left_out)
 
     def _read_whole(
         self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
     ) -> KeptRows:
-        """All rows of a block, without the columns that only the filter looks at."""
+        """Return all rows of a block, without the columns that only the filter reads."""
         if max_bytes is not None and reads_within(self.source):
             table = self.source.read_within(block, schema, None, max_bytes)
         else:
@@ -150,14 +152,14 @@ class FilteredReader:
         return KeptRows(table, range(table.num_rows), 0)
 
     def _numbers(self, block: Block, max_bytes: int | None) -> Iterator[Tensor]:
-        """The numbers of the kept rows, piece by piece, by the filter's columns alone."""
+        """Yield the positions of the kept rows, piece by piece; reads only the filter's columns."""
         for start, table in self._pieces(block, self.filter.columns, None, max_bytes):
             yield np.flatnonzero(self.filter.mask(table).to_numpy()) + start
 
     def _pieces(
         self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
     ) -> Iterator[tuple[int, Table]]:
-        """The block, or a large one that can be sliced a part at a time, each with the number of its first row."""
+        """Yield the block, or the parts of a large one that can be sliced, each with its first row's position."""
         most = _piece_bytes(max_bytes)
         is_large = (block.nbytes or 0) > (_WHOLE_BYTES if max_bytes is None else most)
         if is_large and isinstance(self.source, SlicedSource) and block.num_rows:
@@ -176,29 +178,29 @@ class FilteredReader:
 
 
 def _with_rows(block: Block, rows: int | None, *, is_whole: bool) -> FilteredBlock:
-    """A block of the source of which so many rows are kept; its size is their share."""
+    """Return a block of the source with this number of kept rows, and their share of its size."""
     size, left_out = block.nbytes, None
     if rows is not None and block.num_rows is not None:
         left_out = block.num_rows - rows
         if size is not None and block.num_rows:
-            size = -(-size * rows // block.num_rows)
+            size = -(-size * rows // block.num_rows)  # rounded up: a kept row is never 0 bytes
     return FilteredBlock(block.origin, block.index, rows, size, block, left_out, is_whole)
 
 
 def _piece_bytes(max_bytes: int | None) -> int:
-    """A quarter of `max_bytes`, at least 1 MiB."""
+    """Return a quarter of `max_bytes`, at least 1 MiB."""
     return _PIECE_BYTES if max_bytes is None else max(1 << 20, min(_WHOLE_BYTES, max_bytes // 4))
 
 
 def _ranges(block: Block, start: int, stop: int, nbytes: int) -> Iterator[range]:
-    """Rows of a block in parts of about so many bytes."""
+    """Yield ranges of rows that divide a block into parts of about this many bytes."""
     step = max(1, (block.num_rows or 0) * nbytes // max(1, block.nbytes or 0))
     for first in range(start, stop, step):
         yield range(first, min(stop, first + step))
 
 
 def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
-    """The columns of `schema`, of the rows where the mask is true."""
+    """Return the columns of `schema`, of the rows where the mask is true."""
     chosen = Selection(table.schema, table.schema, schema).apply(table)
     count = int(np.count_nonzero(mask))
     if count == len(mask):
@@ -209,12 +211,12 @@ def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
 
 
 def _cannot_be_filtered(kind: pa.DataType) -> bool:
-    """Whether Arrow's `filter` doesn't take arrays of a type."""
+    """Return whether Arrow's `filter` doesn't take arrays of a type."""
     return pa.types.is_run_end_encoded(kind) or any(holds(kind) for holds in TEXT_VIEWS)
 
 
 def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With run ends where the schema has them, and `take_table` has decoded them."""
+    """Encode columns with run ends again, which `take_table` has decoded."""
     import pyarrow.compute as pc
 
     for at, expected in enumerate(schema):
@@ -226,7 +228,7 @@ def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 @lru_cache(maxsize=16)
 def _empty(schema: pa.Schema) -> pa.Table:
-    """No rows; of run ends inside other types, of which Arrow makes no array, the types of their values."""
+    """Return a table without rows; run ends inside other types, of which Arrow makes no array, are decoded types."""
     try:
         return schema.empty_table()
     except pa.ArrowNotImplementedError:

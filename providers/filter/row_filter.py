@@ -23,11 +23,11 @@ from seqflow.record.selection import Rename, Selection, Table, field_paths, rena
 Where = Any
 """A filter as users write it: text, or a `pyarrow.compute.Expression`."""
 ALL = ("", -1)
-"""In the place of a block: all blocks together."""
+"""Key of `counts` for all blocks together, in place of a block."""
 _RECENT = 8
-"""Blocks of which it is kept which rows are, while they are read in slices."""
+"""Number of blocks whose row numbers are remembered while they are read in slices."""
 _LONGEST = 1000
-"""Characters of a filter that are kept as they are, in states and messages."""
+"""Characters of a filter's text that states and messages keep; longer ones are cut and get a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Condition:
     expression: Any = None
 
     def columns(self) -> list[str] | None:
-        """The columns that it reads, by the source's names; None where that cannot be told."""
+        """Return the columns that it reads, by the source's names; None if they are not known."""
         if self.tree is not None:
             names = (
                 one.path[0] if one.path else one.name.removesuffix(f".{LENGTHS}")
@@ -50,7 +50,7 @@ class Condition:
         return None if found is None else list(dict.fromkeys(path[0] for path in fields_of(found)))
 
     def bind(self, schema: pa.Schema) -> Any:
-        """The expression over columns of a schema; FilterError or UnknownColumnError where it does not fit them."""
+        """Bind the expression to a schema's columns; raise FilterError or UnknownColumnError if it does not fit."""
         if self.tree is not None:
             from seqflow.providers.filter.binding import bind_filter
 
@@ -66,7 +66,7 @@ class Condition:
 
 
 def condition_of(where: Where) -> Condition:
-    """The condition of a text or a `pyarrow.compute.Expression`; FilterError for anything else."""
+    """Return the condition of a text or a `pyarrow.compute.Expression`; raise FilterError for anything else."""
     if isinstance(where, str):
         return Condition(where, parse_filter(where))
     if is_a(where, "pyarrow", "Expression"):
@@ -86,7 +86,7 @@ def condition_of(where: Where) -> Condition:
 
 
 class RecentNumbers:
-    """The numbers of the kept rows of a few blocks, those that were asked for last. Threads may share it."""
+    """Numbers of the kept rows of the few blocks that were asked for last. Threads may share it."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, int], Tensor] = {}
@@ -95,7 +95,8 @@ class RecentNumbers:
         return RecentNumbers, ()
 
     def get(self, block: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
-        """The numbers of a block, which are made where they are not kept."""
+        """Return the numbers of a block; compute them if they are not remembered."""
+        # no lock: two threads may compute the same numbers, and both results are right
         found = self._found.get(block)
         if found is None:
             found = make()
@@ -105,40 +106,40 @@ class RecentNumbers:
         return found
 
     def forget(self, block: tuple[str, int]) -> None:
-        """The last slice of a block was read."""
+        """Forget a block: its last slice was read."""
         self._found.pop(block, None)
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows are kept: those for which the expression is true; not those for which it is null."""
+    """Filter of rows: keeps those for which the expression is true, not those for which it is false or null."""
 
     expression: Any = field(compare=False)
     text: str
-    """The expression as text: equal for filters that are written differently, and are the same expression."""
+    """The expression as text; equal for two spellings of one expression."""
     full: pa.Schema
-    """All columns that are read, for the filter or not, under the provider's names."""
+    """All columns of the opened source, those of the filter included, under the provider's names."""
     columns: pa.Schema
-    """Those that the filter looks at."""
+    """Columns that the filter reads."""
     source: pa.Schema
-    """The same columns under the source's names."""
+    """The columns of the filter under the source's names."""
     counts: dict[tuple[str, int], int] = field(default_factory=dict, compare=False, repr=False)
-    """How many rows of each block are kept, as far as they were counted, by origin and index; ALL has all of them."""
+    """Number of kept rows of each block counted so far, by origin and index; `ALL` has their total."""
     numbers: RecentNumbers = field(default_factory=RecentNumbers, compare=False, repr=False)
-    """Which rows of the blocks that are read in slices are kept."""
+    """Kept rows of the blocks that are read in slices."""
 
     @property
     def structure(self) -> Node | None:
         return structure(self.expression)
 
     def looks_at(self) -> dict[Path, Path]:
-        """The columns and fields that the expression looks at: the source's paths, and the provider's."""
+        """Return the columns and fields that the expression reads: the provider's paths by the source's."""
         tree = self.structure
         paths = [] if tree is None else dict.fromkeys(fields_of(tree))
         return {path: _path_under(path, self.source, self.columns) for path in paths}
 
     def possible(self, ranges: Sequence[Sequence[ValueRange]]) -> Possible:
-        """What it may be in each block, by the ranges of what it looks at."""
+        """Return what the filter may be in each block, from the ranges of the columns that it reads."""
         schema = comparable_schema(self.source)
         columns = {
             path: (_type_at(path, schema), [of_block[at] for of_block in ranges])
@@ -147,16 +148,16 @@ class RowFilter:
         return Ranges(len(ranges), columns).possible(self.structure)
 
     def with_columns(self, schema: pa.Schema) -> pa.Schema:
-        """A schema, and the columns of the filter besides."""
+        """Return a schema with the columns of the filter added."""
         names = [*schema.names, *(name for name in self.columns.names if name not in schema.names)]
         shared = set(self.columns.names)
         return pa.schema([self.full.field(name) if name in shared else schema.field(name) for name in names])
 
     def mask(self, table: Table) -> pa.ChunkedArray:
-        """bool[rows]: whether each row of a table is kept; never null."""
+        """Return bool[rows]: whether each row of a table is kept; never null."""
         try:
             found = self.evaluate(self.expression, table)
-        except pa.ArrowException as error:  # a number that is too large, text that is not a number
+        except pa.ArrowException as error:  # overflow, or a text that cannot be cast to a number
             raise ProviderError(f"where: {self.text} can't be evaluated: {error}") from error
         if not found.null_count:
             return found
@@ -165,7 +166,7 @@ class RowFilter:
         return pc.fill_null(found, False)
 
     def evaluate(self, expression: Any, table: Table) -> pa.ChunkedArray:
-        """The value of an expression over the source's names, for each row of a table of the provider's."""
+        """Evaluate an expression over the source's names for each row of a table with the provider's names."""
         columns = [table.column(name) for name in self.columns.names]
         chosen = pa.Table.from_arrays(columns, names=self.columns.names)
         if self.source.names != self.columns.names or self.source.types != self.columns.types:
@@ -174,9 +175,9 @@ class RowFilter:
 
 
 def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -> RowFilter:
-    """The filter over the columns of a provider that was opened with `rename`, and has those that it needs.
+    """Return the filter over the columns of a provider that was opened with `rename` and has all that it needs.
 
-    Raises UnknownColumnError, and FilterError where types don't fit, or the filter is no condition.
+    Raise UnknownColumnError, or FilterError if types don't fit or the filter is not a condition.
     """
     inverse = _inverse(full, rename) if isinstance(rename, Mapping) else {}
     source = rename_schema(full, inverse)
@@ -191,6 +192,7 @@ def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -
 
 
 def _check_condition(condition: Condition, expression: Any, schema: pa.Schema) -> None:
+    # without rows, the type of the result is found and nothing is computed
     try:
         found = value_of(expression, schema.empty_table())
     except (pa.ArrowException, TypeError) as error:
@@ -200,7 +202,7 @@ def _check_condition(condition: Condition, expression: Any, schema: pa.Schema) -
 
 
 def _text(expression: Any, tree: Node | None) -> str:
-    """An expression as text; of a long one, or one whose structure is not known, with a digest."""
+    """Return an expression as text, with a digest if it is long or its structure is not known."""
     text = str(expression) if tree is None else canonical(tree)
     if tree is not None and len(text) <= _LONGEST:
         return text
@@ -209,7 +211,7 @@ def _text(expression: Any, tree: Node | None) -> str:
 
 
 def _path_under(path: Path, source: pa.Schema, renamed: pa.Schema) -> Path:
-    """The path of a field in a schema that has the same types under other names."""
+    """Return the path of a field in a schema of the same types with other names."""
     found = []
     fields: Any = source
     others: Any = renamed
@@ -228,7 +230,7 @@ def _type_at(path: Path, schema: pa.Schema) -> pa.DataType:
 
 
 def _inverse(full: pa.Schema, rename: Mapping[str, str]) -> dict[str, str]:
-    """The source's names of the renamed columns and fields, by their new paths."""
+    """Return the source's names of the renamed columns and fields, by their new paths."""
     known = {path for one in full for path in field_paths(one)}
     found = {}
     for old, name in rename.items():
@@ -241,7 +243,7 @@ def _inverse(full: pa.Schema, rename: Mapping[str, str]) -> dict[str, str]:
 
 
 def new_path(path: str, rename: Mapping[str, str]) -> str:
-    """The path of a column or field under its new names."""
+    """Return the path of a column or field under its new names."""
     parts = path.split(".")
     prefixes = [".".join(parts[: end + 1]) for end in range(len(parts))]
     return ".".join(rename.get(prefix, part) for prefix, part in zip(prefixes, parts, strict=True))
@@ -250,7 +252,7 @@ def new_path(path: str, rename: Mapping[str, str]) -> str:
 def columns_to_open(
     condition: Condition, columns: Sequence[str] | None, rename: Rename | None
 ) -> Sequence[str] | None:
-    """The columns to open a source with, by their new names, so that it has those of the filter; None for all."""
+    """Return the columns to open a source with, by their new names, so that the filter has its own; None for all."""
     needed = condition.columns()
     if columns is None or isinstance(columns, str) or needed is None:
         return columns if isinstance(columns, str) else None
@@ -262,7 +264,7 @@ def columns_to_open(
 
 
 def check_rename(rename: Rename | None) -> None:
-    """FilterError for a list of new names: nobody knows then what the source called its columns."""
+    """Raise FilterError for a list of new names, which does not tell the source's own names."""
     if rename is not None and not isinstance(rename, Mapping):
         raise FilterError(
             "where names the source's columns\ngive rename as a mapping of old names to new ones"

@@ -1,4 +1,4 @@
-"""What a filter can be in a block, as far as the smallest and largest values of its columns tell.
+"""Possible values of a filter in a block, from the smallest and largest values of its columns.
 
 The ranges of all blocks are compared at once, by the same functions of Arrow that compare rows.
 """
@@ -24,23 +24,23 @@ Path = tuple[str, ...]
 
 
 class ValueRange(NamedTuple):
-    """Bounds of the values of a column in a block; None where they are not known.
+    """Bounds of the values of a column in a block; None if they are not known.
 
-    Integers stand for dates and times, in the column's unit, and bytes for texts. Some values may be NaN besides.
+    Integers stand for dates and times, in the column's unit, and bytes for texts. NaN may occur whatever the bounds.
     """
 
     minimum: Any = None
     maximum: Any = None
     has_nulls: bool = True
     has_values: bool = True
-    """Whether some may not be null."""
+    """Whether some values may not be null."""
 
 
 UNKNOWN = ValueRange()
 
 
 def range_of_value(value: Any) -> ValueRange:
-    """The range of a column that has one value, an integer or a text, or null, in all rows of a block."""
+    """Return the range of a column with one value in all rows of a block: an integer, a text or null."""
     if value is None:
         return ValueRange(has_nulls=True, has_values=False)
     if isinstance(value, str):
@@ -55,13 +55,13 @@ class RangedSource(Protocol):
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        """All blocks, as `blocks` gives them, each with the ranges of some columns or fields of structs."""
+        """Return all blocks, as `blocks` gives them, each with the ranges of some columns or fields of structs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """For each block, whether a condition may be true, false or null for some of its rows."""
+    """Possible results of a condition: for each block, whether it may be true, false or null in some of its rows."""
 
     true: Array
     false: Array
@@ -76,9 +76,9 @@ class Ranges:
         self._columns = {path: _Column.of(kind, ranges) for path, (kind, ranges) in columns.items()}
 
     def possible(self, node: Node | None) -> Possible:
-        """What a condition may be, as far as is known; where nothing is known, it may be anything.
+        """Return the possible results of a condition; anything is possible if nothing is known.
 
-        Conditions may be nested as deep as somebody's chain of them is long, so they wait on a stack.
+        A chain of conditions is nested as deep as it is long, so this keeps a stack instead of recursing.
         """
         found: list[Possible] = []
         stack: list[tuple[Node | None, bool]] = [(node, False)]
@@ -125,6 +125,7 @@ class Ranges:
         column = self._columns.get(path)
         if column is None or not value.is_valid:
             return self._anything()
+        # NaN lies outside all ranges; it equals nothing, and compares as false
         nans = column.has_values if column.may_be_nan else np.zeros(self.count, bool)
         if function in ("equal", "not_equal"):
             true = column.maybe("less_equal", value, low=True) & column.maybe(
@@ -135,6 +136,7 @@ class Ranges:
             if function == "equal":
                 return found
             return Possible(found.false, found.true, found.null)
+        # some value may be less if the smallest one is, and all are if the largest one is
         is_less = function.startswith("less")
         true = column.maybe(function, value, low=is_less) & column.has_values
         false = column.maybe_not(function, value, low=not is_less) & column.has_values
@@ -148,6 +150,7 @@ class Ranges:
         has_null = members.null_count > 0
         has_nan = column.may_be_nan and any(one != one for one in members.to_pylist())
         true = (column.may_hold(members) | has_nan) & column.has_values
+        # is_in gives false for null, and a range never proves that all of its values are in the list
         return Possible(
             true | (column.has_nulls & has_null), np.ones(self.count, bool), np.zeros(self.count, bool)
         )
@@ -159,7 +162,7 @@ _MIRRORED = {
     "less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal",
 }  # fmt: skip
 _MATCHES_OR_SKIPS = (0, 1)
-"""How `is_in` treats null, in Arrow's numbers: found in a list with null, or never."""
+"""Values of Arrow's `null_matching_behavior`, of `is_in`: MATCH finds null in a list with null, SKIP never does."""
 
 
 def _inverted(one: Possible) -> Possible:
@@ -197,16 +200,16 @@ class _Column:
         )
 
     def maybe(self, function: str, value: pa.Scalar, *, low: bool) -> Array:
-        """Whether the smallest (`low`) or largest values compare so, or are not known."""
+        """Return bool[blocks]: whether the smallest (`low`) or largest value compares so or is not known."""
         return self._compared(function, value, low, True)
 
     def maybe_not(self, function: str, value: pa.Scalar, *, low: bool) -> Array:
-        """Whether the smallest (`low`) or largest values don't compare so, or are not known."""
+        """Return bool[blocks]: whether the smallest (`low`) or largest value does not compare so or is not known."""
         found: Array = ~self._compared(function, value, low, False)
         return found
 
     def may_hold(self, members: pa.Array) -> Array:
-        """Whether one of the members of a list lies in each range; true where ranges or types are others."""
+        """Return bool[blocks]: whether a member of a list lies in the range; true if unknown, or types differ."""
         kind, of = self.low.type, members.type
         is_text = types.is_large_binary(kind)
         if not is_text and kind != of and not (types.is_integer(kind) and types.is_integer(of)):
@@ -229,27 +232,27 @@ class _Column:
         compare = getattr(pc, function)(pc.field("limit"), pc.scalar(value))
         try:
             found = value_of(compare, pa.table({"limit": limits}))
-        except pa.ArrowException:  # the rows, if any are read, have the same error
+        except pa.ArrowException:  # reading the rows raises the same error, if they are read at all
             return np.full(len(limits), unknown)
         filled: Array = pc.fill_null(found, unknown).to_numpy()
         return filled
 
 
 def _is_between(ordered: Sequence[Any], low: Any, high: Any) -> bool:
-    """Whether an entry of a sorted list lies between limits; None is none."""
+    """Return whether an entry of a sorted list lies between limits; None for an open end."""
     at = 0 if low is None else bisect_left(ordered, low)
     return at < len(ordered) and (high is None or ordered[at] <= high)
 
 
 def _as_numbers(values: pa.Array) -> pa.Array:
-    """Dates and times as the integers that they are stored as; others themselves."""
+    """Convert dates and times to the integers that are stored for them; return other values as they are."""
     if not types.is_temporal(values.type):
         return values
     return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
 
 
 def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values of a range as an array: of the column's type, texts as bytes; null where they don't fit it."""
+    """Return limits of ranges as an array of the column's type, texts as bytes; all are null if one does not fit."""
     if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
         kind = pa.large_binary()
     if types.is_floating(kind):

@@ -1,1 +1,1 @@
-"""Files whose blocks are known before they are read, a module for each format, and which suffix is which format."""
+"""Files whose blocks are known before they are read: a module for each format, and their suffixes."""

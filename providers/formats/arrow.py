@@ -22,10 +22,10 @@ _FILE_MAGIC = b"ARROW1"
 
 @dataclass(frozen=True, slots=True)
 class ArrowFile:
-    """One file: rows of each batch, what is read from it, and how.
+    """One file: the rows of each batch, the columns to read, and how to read them.
 
     `stream` has the batches of a file in stream format. A file that is `mapped` is mapped whole, which costs nothing:
-    Arrow would copy single columns. Of all others (compressed ones, or without memory maps) single columns are read.
+    Arrow would copy single columns. From other files (compressed, or not mapped) single columns are read.
     """
 
     rows: tuple[int, ...]
@@ -79,7 +79,7 @@ class ArrowSource:
         return self.files[block.origin].selection.to(schema).apply(pa.Table.from_batches(found), present)
 
     def _batch(self, path: str, index: int, schema: pa.Schema) -> pa.RecordBatch:
-        """One batch, of columns that need not all be chosen, its buffers not checked."""
+        """Return one batch of the columns that are read; its buffers are not checked."""
         file, present = self.files[path], self._present(path, schema)
         if file.stream is not None:
             return file.stream[index].select(present)
@@ -88,7 +88,7 @@ class ArrowSource:
         return batch.select(present) if file.mapped else batch
 
     def _present(self, path: str, schema: pa.Schema) -> list[int]:
-        """The positions of the columns that are read, in order."""
+        """Return the positions of the columns that are read, in order."""
         return self.files[path].selection.to(schema).present
 
 
@@ -101,12 +101,12 @@ class Arrow(Format):
     """Options of Arrow IPC files and Feather files."""
 
     memory_map: bool = True
-    """False reads files, and constants of a job, instead of mapping them, for files that may shrink meanwhile."""
+    """False reads files, and constants of a job, instead of mapping them; use it for files that may shrink."""
     untrusted: bool = False
     """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
+        """Return a provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
         if self.untrusted:
             read_in_child(paths, _READ_BATCHES)
         opened = [_inspect(path, self.memory_map) for path in paths]
@@ -133,7 +133,7 @@ _Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None
 
 
 def _inspect(path: str, memory_map: bool) -> _Inspected:
-    """Schema, rows of each batch, the batches of a stream (it has no index to find them by), whether it is mapped."""
+    """Return the schema, the rows of each batch, a stream's batches (it has no index), and whether it is mapped."""
     with opening(path, "an Arrow IPC file"):
         with pa.OSFile(path) as file:
             is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
@@ -144,7 +144,7 @@ def _inspect_file(path: str, memory_map: bool) -> _Inspected:
     mapped = memory_map and not _is_compressed(path)
     reader = _open_file(path, memory_map, None)
     schema, count = reader.schema, reader.num_record_batches
-    if not mapped:
+    if not mapped:  # then each batch is read, so only one column is
         reader = _open_file(path, memory_map, _smallest(schema))
     return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, mapped
 
@@ -153,13 +153,14 @@ def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
     file = _file(path, memory_map)
     reader = pa.ipc.open_stream(file)
     batches = tuple(reader)
+    # pyarrow stops at the end of the first stream: rows of a second one would be lost silently
     if file.read().strip(b"\0"):
         raise ProviderError(f"{path} has more after the end of its stream\nwrite one stream to a file")
     return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map
 
 
 def _is_compressed(path: str) -> bool:
-    """Whether the first batch of a file is no view of it."""
+    """Return whether the first batch of a file is a copy, not a view of the file."""
     with pa.memory_map(path) as file:
         memory = file.read_buffer()
         reader = pa.ipc.open_file(file)
@@ -167,7 +168,7 @@ def _is_compressed(path: str) -> bool:
 
 
 def _is_within(batch: pa.RecordBatch, memory: pa.Buffer) -> bool:
-    """Whether the batch is a view of this memory."""
+    """Return whether the batch is a view of this memory."""
     buffers = (buffer for column in batch.columns for buffer in column.buffers() if buffer)
     return all(memory.address <= buffer.address <= memory.address + memory.size for buffer in buffers)
 
@@ -182,6 +183,6 @@ def _file(path: str, memory_map: bool) -> Any:
 
 
 def _smallest(schema: pa.Schema) -> list[int]:
-    """The column to read where only the number of rows matters."""
+    """Return the column to read if only the number of rows matters."""
     flat = [position for position, field in enumerate(schema) if pa.types.is_primitive(field.type)]
     return flat[:1] or [0]

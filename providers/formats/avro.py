@@ -23,9 +23,9 @@ _MAGIC = b"Obj\x01"
 _SYNC = 16
 _LARGEST_HEADER = 16 << 20
 _OF_POLARS = ("null", "deflate", "snappy")
-"""Codecs that Polars reads."""
+"""Codecs that Polars can decompress."""
 _INFLATED = 1100
-"""The most bytes that a compressed byte becomes, about; a row has at least one."""
+"""Largest number of bytes from one compressed byte, about; a row takes at least one byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,14 @@ class AvroFile:
     schema: pa.Schema
     codec: str
     is_for_polars: bool
-    """Whether Polars reads its types and its codec."""
+    """Whether Polars can read its types and its codec."""
     header: bytes = field(repr=False)
     places: tuple[tuple[int, int], ...] = field(repr=False)
     rows: tuple[int, ...]
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
+        # compressed blocks do not tell their size in memory: four times is a guess, which only plans windows
         times = 1 if self.codec == "null" else 4
         return [
             (rows, (stop - start) * times) for (start, stop), rows in zip(self.places, self.rows, strict=True)
@@ -66,13 +67,13 @@ class Avro(Format):
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of Avro files: a block is as many of the file's own as `batch_bytes` hold."""
+        """Return a provider of Avro files: a block is as many of the file's own as `batch_bytes` hold."""
         open_file = partial(_open_file, batch_bytes=byte_count(self.batch_bytes))
         return open_row_files("avro", paths, open_file, picked)
 
 
 def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
-    """The rows as Polars reads them; None where it is not installed, or does not."""
+    """Return the rows as Polars reads them; None if it is not installed or cannot read them."""
     try:
         import polars
     except ImportError:
@@ -80,16 +81,17 @@ def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
     try:
         table = polars.read_avro(content, columns=schema.names).to_arrow()
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust
+        # a panic of Rust is a BaseException, but only means that Polars cannot read this
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        # Polars knows no aliases, and no types that are named in one place and used in another
+        # Polars does not know aliases, nor types that are defined in one place and used in another
         content.seek(0)
         return None
     return table.select(schema.names).cast(schema)
 
 
 def _by_fastavro(content: io.BytesIO, schema: pa.Schema) -> pa.Table:
-    """The rows by fastavro, which makes a dict of each."""
+    """Return the rows as fastavro reads them, which makes a dict of each."""
     try:
         import fastavro
     except ImportError:
@@ -119,11 +121,12 @@ def _open_file(path: str, *, batch_bytes: int) -> AvroFile:
 
 
 def _metadata(content: mmap.mmap) -> tuple[dict[str, bytes], int]:
-    """The pairs of a header, and where they end."""
+    """Return the pairs of a header, and the position after them."""
     found: dict[str, bytes] = {}
     at = len(_MAGIC)
     while True:
         count, at = _long(content, at)
+        # a negative count is followed by the bytes of the block, for readers that skip it
         if count < 0:
             count, at = -count, _long(content, at)[1]
         if count == 0:
@@ -137,13 +140,14 @@ def _metadata(content: mmap.mmap) -> tuple[dict[str, bytes], int]:
 def _blocks(
     content: mmap.mmap, at: int, sync: bytes, batch_bytes: int
 ) -> tuple[list[tuple[int, int]], list[int]]:
-    """Places and rows of blocks of about `batch_bytes`: of consecutive ones of the file together."""
+    """Return places and rows of blocks of about `batch_bytes`: each joins consecutive blocks of the file."""
     places: list[tuple[int, int]] = []
     rows: list[int] = []
     while at < len(content):
         start = at
         count, at = _long(content, at)
         size, at = _long(content, at)
+        # the bound on `count` keeps a damaged block from asking for more rows than its bytes can hold
         if (
             count < 0
             or size < 0
@@ -162,9 +166,9 @@ def _blocks(
 
 
 def _long(content: mmap.mmap, at: int) -> tuple[int, int]:
-    """A number of variable length, zigzag encoded, and where it ends."""
+    """Return a zigzag-encoded number of variable length, and the position after it."""
     value = 0
-    for shift in range(0, 70, 7):
+    for shift in range(0, 70, 7):  # 64 bits take at most ten bytes of seven bits
         if at >= len(content):
             break
         value |= (content[at] & 127) << shift

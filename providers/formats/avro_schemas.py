@@ -1,4 +1,4 @@
-"""The Arrow schema of an Avro schema, and which of its types Polars reads."""
+"""Arrow schemas of Avro schemas, and the types that Polars reads."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ _LOGICAL = {
     "local-timestamp-nanos": pa.timestamp("ns"),
 }
 _ONLY_FASTAVRO = (types.is_map, types.is_decimal, types.is_time, types.is_fixed_size_binary)
-"""Types that Polars refuses, or gives as others."""
+"""Types that Polars refuses or converts to other types."""
 
 
 def arrow_schema(text: str) -> pa.Schema:
-    """The columns of a record; ProviderError for a type that has no place in a table."""
+    """Return the columns of a record; raise ProviderError for a type that no column can have."""
     schema = json.loads(text)
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise ProviderError("its rows are no records, so they have no columns")
+        raise ProviderError("its rows are not records, so they have no columns")
     return pa.schema(list(_type(schema, _Names(), "", 0)))
 
 
 @dataclass(slots=True)
 class _Names:
-    """The types that have names, by their full names; None for one that is being defined."""
+    """Named types, by their full names; None for one that is being defined."""
 
     types: dict[str, pa.DataType | None] = field(default_factory=dict)
     namespace: str = ""
-    """The namespace of the type that is being defined, which names in it have, too."""
+    """Namespace of the type that is being defined, which names inside it inherit."""
 
     def full(self, name: str) -> str:
         return name if "." in name or not self.namespace else f"{self.namespace}.{name}"
 
 
 def polars_reads(kind: pa.DataType) -> bool:
-    """Whether Polars reads a type as it is."""
+    """Return whether Polars reads a type unchanged."""
     if any(holds(kind) for holds in _ONLY_FASTAVRO) or (types.is_timestamp(kind) and kind.tz is None):
         return False
     return all(polars_reads(child.type) for _, child in child_fields(kind))
 
 
 def _type(schema: Any, names: _Names, place: str, depth: int) -> pa.DataType:
-    """The type of a schema; a type that is named is known from here on."""
+    """Return the type of a schema; remember it if it is named, for later references."""
     if depth >= MAX_DEPTH:
         raise ProviderError(f"field {place!r} is nested in {MAX_DEPTH} levels or more")
     if isinstance(schema, list):
@@ -79,6 +79,7 @@ def _type(schema: Any, names: _Names, place: str, depth: int) -> pa.DataType:
         outer = names.namespace
         names.namespace = str(schema.get("namespace", outer))
         full = names.full(str(schema["name"]))
+        # None until it is defined: a type that refers to itself is found, and refused
         names.namespace, names.types[full] = full.rpartition(".")[0], None
         names.types[full] = found = _defined(schema, names, place, depth)
         names.namespace = outer
@@ -111,7 +112,7 @@ def _defined(schema: dict[str, Any], names: _Names, place: str, depth: int) -> p
 
 
 def _nullable(schema: Any, names: _Names, place: str, depth: int) -> tuple[pa.DataType, bool]:
-    """A type, and whether it may be null: of a union of null and one other type the other."""
+    """Return a type and whether it may be null; of a union of null and one other type, the other type."""
     if not isinstance(schema, list):
         return _type(schema, names, place, depth + 1), False
     others = [one for one in schema if one != "null"]

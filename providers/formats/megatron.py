@@ -1,4 +1,4 @@
-"""Megatron's indexed datasets: tokens in .bin, mapped, and where documents begin in the .idx beside it."""
+"""Megatron's indexed datasets: tokens in .bin, which is mapped, and the starts of documents in .idx."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMN = "tokens"
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = 34
 _DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f8", 7: "f4", 8: "u2"}
-"""Codes of element types."""
+"""Element types by their code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class MegatronFile:
     documents: bool
     limits: tuple[int, ...]
     nbytes: tuple[int, ...]
-    beside: tuple[str, ...]
-    """The file with the tokens."""
+    other_files: tuple[str, ...]
+    """The file with the tokens, next to the index."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -47,11 +47,11 @@ class MegatronFile:
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
         start, stop = self.limits[index : index + 2]
-        found = _read_index(path, os.path.getsize(self.beside[0]), self.documents)
+        found = _read_index(path, os.path.getsize(self.other_files[0]), self.documents)
         first, last = found.rows[start], found.rows[stop]
         pointers, lengths = found.pointers[first:last], found.lengths[first:last].astype(np.int64)
         ends = np.append(0, np.cumsum(lengths))
-        values = _values(self.beside[0], np.dtype(self.dtype), pointers, lengths, ends)
+        values = _values(self.other_files[0], np.dtype(self.dtype), pointers, lengths, ends)
         offsets = ends[found.rows[start : stop + 1] - first]
         kind = self.schema.field(COLUMN).type
         array = pa.Array.from_buffers(kind, stop - start, [None, pa.py_buffer(offsets)], children=[values])
@@ -60,13 +60,13 @@ class MegatronFile:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What an .idx file tells: of each sequence where it begins in bytes and how many elements it has."""
+    """Contents of an .idx file: the first byte of each sequence and its number of elements."""
 
     dtype: str
     lengths: Tensor
     pointers: Tensor
     rows: Tensor
-    """int64[rows + 1]: the first sequence of each row."""
+    """int64[rows + 1]: the first sequence of each row, then the number of sequences."""
 
 
 @file_format("megatron")
@@ -74,12 +74,12 @@ class Megatron(Format):
     """Options of Megatron's indexed datasets."""
 
     documents: bool = True
-    """False says that rows are sequences, not documents."""
+    """False reads sequences as rows, not documents."""
     batch_bytes: int | str = "8 MiB"
     """Bytes of tokens that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of `.idx` files with the `.bin` files beside them: a column `tokens`, lists that are not copied.
+        """Return a provider of `.idx` files, each with its `.bin` file: a column `tokens` of uncopied lists.
 
         A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
         """
@@ -90,22 +90,23 @@ class Megatron(Format):
 def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:
     data = f"{os.path.splitext(path)[0]}.bin"
     if not os.path.isfile(data):
-        raise MissingSourceError(f"there is no {data} beside it, which has the tokens")
+        raise MissingSourceError(f"there is no {data} next to it, which has the tokens")
     found = _read_index(path, os.path.getsize(data), documents)
     item = np.dtype(found.dtype).itemsize
+    # bytes before each row: its tokens, and 8 for its length
     ends = np.append(0, np.cumsum(found.lengths, dtype=np.int64))[found.rows] * item + 8 * np.arange(
         len(found.rows)
     )
     limits = [0]
     while limits[-1] < len(ends) - 1:
         reached = int(np.searchsorted(ends, ends[limits[-1]] + batch_bytes, side="right")) - 1
-        limits.append(max(reached, limits[-1] + 1))
+        limits.append(max(reached, limits[-1] + 1))  # a row above batch_bytes is a block by itself
     nbytes = np.diff(ends[limits]).tolist()
     return MegatronFile(found.dtype, documents, tuple(limits), tuple(nbytes), (data,))
 
 
 def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
-    """The index, mapped and checked against the size of the tokens; ProviderError for one that lies."""
+    """Return the index, mapped; raise ProviderError if it does not fit the size of the tokens."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         header = file.read(_HEADER)
@@ -118,7 +119,7 @@ def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
                 f"it has version {version} and element type {code}, expected version 1 and type 1 to 8"
             )
         expected = _HEADER + 12 * count + 8 * num_documents
-        if expected != size:  # the modes of sequences that are images, say, lie after the documents
+        if expected != size:  # multimodal datasets add a mode for each sequence after the documents
             raise ProviderError(
                 f"it has {size:,} bytes, but {count:,} sequences in {num_documents:,} documents take {expected:,}"
             )
@@ -130,9 +131,10 @@ def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
     if count and (
         lengths.min() < 0
         or pointers.min() < 0
+        # subtracted, not added: the sum of a damaged pointer and a length may overflow int64
         or (pointers > data_bytes - lengths.astype(np.int64) * item).any()
     ):
-        raise ProviderError(f"its sequences lie outside the {data_bytes:,} bytes of tokens beside it")
+        raise ProviderError(f"its sequences lie outside the {data_bytes:,} bytes of tokens next to it")
     if not documents:
         return Index(_DTYPES[code], lengths, pointers, np.arange(count + 1))
     if not len(rows) or rows[0] != 0 or rows[-1] != count or (np.diff(rows) < 0).any():
@@ -145,13 +147,13 @@ def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
 def _values(
     path: str, dtype: np.dtype[np.generic], pointers: Tensor, lengths: Tensor, ends: Tensor
 ) -> pa.Array:
-    """The elements of sequences one behind the other: mapped where they lie so, else copied."""
+    """Return the concatenated elements of sequences: a view of the mapped file if they follow each other there."""
     total, kind = int(ends[-1]), pa.from_numpy_dtype(dtype)
     if not total:
         return pa.array([], kind)
     with open(path, "rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    is_filled = lengths > 0
+    is_filled = lengths > 0  # the pointers of empty sequences may be anything
     first = int(pointers[is_filled][0])
     is_aligned = first % dtype.itemsize == 0
     if is_aligned and np.array_equal(pointers[is_filled], first + ends[:-1][is_filled] * dtype.itemsize):

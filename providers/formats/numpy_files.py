@@ -23,28 +23,28 @@ from seqflow.record.record import Tensor
 from seqflow.record.selection import Picked, Table
 
 COLUMN = "array"
-"""The name of the column of a .npy file."""
+"""Name of the column of a .npy file."""
 _MAGIC = b"\x93NUMPY"
 _LONGEST = 10_000
-"""Bytes of a header, which is read as Python: NumPy's own limit."""
+"""Largest header in bytes, NumPy's own limit: a header is parsed as Python."""
 _INFLATED = 1100
-"""The most bytes that a compressed byte may become, about."""
+"""Largest number of bytes from one compressed byte, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """Where an array lies in a file, and what it is."""
+    """Place, dtype and shape of an array in a file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     is_fortran: bool
     start: int
-    """Its first byte in the file, or in its compressed member."""
+    """Position of its first byte in the file, or in its compressed member."""
     member: str | None = None
-    """The name of the member where that is compressed."""
+    """Name of the member if it is compressed."""
 
     def open(self, path: str) -> Tensor:
-        """The array: mapped, or of a compressed member read whole."""
+        """Return the array, mapped; a compressed member is read whole."""
         order = "F" if self.is_fortran else "C"
         if not all(self.shape):
             return np.empty(self.shape, self.dtype)
@@ -59,7 +59,7 @@ class StoredArray:
 
 @dataclass(frozen=True, slots=True)
 class ArrayFile:
-    """Arrays of equally many rows, each a column, or of a structured dtype one for each field."""
+    """Arrays of equally many rows; each is a column, and a structured one is a column for each field."""
 
     arrays: Mapping[str, StoredArray]
     ranges: tuple[range, ...]
@@ -93,7 +93,7 @@ class Numpy(Format):
     """Bytes that are read, and prepared, together; a .npz file with compressed arrays is one block."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
+        """Return a provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
 
         A .npy file has one column, `array`; one of a structured dtype has its fields. A .npz file has a column for
         each array, or each of those that `columns` names.
@@ -103,7 +103,7 @@ class Numpy(Format):
 
 
 def _wanted(picked: Picked) -> set[str] | None:
-    """The names in the files of the columns that are read; None for all."""
+    """Return the file's names of the columns that are read; None for all."""
     columns, rename = picked
     if columns is None or isinstance(columns, str) or not (rename is None or isinstance(rename, Mapping)):
         return None
@@ -122,6 +122,7 @@ def _open_file(path: str, *, batch_bytes: int, wanted: set[str] | None) -> Array
     rows = _num_rows(arrays)
     row_bytes = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays.values())
     ranges = row_ranges(rows, row_bytes, batch_bytes)
+    # a compressed member can only be read from its start, so each block would decompress it again
     if any(array.member is not None for array in arrays.values()):
         ranges = (range(rows),)
     empty = {name: np.empty((0, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
@@ -129,7 +130,7 @@ def _open_file(path: str, *, batch_bytes: int, wanted: set[str] | None) -> Array
 
 
 def _fields(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The columns of arrays: of a structured dtype its fields."""
+    """Return the columns of arrays; the columns of a structured array are its fields."""
     found: dict[str, Tensor] = {}
     for name, array in arrays.items():
         fields = (
@@ -143,7 +144,7 @@ def _fields(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
-    """The arrays of an archive by name: those that are stored as they are with their place in the file."""
+    """Return the arrays of an archive by name; uncompressed ones with their place in the file."""
     found: dict[str, StoredArray] = {}
     size = os.path.getsize(path)
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
@@ -155,6 +156,7 @@ def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
         )
         for name, info in chosen.items():
             if info.compress_type == zipfile.ZIP_STORED:
+                # the local header repeats the name, and its extra field may differ in length from the directory's
                 file.seek(info.header_offset)
                 head = file.read(30)
                 if head[:4] != b"PK\3\4":
@@ -168,6 +170,7 @@ def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
                 file.seek(start)
                 found[name] = _header(file, min(size, start + info.file_size), name)
                 continue
+            # read before anything is allocated: a small archive may claim to hold terabytes
             if info.file_size > info.compress_size * _INFLATED + (1 << 20):
                 raise ProviderError(
                     f"the array {name!r} says that it has {info.file_size:,} bytes, more than it can have"
@@ -183,10 +186,10 @@ def _members(path: str, wanted: set[str] | None) -> dict[str, StoredArray]:
 
 
 def _header(file: IO[bytes], end: int, name: str) -> StoredArray:
-    """The array whose header begins here, all of which must lie before `end`."""
+    """Return the array whose header begins here; all of it must lie before `end`."""
     begin = file.read(10)
     if begin[:6] != _MAGIC or len(begin) < 10:
-        raise ProviderError(f"{name!r} is no array of NumPy's format")
+        raise ProviderError(f"{name!r} is not an array in NumPy's format")
     version, length = begin[6], int.from_bytes(begin[8:10], "little")
     if version > 1:
         length = int.from_bytes(begin[8:10] + file.read(2), "little")
@@ -202,6 +205,7 @@ def _header(file: IO[bytes], end: int, name: str) -> StoredArray:
     shape, is_fortran = tuple(header["shape"]), bool(header["fortran_order"])
     _check(name, dtype, shape)
     found = StoredArray(dtype, shape, is_fortran, file.tell())
+    # Python integers: the product of damaged axes may be beyond int64
     size = dtype.itemsize
     for axis in shape:
         size *= axis
@@ -213,7 +217,7 @@ def _header(file: IO[bytes], end: int, name: str) -> StoredArray:
 
 
 def _check(name: str, dtype: np.dtype[Any], shape: tuple[Any, ...]) -> None:
-    """ProviderError for arrays that are no columns."""
+    """Raise ProviderError for arrays that cannot be columns."""
     if dtype.hasobject:
         raise ProviderError(
             f"{name!r} holds pickled Python objects, which are not read: they may run code\nsave numbers or texts"

@@ -1,4 +1,4 @@
-"""Options of file formats: a frozen dataclass for each, and the keywords of `sf.open` that they were before."""
+"""Options of file formats: a frozen dataclass for each format, and the older keywords of `sf.open`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ F = TypeVar("F", bound="Format")
 
 
 class Format:
-    """Options of one file format, and how its files are opened."""
+    """Options of one file format, with the function that opens its files."""
 
     __slots__ = ()
     kind: ClassVar[str]
-    """The name of the format, as `kind=` takes it."""
+    """Name of the format, as `kind=` takes it."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
         """Open files of this format as a provider of the picked columns."""
@@ -36,7 +36,7 @@ FORMATS: dict[str, type[Format]] = {}
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def file_format(kind: str) -> Callable[[type[F]], type[F]]:
-    """Decorate a class with the options of a format as fields, whose types are checked."""
+    """Decorate a class whose fields are the options of a format; their types are checked."""
 
     def decorate(options: type[F]) -> type[F]:
         made: Any = dataclass(frozen=True, slots=True, kw_only=True)(options)
@@ -82,7 +82,7 @@ def check_option(name: str, options: type[Format], source: str) -> None:
 
 
 def options_of(kind: str, format: Format | None, given: Mapping[str, Any], source: str) -> Format:
-    """Return the options of files of this kind: `format`, or what is given by the keywords of before."""
+    """Return the options of files of this kind: `format`, or the older keywords that were given."""
     options = FORMATS[kind]
     for name in given:
         check_option(name, options, source)
@@ -101,7 +101,7 @@ def options_of(kind: str, format: Format | None, given: Mapping[str, Any], sourc
 
 
 def byte_count(batch_bytes: int | str) -> int:
-    """Return the bytes of a block; ProviderOptionError for what is not a positive number of them."""
+    """Return the bytes of a block; raise ProviderOptionError unless they are a positive number."""
     try:
         count = parse_bytes(batch_bytes if isinstance(batch_bytes, str) else operator.index(batch_bytes))
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""ORC files: a block is a stripe, whose rows the footer tells."""
+"""ORC files: a block is a stripe, whose number of rows is in the footer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOOTER, _COMPRESSION = 1, 2
 _STRIPES, _ROWS_OF_STRIPE = 3, 5
 """Fields of its footer, and of a stripe in that."""
 _LARGEST = 64 << 20
-"""Bytes of a footer."""
+"""Largest footer in bytes, compressed or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Orc(Format):
     """Read files in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of ORC files, in blocks of their stripes."""
+        """Return a provider of ORC files, in blocks of their stripes."""
         if self.untrusted:
             read_in_child(paths, _READ_STRIPES)
         return open_row_files("orc", paths, _open_file, picked)
@@ -69,6 +69,7 @@ def _open_file(path: str) -> OrcFile:
     file = orc.ORCFile(path)
     rows = _rows_of_stripes(path)
     if rows is None:
+        # reading the cheapest column is the only other way: pyarrow does not tell the rows of a stripe
         column = min(file.schema, key=lambda field: not pa.types.is_primitive(field.type)).name
         rows = [file.read_stripe(stripe, columns=[column]).num_rows for stripe in range(file.nstripes)]
     if len(rows) != file.nstripes or sum(rows) != file.nrows:
@@ -80,9 +81,10 @@ def _open_file(path: str) -> OrcFile:
 
 
 def _rows_of_stripes(path: str) -> list[int] | None:
-    """The rows of each stripe, by the footer; None where that is compressed in a way that is not read here."""
+    """Return the rows of each stripe, from the footer; None if its compression is not supported here."""
     with open(path, "rb") as file:
         end = file.seek(0, io.SEEK_END)
+        # the last byte is the length of the postscript, which is below 256
         file.seek(max(0, end - 256))
         tail = file.read()
         length = tail[-1]
@@ -103,17 +105,19 @@ def _rows_of_stripes(path: str) -> list[int] | None:
 
 
 def _inflated(data: bytes, compression: object) -> bytes | None:
-    """The bytes of a footer, whose pieces begin with their length; None for a compression that is not read here."""
+    """Return the decompressed bytes of a footer; None if the compression is not supported here."""
     if compression == 0:
         return data
-    if compression not in (1, 5):
+    if compression not in (1, 5):  # zlib and zstd
         return None
     pieces, at = [], 0
     while at < len(data):
+        # the length of the piece, and in the lowest bit whether it is stored as it is
         head = int.from_bytes(data[at : at + 3], "little")
         piece = data[at + 3 : at + 3 + (head >> 1)]
         at += 3 + (head >> 1)
         if not head & 1 and compression == 1:
+            # bounded: a damaged or malicious footer may inflate to any size
             piece = zlib.decompressobj(-15).decompress(piece, _LARGEST)
         elif not head & 1:
             with pa.CompressedInputStream(pa.BufferReader(piece), "zstd") as stream:
@@ -123,7 +127,7 @@ def _inflated(data: bytes, compression: object) -> bytes | None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message of Protocol Buffers: their numbers, with integers or bytes."""
+    """Yield the fields of a message of Protocol Buffers: their numbers, with values as integers or bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -132,7 +136,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield key >> 3, number
             continue
         if key & 7 not in (1, 2, 5):
-            raise ProviderError("its footer is no message of Protocol Buffers")
+            raise ProviderError("its footer is not a message of Protocol Buffers")
         size, at = _varint(data, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
         yield key >> 3, data[at : at + size]
         at += size

@@ -1,4 +1,4 @@
-"""Parquet files: a block is a row group, whose sizes come from the footer."""
+"""Parquet files: a block is a row group, whose size is in the footer."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,23 +26,23 @@ from seqflow.record.selection import Picked, Selection, Table, leaf_types
 from seqflow.record.validation import opening, reading
 
 _BUFFER = 1 << 18
-"""Bytes of each column that are read at once from a row group that is read in slices."""
+"""Bytes of each column that are read at once if a row group is read in slices."""
 
 
 _WHOLE = 1 << 30
-"""Bytes up to which a row group is read at once: pyarrow joins no nested texts of 2 GiB."""
+"""Bytes up to which a row group is read at once: pyarrow cannot join nested texts of 2 GiB."""
 _COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
-"""Rows that are read at once, at most and at least, where the footer does not tell how large texts are."""
+"""Most and fewest rows that are read at once if the footer does not tell how large texts are."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnboundedTexts:
-    """How to read columns of text whose size the footer does not bound."""
+    """Way to read columns of text whose size the footer does not bound."""
 
     coded: tuple[str, ...]
-    """The columns that are read as codes of a dictionary, so that they can be counted before they are texts."""
+    """Columns that are read as dictionary codes, so that their size can be computed before they become texts."""
     rows: int
-    """How many rows are read at once."""
+    """Number of rows that are read at once."""
 
 
 class TextChunk(NamedTuple):
@@ -55,16 +55,16 @@ class TextChunk(NamedTuple):
 
 
 Uncounted = Mapping[int, Sequence[TextChunk]]
-"""The texts whose size is not known before they are read, by row group."""
+"""Column chunks of text whose size is not known before they are read, by row group."""
 _NO_TEXTS: Uncounted = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParquetFile:
-    """One file: what plans need of its footer, and what is read from it."""
+    """One file: the part of its footer that plans need, and the columns to read."""
 
     rows: Array
-    """int64: the rows of each row group."""
+    """int64: rows of each row group."""
     num_leaves: int
     selection: Selection
 
@@ -73,11 +73,11 @@ class ParquetFile:
         return int(self.rows.sum())
 
     def chunks(self, path: str) -> ColumnChunks:
-        """The leaf columns of each row group."""
+        """Return the leaf columns of each row group."""
         return read_column_chunks(path, len(self.rows), self.num_leaves)
 
     def uncounted(self, chunks: ColumnChunks) -> Uncounted:
-        """The column chunks of text whose size the footer does not bound, by row group."""
+        """Return the column chunks of text whose size the footer does not bound, by row group."""
         texts = self.selection.texts
         if not texts or chunks.tells_text_bytes[:, texts].all():
             return _NO_TEXTS
@@ -90,9 +90,9 @@ class ParquetFile:
         return found
 
     def bytes_of_groups(self, chunks: ColumnChunks, schema: pa.Schema) -> Array:
-        """int64: about how many bytes the columns of `schema` take in memory, for each row group.
+        """Return int64: about the bytes that the columns of `schema` take in memory, for each row group.
 
-        Counts are added as floats, in which sums below 2**53 are exact and others do not overflow.
+        Counts are added as floats: sums below 2**53 are exact, and larger ones do not overflow.
         """
         leaves, fixed = self.selection.to(schema).leaves, self.selection.value_bytes
         values = chunks.num_values[:, leaves].astype(np.float64)
@@ -104,14 +104,14 @@ class ParquetFile:
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """Parquet files of one schema, by path. Reading opens a file anew, so that threads don't share handles."""
+    """Parquet files of one schema, by path. Each read opens its file, so that threads don't share handles."""
 
     files: dict[str, ParquetFile]
     memory_map: bool
     use_threads: bool
     slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
     uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
-    """By path, of the files whose footers were read for it."""
+    """Texts of unknown size by path, for the files whose footers were read so far."""
     footers: FooterCache = field(default_factory=FooterCache, compare=False)
 
     @property
@@ -142,6 +142,7 @@ class ParquetSource:
         selection = None
         for block, chunks in self._row_groups(schema):
             file = self.files[block.origin]
+            # files of one schema share their selection, so this is computed once for all of them
             if file.selection is not selection:
                 selection = file.selection
                 known = {path: (at, kind) for at, (path, kind) in enumerate(leaf_types(selection.renamed))}
@@ -151,21 +152,21 @@ class ParquetSource:
             yield block, [_range(names, chunks, block.index, leaf, rows) for leaf in leaves]
 
     def _row_groups(self, schema: pa.Schema) -> Iterator[tuple[Block, ColumnChunks]]:
-        """All row groups, each with the column chunks of its file."""
+        """Yield all row groups, each with the column chunks of its file."""
         for path, file, chunks, nbytes in self._files(schema):
             sizes = zip(file.rows.tolist(), nbytes.tolist(), strict=True)
             for group, (rows, size) in enumerate(sizes):
                 yield Block(path, group, rows, size), chunks
 
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
-        """All files, each with its column chunks and the bytes of its row groups."""
+        """Yield all files, each with its column chunks and the bytes of its row groups."""
         for path, file in self.files.items():
             chunks = file.chunks(path)
             self.uncounted[path] = file.uncounted(chunks)
             yield path, file, chunks, file.bytes_of_groups(chunks, schema)
 
     def _footer(self, path: str) -> Any:
-        """The footer of a file; ProviderError where it is another one than when the file was opened."""
+        """Return the footer of a file; raise ProviderError if it has changed since the file was opened."""
         return self.footers.get(path, lambda: _same_footer(path, self.files[path]))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
@@ -177,15 +178,16 @@ class ParquetSource:
         return finish(table)
 
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
-        """A row group at once, or a large one some rows at a time."""
+        """Read a row group at once, or a large one some rows at a time."""
         options, count = {"columns": columns, "use_threads": self.use_threads}, block.num_rows or 0
         rows = max(1, count // (1 + (block.nbytes or 0) // _WHOLE))
+        # halved until it works: where the footer does not bound texts, `rows` may be too many
         while True:
             try:
                 if rows >= count:
                     return opened.read_row_group(block.index, **options)
                 return pa.Table.from_batches(opened.iter_batches(rows, [block.index], **options))
-            except pa.ArrowNotImplementedError:  # of nested text whose size the footer does not tell, too
+            except pa.ArrowNotImplementedError:  # nested text of 2 GiB: the footer need not tell its size
                 if rows == 1:
                     raise
                 rows //= 2
@@ -208,7 +210,7 @@ class ParquetSource:
     def _read_counted(
         self, block: Block, schema: pa.Schema, rows: range, unbounded: UnboundedTexts, max_bytes: int
     ) -> list[pa.RecordBatch]:
-        """Read a few rows at a time, texts as codes where that can be, until they are too large."""
+        """Read a few rows at a time, texts as dictionary codes where possible; stop when they are too large."""
         columns, _ = self._columns(block, schema)
 
         found: list[pa.RecordBatch] = []
@@ -228,7 +230,7 @@ class ParquetSource:
     def _read_slice(
         self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts | None = None
     ) -> list[pa.RecordBatch]:
-        """Some rows of a row group; the next slice goes on where this one ends."""
+        """Read some rows of a row group; the next slice continues where this one ends."""
         coded, rows_at_once = (unbounded.coded, unbounded.rows) if unbounded else ((), len(rows))
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -238,6 +240,7 @@ class ParquetSource:
                 )
 
         assert block.num_rows is not None
+        # readers of other columns, or in other steps, have positions of their own
         key = (block.origin, block.index, unbounded, *(columns or ()))
         found = self.slices.read(key, batches, rows, block.num_rows)
         count = sum(batch.num_rows for batch in found)
@@ -246,12 +249,13 @@ class ParquetSource:
         return found
 
     def _unbounded_texts(self, block: Block, schema: pa.Schema, max_bytes: int) -> UnboundedTexts | None:
-        """How to read texts that may exceed `max_bytes`; None where the footer shows that they do not."""
+        """Return how to read texts that may exceed `max_bytes`; None if the footer shows that they do not."""
         file = self.files[block.origin]
         if block.origin not in self.uncounted:
             self.uncounted[block.origin] = file.uncounted(file.chunks(block.origin))
         leaves, coded, rows = file.selection.to(schema).leaves, [], _COUNTED_ROWS
         for chunk in self.uncounted[block.origin].get(block.index, ()):
+            # each value may be the longest that a dictionary of the chunk's bytes could hold
             if chunk.leaf not in leaves or chunk.num_values * chunk.uncompressed_bytes <= max_bytes:
                 continue
             if chunk.has_prefixes:
@@ -264,11 +268,11 @@ class ParquetSource:
         from pyarrow.parquet import ParquetFile
 
         metadata = self._footer(block.origin)
-        # fetching ahead in pyarrow's threads costs more than it gains: 2.6 times the time for small files on a disk
+        # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
         return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map, pre_buffer=False)
 
     def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
-        """Open a file for buffered reading: pages of a memory map would stay in memory while it is open."""
+        """Open a file for buffered reading: the pages of a memory map would stay in memory while it is open."""
         from pyarrow.parquet import ParquetFile
 
         metadata = self._footer(block.origin)
@@ -281,11 +285,12 @@ class ParquetSource:
         )
 
     def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
-        """The columns to read, None for all, and what makes a table of `schema` of them."""
+        """Return the columns to read, None for all, and the function that makes a table of `schema` from them."""
         file = self.files[block.origin]
         selection = file.selection.to(schema)
         if len(selection.leaves) == file.num_leaves:
             return None, selection.label
+        # pyarrow chooses by path, which would be ambiguous if two columns share a name: then all are read
         if len(set(file.selection.source.names)) < len(file.selection.source):
             return None, selection.apply
         names = self._footer(block.origin).schema
@@ -297,14 +302,14 @@ class Parquet(Format):
     """Options of Parquet files."""
 
     memory_map: bool = True
-    """False reads files, and constants of a job, instead of mapping them, for files that may shrink meanwhile."""
+    """False reads files, and constants of a job, instead of mapping them; use it for files that may shrink."""
     use_threads: bool = False
     """Decode the columns of a block in several threads."""
     untrusted: bool = False
     """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of Parquet files; reads all footers, and checks that they agree."""
+        """Return a provider of Parquet files; reads all footers, and checks that they agree."""
         if self.untrusted:
             read_in_child(paths, _READ_FOOTERS)
         footers, schemas = FooterCache(), list[pa.Schema]()
@@ -312,7 +317,8 @@ class Parquet(Format):
         for path in paths:
             metadata, schema, rows = _read_footer(path)
             is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
-            schemas.append(schemas[-1] if is_same else schema)  # a million equal ones are one object
+            # one object for equal schemas: there may be a million files
+            schemas.append(schemas[-1] if is_same else schema)
             found.append((rows, metadata.num_columns))
             footers.keep(path, metadata)
         selections = common_selections(paths, schemas, picked)
@@ -337,7 +343,7 @@ def read(path):
 
 
 def _same_footer(path: str, file: ParquetFile) -> Any:
-    """The footer of a file that was opened before; ProviderError where its row groups are others now."""
+    """Return the footer of a file that was opened before; raise ProviderError if its row groups have changed."""
     metadata, _, rows = _read_footer(path)
     if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
         raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
@@ -345,7 +351,7 @@ def _same_footer(path: str, file: ParquetFile) -> Any:
 
 
 def _read_footer(path: str) -> tuple[Any, pa.Schema, Array]:
-    """The footer of a file, its schema, and the rows of each row group."""
+    """Return the footer of a file, its schema, and the rows of each row group."""
     from pyarrow.parquet import ParquetFile
 
     with opening(path, "a Parquet file"), ParquetFile(path) as file:
@@ -367,7 +373,7 @@ def _wrong_count(block: Block, rows: int) -> ProviderError:
 def _range(
     names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
 ) -> ValueRange:
-    """The range of a leaf column in a row group; of others nothing is known."""
+    """Return the range of a leaf column in a row group; UNKNOWN for a path that is not a leaf."""
     if leaf is None:
         return UNKNOWN
     at, kind = leaf

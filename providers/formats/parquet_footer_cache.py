@@ -1,4 +1,4 @@
-"""Footers that were read: the last ones are kept, as many as fit, since reading needs them again."""
+"""Cache of footers: as many as fit of those used last, since reading needs them again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from seqflow.providers.fork_locks import ForkLock
 
 MOST_BYTES = 64 << 20
-"""Bytes of the footers that are kept, about."""
+"""Approximate limit of the bytes of cached footers."""
 _GROWTH = 8
-"""What a footer takes in memory for each byte in the file, about."""
+"""Approximate bytes in memory for each byte of a footer in the file."""
 
 
 class FooterCache:
-    """The footers of files, by path. Threads may share it; another process begins with an empty one."""
+    """Footers of files, by path. Threads may share it; another process starts with an empty one."""
 
     def __init__(self) -> None:
         self._footers: OrderedDict[str, Any] = OrderedDict()
@@ -26,22 +26,24 @@ class FooterCache:
         return FooterCache, ()
 
     def get(self, path: str, read: Callable[[], Any]) -> Any:
-        """The footer of a file, which is read where it is not kept."""
+        """Return the footer of a file; `read` it if it is not cached."""
         with self._lock:
             found = self._footers.get(path)
             if found is not None:
                 self._footers.move_to_end(path)
                 return found
+        # without the lock: threads read different footers at once, and reading one twice does no harm
         found = read()
         self.keep(path, found)
         return found
 
     def keep(self, path: str, footer: Any) -> None:
-        """Keep a footer, in the place of those that were not needed for the longest time."""
+        """Keep a footer, and drop those that were not used for the longest time if there are too many."""
         with self._lock:
             if path not in self._footers:
                 self._bytes += footer.serialized_size * _GROWTH
             self._footers[path] = footer
+            # the newest stays even if it is larger than the limit: the caller is about to use it
             while self._bytes > MOST_BYTES and len(self._footers) > 1:
                 _, oldest = self._footers.popitem(last=False)
                 self._bytes -= oldest.serialized_size * _GROWTH

@@ -1,7 +1,7 @@
-"""The column chunks in the footer of a Parquet file.
+"""Column chunks in the footer of a Parquet file.
 
-pyarrow ends the process when it is asked for a column chunk whose entry in the footer is damaged, so these are read
-here.
+pyarrow ends the process when it is asked for a column chunk whose entry in the footer is damaged, so the entries are
+read here.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _MINIMUM
 )
 
 DICTIONARY_ENCODINGS, PREFIX_ENCODING = 1 << 2 | 1 << 8, 1 << 7
-"""Encodings of texts that write what several have in common once: whole texts, or how they begin."""
+"""Encodings that write the common parts of texts once: equal texts (dictionaries), or equal beginnings."""
 
 
 class Statistics(NamedTuple):
-    """What a footer says of the values of a column chunk, as the format stores them; None where it does not."""
+    """Statistics of the values of a column chunk, as the format stores them; None if they are missing."""
 
     minimum: bytes | None
-    """No value is smaller, but for NaN."""
+    """No value is smaller, except NaN."""
     maximum: bytes | None
     null_count: int | None
 
 
 @dataclass(frozen=True)
 class ColumnChunks:
-    """The leaf columns of each row group of a file: int64 [row groups, leaves]."""
+    """Leaf columns of each row group of a file: int64 [row groups, leaves]."""
 
     chunks: Array
-    """int64 [row groups, leaves, 7], as `kernels.read_column_chunks` has them."""
+    """int64 [row groups, leaves, 7], as `kernels.read_column_chunks` returns them."""
     limits: bytes = b""
-    """The smallest and largest values of all column chunks, one behind the other."""
+    """Smallest and largest values of all column chunks, concatenated."""
 
     @property
     def num_values(self) -> Array:
-        """The number of values, nulls included, plus one for each empty list."""
+        """Number of values, nulls included, plus one for each empty list."""
         return self.chunks[..., _NUM_VALUES]
 
     @property
@@ -56,20 +56,20 @@ class ColumnChunks:
 
     @property
     def text_bytes(self) -> Array:
-        """The bytes of all texts; -1 for other types, and where the writer has not counted them."""
+        """Bytes of all texts; -1 for other types, and if the writer has not counted them."""
         return self.chunks[..., _TEXT_BYTES]
 
     @property
     def has_prefixes(self) -> Array:
-        """bool: whether texts are without the bytes that they begin with alike."""
+        """bool: whether texts are stored without the prefix that they share with the text before."""
         prefixed: Array = self.chunks[..., _ENCODINGS] & PREFIX_ENCODING != 0
         return prefixed
 
     @cached_property
     def tells_text_bytes(self) -> Array:
-        """bool: whether texts take no more bytes than `uncompressed_bytes` and `text_bytes` say.
+        """bool: whether texts take at most as many bytes as `uncompressed_bytes` or `text_bytes` says.
 
-        Of texts without the bytes that they begin with alike, `text_bytes` is that of what is left.
+        If texts are stored without shared prefixes, `text_bytes` counts only the rest of each.
         """
         is_plain = self.chunks[..., _ENCODINGS] & DICTIONARY_ENCODINGS == 0
         told: Array = ~self.has_prefixes & ((self.text_bytes >= 0) | is_plain)
@@ -77,13 +77,13 @@ class ColumnChunks:
 
     @cached_property
     def _starts(self) -> Array:
-        """int64 [row groups, leaves, 2]: where the limits of each column chunk begin."""
+        """int64 [row groups, leaves, 2]: positions of each column chunk's minimum and maximum in `limits`."""
         sizes = np.maximum(self.chunks[..., _MINIMUM_SIZE:], 0)
         starts: Array = (np.cumsum(sizes) - sizes.reshape(-1)).reshape(sizes.shape)
         return starts
 
     def statistics(self, group: int, leaf: int) -> Statistics:
-        """What the footer says of the values of a column chunk."""
+        """Return the statistics of a column chunk."""
         nulls, *sizes = self.chunks[group, leaf, _NULL_COUNT:].tolist()
         starts = self._starts[group, leaf].tolist()
         low, high = (
@@ -94,7 +94,7 @@ class ColumnChunks:
 
 
 def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
-    """The column chunks of each row group; ProviderError for a damaged footer, or another number of them."""
+    """Return the column chunks of each row group; raise ProviderError if the footer is damaged."""
     try:
         counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The smallest and largest values of Parquet's column chunks, and of fragments of datasets, from their statistics."""
+"""Ranges of values in Parquet's column chunks and in fragments of datasets, from their statistics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from seqflow.record.arrow_types import TEXTS, is_any
 from seqflow.record.selection import leaf_types
 
 _UNPACKED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN": "<?"}
-"""How values of Parquet's own types are unpacked; others are bytes."""
+"""Formats of `struct` for values of Parquet's own types; values of other types are bytes."""
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 def value_range(found: Statistics, kind: pa.DataType, column: Any, num_rows: int) -> ValueRange:
-    """The range of a column chunk of an Arrow type, whose `column` in Parquet's schema says how it is stored."""
+    """Return the range of a column chunk of an Arrow type; `column` of Parquet's schema says how it is stored."""
     low, high = (_unpacked(one, column.physical_type) for one in (found.minimum, found.maximum))
     return stored_range(low, high, found.null_count, kind, column, num_rows)
 
@@ -30,18 +30,19 @@ def value_range(found: Statistics, kind: pa.DataType, column: Any, num_rows: int
 def stored_range(
     low: Any, high: Any, null_count: int | None, kind: pa.DataType, column: Any, num_rows: int
 ) -> ValueRange:
-    """The range of values of Parquet's own types, which stand for those of an Arrow type.
+    """Return the range of values of Parquet's own types as values of an Arrow type.
 
-    Only limits whose meaning is sure are taken: other types and units of time are not known.
+    Limits are used only if their meaning is certain: for other types and units of time they are not known.
     """
     low, high = (None if one is None else _meant(one, kind, column) for one in (low, high))
-    if low != low or high != high or (None not in (low, high) and low > high):  # NaN, or damage
+    # NaN does not equal itself; a minimum above the maximum is damage
+    if low != low or high != high or (None not in (low, high) and low > high):
         low = high = None
     return ValueRange(low, high, null_count != 0, null_count is None or null_count < num_rows)
 
 
 def _unpacked(stored: bytes | None, physical: str) -> Any:
-    """A value of one of Parquet's own types; None where its size is not that of the type."""
+    """Return a value of one of Parquet's own types; None if its size is not that of the type."""
     form = _UNPACKED.get(physical)
     if form is None or not isinstance(stored, bytes):
         return stored if isinstance(stored, bytes) else None
@@ -49,7 +50,7 @@ def _unpacked(stored: bytes | None, physical: str) -> Any:
 
 
 def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
-    """The value of an Arrow type, as ranges have it, that one of Parquet's own types stands for; None for no such."""
+    """Convert a value of Parquet's own types to an Arrow type, as in ValueRange; None if that is not certain."""
     physical = column.physical_type
     if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
         return value if physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY") else None
@@ -63,6 +64,7 @@ def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
         if physical != ("INT64" if wide else "INT32"):
             return None
         is_signed = not types.is_unsigned_integer(kind)
+        # unsigned integers are stored as signed ones of the same bits
         value += 2 ** (64 if wide else 32) * (value < 0 and not is_signed)
         low, high = (
             (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1)) if is_signed else (0, 2**kind.bit_width)
@@ -72,7 +74,7 @@ def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
 
 
 def _unit(column: Any) -> str | None:
-    """The unit in which a file stores times, which may be another than that of its Arrow type."""
+    """Return the unit in which a file stores times, which may differ from that of its Arrow type."""
     try:
         return _UNITS.get(json.loads(column.logical_type.to_json()).get("timeUnit", ""))
     except (ValueError, AttributeError):
@@ -95,7 +97,7 @@ Leaf = tuple[Path, pa.DataType]
 
 
 def fragment_ranges(fragment: Any, leaves: Sequence[Leaf | None]) -> list[ValueRange]:
-    """The ranges of some leaf columns in a fragment; unknown for None, and where its file has another type."""
+    """Return the ranges of leaf columns in a fragment; UNKNOWN for None, and if its file has another type."""
     keys = _partition_keys(fragment)
     found = [
         range_of_value(keys[leaf[0][0]]) if leaf is not None and leaf[0][0] in keys else UNKNOWN
@@ -117,7 +119,7 @@ def fragment_ranges(fragment: Any, leaves: Sequence[Leaf | None]) -> list[ValueR
 
 
 def _partition_keys(fragment: Any) -> dict[str, Any]:
-    """The keys that all rows of a fragment have; fragments of Lance have none, and say so by an error."""
+    """Return the partition keys of a fragment; Lance's fragments have none, and raise an error when asked."""
     from pyarrow.dataset import get_partition_keys
 
     return {} if hasattr(fragment, "fragment_id") else get_partition_keys(fragment.partition_expression)

@@ -1,4 +1,4 @@
-"""RowFiles: files whose blocks and rows are known before they are read, of formats that say so little else."""
+"""RowFiles: files whose blocks and rows are known before they are read, but not the ranges of their values."""
 
 from __future__ import annotations
 
@@ -19,32 +19,34 @@ from seqflow.record.validation import validated
 
 
 class RowFile(Protocol):
-    """One file: its columns, the rows and bytes of each of its blocks, and how one is read. It pickles."""
+    """One file: its columns, the rows and bytes of its blocks, and how to read one. It can be pickled."""
 
     @property
     def schema(self) -> pa.Schema: ...
 
     @property
     def sizes(self) -> Sequence[tuple[int | None, int]]:
-        """Rows, None where they are not known, and bytes in memory of each block, about."""
+        """Rows of each block, None if they are not known, and its approximate bytes in memory."""
         ...
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
-        """The rows of a block, with these columns at least."""
+        """Return the rows of a block, with these columns at least."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowFileSource:
-    """Files by path, and what is read of each."""
+    """Files by path, each with the columns to read."""
 
     files: Mapping[str, RowFile]
     selections: Mapping[str, Selection]
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files, each with those beside it that it needs."""
-        return tuple(one for path, file in self.files.items() for one in (path, *getattr(file, "beside", ())))
+        """The files, each followed by the files next to it that it needs."""
+        return tuple(
+            one for path, file in self.files.items() for one in (path, *getattr(file, "other_files", ()))
+        )
 
     @property
     def num_rows(self) -> int | None:
@@ -70,31 +72,32 @@ class RowFileSource:
 
 @contextmanager
 def errors_at(place: str) -> Iterator[None]:
-    """Raise whatever damaged data lead to as a ProviderError that names the place."""
+    """Raise any error as a ProviderError that names the place: damaged data may cause errors of every type."""
     try:
         yield
     except MemoryError:
         raise
     except Exception as error:
+        # an error without a text, such as an AssertionError, is named by its type
         raise ProviderError(f"{place}: {str(error) or type(error).__name__}") from error
 
 
 def open_row_files(
     kind: str, paths: Sequence[str], open_file: Callable[[str], RowFile], picked: Picked = ALL
 ) -> Provider:
-    """A provider of files of one kind, which must agree in their columns; ProviderError for one that is damaged."""
+    """Return a provider of files of one kind with the same columns; raise ProviderError for a damaged one."""
     opened: dict[str, RowFile] = {}
     for path in paths:
-        with errors_at(f"{path} is no {kind} file, or damaged"):
+        with errors_at(f"{path} is not a file of kind {kind}, or damaged"):
             opened[path] = open_file(path)
     selections = common_selections(paths, [file.schema for file in opened.values()], picked)
-    for one in selections:  # which read columns by their names
+    for one in selections:  # columns are read by name, so a name must be unique
         check_once(one.source, [one.source.names[position] for position in one.positions])
     source: Any = RowFileSource(opened, dict(zip(paths, selections, strict=True)))
     return Provider(kind, origin_of(paths), selections[0].schema, source)
 
 
 def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:
-    """All rows in ranges of about `batch_bytes`."""
+    """Divide all rows into ranges of about `batch_bytes`."""
     step = max(1, batch_bytes // max(1, row_bytes))
     return tuple(range(start, min(num_rows, start + step)) for start in range(0, num_rows, step))

@@ -28,16 +28,16 @@ from seqflow.record.validation import reading
 
 _MAGIC = b"SQLite format 3\0"
 _FETCHED = 1000
-"""Rows that become Arrow columns together where Python's sqlite3 reads."""
+"""Rows that Python's sqlite3 fetches, and that become Arrow columns, together."""
 _BATCH_ROWS = "adbc.sqlite.query.batch_rows"
-"""Rows by which the driver finds out the types: all of a block."""
+"""Option of the driver: rows from which it infers types. It is set to all rows of a block."""
 _OF_STORAGE = {"integer": pa.int64(), "real": pa.float64(), "text": pa.string(), "blob": pa.binary()}
 _PYTHON = {"integer": int, "real": float, "text": str, "blob": bytes}
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteFile:
-    """A table, and the first rowid of each block."""
+    """A table and the first rowid of each block."""
 
     table: str
     rowid: str
@@ -62,6 +62,7 @@ class SqliteFile:
         except ImportError:
             batches = list(_batches(path, query, schema))
             return pa.Table.from_batches(batches, schema)
+        # before the driver reads: it converts values of other types without an error
         with closing(_connected(path)) as connection:
             _check_storage(connection, query.partition(" ORDER")[0], schema, self.rowid)
         names = ", ".join(map(_quoted, schema.names))
@@ -92,23 +93,23 @@ class Sqlite(Format):
     """Options of SQLite databases."""
 
     table: str | None = None
-    """The table or view to read; None is the only one."""
+    """Table or view to read; None reads the only table."""
     schema: SchemaLike | None = None
     """Types by column, `{"id": "int64"}`; None takes what the table declares."""
     batch_bytes: int | str = "8 MiB"
     """Bytes of rows that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of a table of SQLite databases, by default the only one. Nothing is written.
+        """Return a provider of a table of SQLite databases, by default the only one. Nothing is written.
 
-        Types are `schema`'s, by column, else those that the table declares: int64, float64, string and binary; where
-        it declares none of these, that of the first value. A value of another type is an error.
+        Types are those of `schema`, else those that the table declares: int64, float64, string and binary. If it
+        declares none of these, the first value decides. A value of another type is an error.
         """
         declared = None if self.schema is None else declared_schema(self.schema)
         batch_bytes = byte_count(self.batch_bytes)
         found = {}
         for path in paths:
-            with errors_at(f"{path} is no sqlite file, or damaged"):
+            with errors_at(f"{path} is not a sqlite file, or damaged"):
                 found[path] = _open_file(path, self.table, declared, batch_bytes)
         rows = found[paths[0]]
         if len(paths) == 1 and isinstance(rows, SqliteRows):
@@ -147,10 +148,11 @@ def _open_file(
 
 
 def _starts(connection: sqlite3.Connection, quoted: str, rowid: str, rows: int) -> Iterator[int]:
-    """The rowid of every row whose number is a multiple of `rows`, in one pass."""
+    """Yield the rowid of every row whose number is a multiple of `rows`, in one pass."""
     found = connection.execute(f"SELECT {rowid} FROM {quoted} ORDER BY {rowid} LIMIT 1").fetchone()
     while found is not None:
         yield found[0]
+        # from the last start, not from the first row: OFFSET walks over the rows that it skips
         next_start = f"SELECT {rowid} FROM {quoted} WHERE {rowid} >= ? ORDER BY {rowid} LIMIT 1 OFFSET {rows}"
         found = connection.execute(next_start, found).fetchone()
 
@@ -170,7 +172,7 @@ def _quoted(name: str) -> str:
 
 
 def _chosen(connection: sqlite3.Connection, table: str | None) -> tuple[str, bool]:
-    """The table that is named, or the only one, and whether it is a table, not a view."""
+    """Return the named table, or the only one, and whether it is a table rather than a view."""
     query = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND substr(name, 1, 7) != 'sqlite_'"
     found = dict(connection.execute(query).fetchall())
     tables = [name for name, kind in found.items() if kind == "table"]
@@ -187,7 +189,7 @@ def _chosen(connection: sqlite3.Connection, table: str | None) -> tuple[str, boo
 def _schema(connection: sqlite3.Connection, table: str, declared: pa.Schema | None) -> pa.Schema:
     fields = []
     found = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
-    # 1 marks what virtual tables hide; generated columns have 2 or 3, and table_info lacks them
+    # table_xinfo, since table_info omits generated columns (2 or 3); 1 marks hidden columns of virtual tables
     columns = [(name, kind) for _, name, kind, *_, hidden in found if hidden != 1]
     names = [name for name, _ in columns]
     for name in [] if declared is None else declared.names:
@@ -205,8 +207,9 @@ def _schema(connection: sqlite3.Connection, table: str, declared: pa.Schema | No
 
 
 def _affinity(declared: str) -> pa.DataType | None:
-    """The type of a declaration, by SQLite's own rules; None where it says nothing of what is stored."""
+    """Return the type of a declaration by SQLite's rules of affinity; None if it does not decide the stored type."""
     kind = declared.upper()
+    # the order is SQLite's: FLOATING POINT has integer affinity, since it contains INT
     if "INT" in kind:
         return pa.int64()
     if any(word in kind for word in ("CHAR", "CLOB", "TEXT")):
@@ -230,7 +233,7 @@ def _first_type(connection: sqlite3.Connection, table: str, column: str) -> pa.D
 
 
 def _rowid(connection: sqlite3.Connection, table: str, schema: pa.Schema) -> str | None:
-    """A name of the rowids of a table that is no column's; None where it has none."""
+    """Return a name of a table's rowids that no column has; None if the table has no rowids."""
     taken = {name.lower() for name in schema.names}
     for name in ("rowid", "_rowid_", "oid"):
         if name in taken:
@@ -244,7 +247,7 @@ def _rowid(connection: sqlite3.Connection, table: str, schema: pa.Schema) -> str
 
 
 def _storage(field: pa.Field) -> tuple[str, ...]:
-    """The storage classes whose values a type holds."""
+    """Return the storage classes whose values a type can hold."""
     kind = field.type
     if types.is_integer(kind):
         return ("integer",)
@@ -260,7 +263,7 @@ def _storage(field: pa.Field) -> tuple[str, ...]:
 
 
 def _check_storage(connection: sqlite3.Connection, query: str, schema: pa.Schema, rowid: str) -> None:
-    """ProviderError where a value is stored as another type than its column's."""
+    """Raise ProviderError if a value is stored as a type other than its column's."""
     names = [f"typeof({_quoted(name)})" for name in schema.names]
     kinds = [(*_storage(field), "null") for field in schema]
     others = " OR ".join(
@@ -285,6 +288,7 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    # the driver cannot infer a type from nulls alone, so the column has any
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), field.type)])
     with reading(f"column {field.name!r}"):
@@ -292,7 +296,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _batches(path: str, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a query as Python's sqlite3 gives them: there is a Python object for each value."""
+    """Yield the rows of a query by Python's sqlite3, which makes a Python object for each value."""
     names = ", ".join(map(_quoted, schema.names))
     with closing(_connected(path)) as connection:
         cursor = connection.execute(f"SELECT {names} {query}")

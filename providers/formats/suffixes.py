@@ -1,4 +1,4 @@
-"""Kinds of files by their suffixes, and the choice of the files of a source that are read."""
+"""Kinds of files by their suffixes, and the choice of the files to read."""
 
 import os
 from collections.abc import Container, Iterable, Sequence
@@ -23,7 +23,7 @@ _SUFFIXES_OF = {
 SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Suffixes of files with many rows each."""
 OF_LINES = ("libsvm", "jsonl", "csv")
-"""Kinds whose files may be compressed."""
+"""Kinds of files that are read by lines, which may be compressed."""
 _TEXT = """
     txt text md markdown mdx rst adoc asciidoc org tex ltx bib cls sty textile wiki pod man me log
     html htm xhtml xml xsl xslt xsd dtd svg css scss sass less vue svelte astro
@@ -40,7 +40,7 @@ _TEXT = """
 TEXT_SUFFIXES = frozenset(f".{suffix}" for suffix in _TEXT.split())
 """Suffixes of prose, source code, markup and settings: one row a file."""
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-"""Those of files that are read by lines."""
+"""Suffixes of compressed files of lines, with the name of the compression."""
 _LATER = {
     "JSON": ".json .json5 .geojson",
     "lines with bars": ".psv",
@@ -67,10 +67,10 @@ class Chosen(NamedTuple):
 
 
 def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
-    """The files whose suffix is known, all of one kind; files that were `named` themselves must be among them.
+    """Return the files of known suffixes, all of one kind; all files that were `named` themselves must be among them.
 
-    A file without a suffix is text where it was named itself. ProviderOptionError for a mixture of kinds, an
-    unknown suffix of a file that was named, and where nothing is left.
+    A file without a suffix is text if it was named itself. Raise ProviderOptionError for a mixture of kinds, for an
+    unknown suffix of a file that was named, and if no file is left.
     """
     own = set(named)
     known = set(paths)
@@ -97,7 +97,7 @@ def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
 
 
 def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen:
-    """The files of this kind by their suffix and those that were `named`, if a suffix says it of any; else all."""
+    """Return the files whose suffix is of this kind, and the `named` ones; all files if no suffix is of this kind."""
     own, known = set(named), set(paths)
     if not any(kind_of(path) == kind for path in paths):
         return Chosen(kind, list(paths), "")
@@ -109,12 +109,12 @@ def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen
 
 
 def _is_indexed(path: str, known: Container[str]) -> bool:
-    """Whether this is the data of an index of Megatron, which says what is in it."""
+    """Return whether this is the data file of a Megatron index among the files."""
     return _suffix(path) == ".bin" and f"{path[:-4]}.idx" in known
 
 
 def kind_of(path: str) -> str | None:
-    """The kind of a file by its suffix, or by the one before a compression's: `a.svm.gz` is libsvm."""
+    """Return the kind of a file by its suffix, or by the one before a compression's: `a.svm.gz` is libsvm."""
     suffix = _suffix(path)
     if suffix in COMPRESSIONS:
         before = _suffix(path[: -len(suffix)])
@@ -128,7 +128,7 @@ def _suffix(path: str) -> str:
 
 
 def _unknown(path: str) -> str:
-    """A message: why a file is not read, and which suffixes are."""
+    """Return a message: why a file cannot be read, and which suffixes can."""
     suffix = _suffix(path)
     what = suffix
     if suffix in COMPRESSIONS and (before := _suffix(path[: -len(suffix)])):
@@ -144,7 +144,7 @@ def _unknown(path: str) -> str:
     if form in ("TFRecord", "MDS"):
         found += ", but by a source of your own, as in docs/extending.md"
     if suffix == ".bin":
-        found += ", but the .idx of Megatron beside it can"
+        found += ", but Megatron's .idx next to it can"
     if suffix == ".json":
         found += ', but kind="jsonl" reads one object a line'
     known = ", ".join(SUFFIXES)
@@ -155,7 +155,7 @@ def _unknown(path: str) -> str:
 
 
 def _left_out(paths: Sequence[str]) -> str:
-    """A message that counts the files left out, with their suffixes."""
+    """Return a message that counts the files left out, with their suffixes."""
     if not paths:
         return ""
     suffixes = list(dict.fromkeys(_suffix(path) or "no suffix" for path in paths))
@@ -164,7 +164,7 @@ def _left_out(paths: Sequence[str]) -> str:
 
 
 def check_utf8(paths: Sequence[str], kind: str) -> None:
-    """ProviderError for a name that is not UTF-8, which pyarrow can't open; of texts it is a bad row."""
+    """Raise ProviderError for a name that is not UTF-8, which pyarrow can't open; in text files it is a bad row."""
     for path in paths:
         try:
             path.encode()

@@ -1,4 +1,4 @@
-"""Tar shards, such as those of WebDataset: members of one name are a row, their suffixes columns."""
+"""Tar shards, such as those of WebDataset: members of one name are a row, their suffixes are columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK = 512
 
 
 class Member(NamedTuple):
-    """A file of an archive: its name, and where it lies."""
+    """A file of an archive: its name and its place."""
 
     name: str
     start: int
@@ -32,11 +32,11 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TarFile:
-    """The members of an archive, as rows."""
+    """Members of an archive, as rows."""
 
     keys: pa.Array
     places: dict[str, tuple[Tensor, Tensor]] = field(repr=False)
-    """By column the start and the size of each row's member; where it has none, the size is -1."""
+    """Start and size of each row's member, by column; the size is -1 if the row has none."""
     limits: tuple[int, ...]
     schema: pa.Schema
 
@@ -67,7 +67,7 @@ class TarFile:
 
 
 def _members(content: mmap.mmap, starts: Tensor, sizes: Tensor) -> pa.Array:
-    """The bytes of members, null where the size is -1."""
+    """Return the bytes of members, null where the size is -1."""
     offsets = np.append(0, np.cumsum(np.maximum(sizes, 0)))
     if offsets[-1] > INT32_MAX:
         raise ProviderError(
@@ -92,7 +92,7 @@ class Tar(Format):
     """Bytes of the members of a block, which are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of tar archives: `a/1.jpg` and `a/1.cls` are one row, with columns `__key__`, `jpg` and `cls`.
+        """Return a provider of tar archives: `a/1.jpg` and `a/1.cls` are a row of columns `__key__`, `jpg` and `cls`.
 
         A row is consecutive members whose names are equal up to the first dot. Columns are those of all archives,
         binary, and null where a row has no such member. Only headers are read here.
@@ -100,7 +100,7 @@ class Tar(Format):
         batch_bytes = byte_count(self.batch_bytes)
         opened: dict[str, TarFile] = {}
         for path in paths:
-            with errors_at(f"{path} is no tar file, or damaged"):
+            with errors_at(f"{path} is not a tar file, or damaged"):
                 opened[path] = _open_file(path, batch_bytes)
         suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
         schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
@@ -152,7 +152,7 @@ def _places(rows: dict[int, Member], count: int) -> tuple[Tensor, Tensor]:
 
 
 def _key_of(name: str) -> tuple[str, str] | None:
-    """The name up to the first dot behind the last folder, and what follows; None for hidden files."""
+    """Split a name at the first dot after the last folder, into key and suffix; None for hidden files."""
     folder, slash, base = name.rpartition("/")
     key, dot, suffix = base.partition(".")
     if not key or (key.startswith("__") and base.endswith("__")):
@@ -166,7 +166,7 @@ def _key_of(name: str) -> tuple[str, str] | None:
 
 
 def _walk(content: mmap.mmap) -> Iterator[Member]:
-    """The regular files of an archive, in order; ProviderError where a header is damaged or the archive is cut."""
+    """Yield the regular files of an archive, in order; raise ProviderError if it is damaged or cut off."""
     at, size, long_name, pax = 0, len(content), "", dict[str, str]()
     while at + _BLOCK <= size:
         header = content[at : at + _BLOCK]
@@ -174,14 +174,15 @@ def _walk(content: mmap.mmap) -> Iterator[Member]:
             return _check_rest(content, at)
         _check_header(header, at)
         kind, length = header[156:157], _number(header[124:136], at)
+        # names are read into memory, so a damaged length must not be believed
         if kind in (b"x", b"L") and length > 1 << 20:
             raise ProviderError(f"the name of its member at byte {at} is {length:,} bytes long")
         start = at + _BLOCK
         if kind in _REGULAR_KINDS and "size" in pax:
             length = int(pax["size"])
         if length < 0 or start + length > size:
-            raise ProviderError(f"its member at byte {at} ends behind the end of the file: it is cut")
-        at = start + -(-length // _BLOCK) * _BLOCK
+            raise ProviderError(f"its member at byte {at} ends after the end of the file: it is cut")
+        at = start + -(-length // _BLOCK) * _BLOCK  # contents are padded to whole blocks
         if kind == b"L":
             long_name = _text(content[start : start + length])
         elif kind == b"x":
@@ -194,7 +195,7 @@ def _walk(content: mmap.mmap) -> Iterator[Member]:
         elif kind in _REFUSED_KINDS:
             raise ProviderError(f"it has {_REFUSED_KINDS[kind]}, which are not read")
         elif kind not in (b"g", b"K"):
-            long_name, pax = "", {}  # of a folder or link
+            long_name, pax = "", {}  # a long name of a folder or link belongs to that alone
     raise ProviderError("it ends without the zeros at the end of an archive: it is cut")
 
 
@@ -205,11 +206,12 @@ _REFUSED_KINDS = {
 
 
 def _check_rest(content: mmap.mmap, at: int) -> None:
-    """ProviderError for anything but zeros behind the end of an archive."""
+    """Raise ProviderError for anything but zeros after the end of an archive."""
+    # a piece at a time: tapes and preallocated files may end in gigabytes of zeros
     while at < len(content):
         if content[at : at + (1 << 20)].strip(b"\0"):
             raise ProviderError(
-                "it has more behind its end, as archives have that were put one behind the other\n"
+                "it has more after its end, such as a second archive that was appended to it\n"
                 "join them with tar --concatenate, or keep them apart"
             )
         at += 1 << 20
@@ -217,12 +219,13 @@ def _check_rest(content: mmap.mmap, at: int) -> None:
 
 def _check_header(header: bytes, at: int) -> None:
     expected = _number(header[148:156], at)
+    # the checksum is computed as if its own eight bytes were blanks
     if expected != sum(header) - sum(header[148:156]) + 8 * 32:
         raise ProviderError(f"it has no header of a member at byte {at}, or a damaged one")
 
 
 def _number(text: bytes, at: int) -> int:
-    """A number in octal digits, or in base 256 where its first bit is set."""
+    """Return a number in octal digits, or in base 256 if its first bit is set."""
     if text[0] & 128:
         return int.from_bytes(bytes([text[0] & 127]) + text[1:], "big")
     digits = text.strip(b" \0")
@@ -242,7 +245,7 @@ def _text(content: bytes) -> str:
 
 
 def _pax(content: bytes) -> dict[str, str]:
-    """Records `length key=value` of an extended header."""
+    """Return the records `length key=value` of an extended header that are needed here."""
     found, at = {}, 0
     while at < len(content) and content[at]:
         space = content.find(b" ", at, at + 20)

@@ -41,7 +41,7 @@ class TextSource:
             yield Block(origin_of(self.paths[start:stop]), index, stop - start, sum(self.sizes[start:stop]))
 
     def paths_of(self, block: Block) -> Sequence[str]:
-        """The file of each row of a block."""
+        """Return the file of each row of a block."""
         return self.paths[self.limits[block.index] : self.limits[block.index + 1]]
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
@@ -67,24 +67,24 @@ class TextSource:
 
 @file_format("text")
 class Text(Format):
-    """Options of text files, of which each is a row."""
+    """Options of text files; each file is a row."""
 
     encoding: str | None = None
-    """The encoding of the files, which makes a column `text`; None reads their bytes as a column `bytes`."""
+    """Encoding of the files, for a column `text`; None reads their bytes as a column `bytes`."""
     errors: Literal["strict", "replace", "ignore"] = "strict"
-    """What bytes that are not text become: "strict" a bad row, "replace" U+FFFD, "ignore" nothing."""
+    """Bytes that are not text: "strict" makes a bad row, "replace" writes U+FFFD, "ignore" drops them."""
     batch_bytes: int | str = "2 MiB"
     """Bytes of the files of a block, which are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of files: columns `path` and `bytes`, or, with an encoding, `path` and `text`."""
+        """Return a provider of files: columns `path` and `bytes`, or, with an encoding, `path` and `text`."""
         encoding = self.encoding
         if encoding is not None:
             _check_encoding(encoding)
         sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
         limits = _limits(sizes, byte_count(self.batch_bytes))
         largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
-        wide = largest > INT32_MAX // 4  # decoding may make text longer
+        wide = largest > INT32_MAX // 4  # decoding may make a text up to four times as long
         if encoding is None:
             content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
         else:
@@ -95,7 +95,7 @@ class Text(Format):
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
-    """The column of paths; a path that is not UTF-8 is a bad row."""
+    """Return the column of paths; a path that is not UTF-8 is a bad row."""
     names: list[str | None] = list(paths)
     for row, path in enumerate(paths):
         try:
@@ -110,9 +110,9 @@ def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None)
 
 
 def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, Tensor]:
-    """The bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
+    """Return the bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
 
-    `reasons` gets why, by row.
+    The reason is added to `reasons`, by row.
     """
     sizes = [_size(path, row, reasons) for row, path in enumerate(paths)]
     data = np.empty(sum(sizes), np.uint8)
@@ -127,15 +127,16 @@ def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, T
 
 
 def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str]) -> int:
-    """Read a file into `target` and return the bytes read: fewer if it has shrunk since its size was asked."""
+    """Read a file into `target` and return the number of bytes: fewer if it has shrunk since its size was read."""
     done = 0
     try:
         with open(path, "rb", buffering=0) as file:
-            while done < len(target):
+            while done < len(target):  # a system call may read less than it was asked for
                 count = file.readinto(target[done:])
                 if not count:
                     break
                 done += count
+            # files of /proc and the like have a size of 0, and would be read as empty
             if not target and file.read(1):
                 reasons[row] = "has bytes, but its size is 0: copy what it gives to a file"
     except OSError as error:
@@ -147,7 +148,7 @@ def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str])
 def _to_utf8(
     data: Tensor, offsets: Tensor, encoding: str, errors: str, reasons: dict[int, str]
 ) -> tuple[Tensor, Tensor]:
-    """The files' bytes as UTF-8; not copied where they are UTF-8 already."""
+    """Return the files' bytes as UTF-8; they are not copied if they are UTF-8 already."""
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     if is_utf8 and _valid_utf8(data, offsets):
         return data, offsets
@@ -191,9 +192,10 @@ def _bytes_array(kind: pa.DataType, data: Tensor, offsets: Tensor, null_rows: li
 
 
 def _limits(sizes: Sequence[int], batch_bytes: int) -> list[int]:
-    """The first file of each block, then the number of files. A block is full at `batch_bytes`."""
+    """Return the first file of each block, then the number of files. A block is full at `batch_bytes`."""
     limits, held = [0], 0
     for row, size in enumerate(sizes):
+        # a file above batch_bytes is a block by itself
         if row > limits[-1] and held + size > batch_bytes:
             limits.append(row)
             held = 0
@@ -213,6 +215,6 @@ def _check_encoding(encoding: str) -> None:
     try:
         b"a".decode(encoding, "ignore")
     except UnicodeError:
-        pass  # it is an encoding, though not of this byte
+        pass  # an encoding that exists but cannot decode this byte, such as UTF-16
     except (LookupError, ValueError) as error:
         raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None

@@ -1,1 +1,1 @@
-"""Files with a row in each line: JSON lines, CSV, libsvm and Criteo, and how blocks of whole lines are read."""
+"""Files with a row in each line: JSON lines, CSV, libsvm and Criteo, read in blocks of whole lines."""

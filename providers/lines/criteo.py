@@ -28,15 +28,15 @@ class Criteo(Format):
     """Options of files of Criteo's click logs."""
 
     categories: Categories = "ids"
-    """Whether categories are read as numbers ("ids") or as the texts they are ("texts")."""
+    """Categories as numbers ("ids"), or as the texts in the file ("texts")."""
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of columns `label`, `integers` (13 in each row) and `categories` (26); missing ones are null.
+        """Return a provider of columns `label`, `integers` (13 a row) and `categories` (26); missing ones are null.
 
-        Categories are hexadecimal numbers, read as such, or, with `categories="texts"`, as the texts they are. There
-        is no column `label` where the first line has 39 fields, as those of a test set have.
+        Categories are hexadecimal numbers; `categories="texts"` reads them as texts. There is no column `label` if
+        the first line has 39 fields, as the lines of a test set have.
         """
         without = NUM_INTEGERS + NUM_CATEGORIES
         _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
@@ -48,7 +48,7 @@ class Criteo(Format):
 
 @dataclass(frozen=True, slots=True)
 class CriteoFormat:
-    """Parses lines of Criteo's click logs; see LineFormat."""
+    """Parser of lines of Criteo's click logs; see LineFormat."""
 
     has_label: bool
     categories: Categories
@@ -63,7 +63,7 @@ class CriteoFormat:
 
     @property
     def bases(self) -> list[int]:
-        """The base of the number in each field; 0 for texts."""
+        """Base of the number in each field; 0 for texts."""
         base = 16 if self.categories == "ids" else 0
         return [10] * (self.has_label + NUM_INTEGERS) + [base] * NUM_CATEGORIES
 
@@ -80,7 +80,7 @@ class CriteoFormat:
         return batch, self._malformed(data, starts, np.flatnonzero(~good).tolist())
 
     def _malformed(self, data: Tensor, starts: Tensor, rows: list[int]) -> Iterator[Malformed]:
-        """The first fault of each of these lines."""
+        """Yield the first fault of each of these lines."""
         for row in rows:
             start = int(starts[row])
             stop = int(starts[row + 1]) if row + 1 < len(starts) else len(data)
@@ -98,7 +98,7 @@ class CriteoFormat:
                 start += len(field) + 1
 
     def _fault(self, number: int, field: bytes) -> tuple[str, str] | None:
-        """The column of a field, and what it should be; None where it is that."""
+        """Return the column of a malformed field and what is expected there; None for a valid field."""
         base = self.bases[number]
         if number < self.has_label:
             return None if _is_number(field, base) else ("label", "an integer")
@@ -117,13 +117,14 @@ def _is_number(field: bytes, base: int) -> bool:
 
 
 def _fixed_lists(numbers: Tensor, missing: Tensor) -> pa.Array:
-    """Lists of one size; missing numbers are null."""
+    """Return lists of one size; missing numbers are null."""
     values = leaf_array(numbers.reshape(-1), pa.int64(), missing.reshape(-1))
     return pa.FixedSizeListArray.from_arrays(values, numbers.shape[1])
 
 
 def _texts(data: Tensor, places: Tensor, missing: Tensor) -> pa.Array:
-    """Lists of bytes; missing texts are null. `places` are those of `kernels.parse_fields`."""
+    """Return lists of bytes; missing texts are null. `places` come from `kernels.parse_fields`."""
+    # the kernel packs the start of a field and its size into one int64
     starts, sizes = places.reshape(-1) >> 32, places.reshape(-1) & (1 << 32) - 1
     offsets = kernels.lengths_to_offsets(sizes)
     packed = np.empty(int(offsets[-1]), np.uint8)

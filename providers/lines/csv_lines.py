@@ -1,4 +1,4 @@
-"""CSV and TSV: one row in each line, held to a declared or inferred schema."""
+"""CSV and TSV: one row in each line, checked against a declared or inferred schema."""
 
 import os
 import re
@@ -37,14 +37,14 @@ _LEAVES = (
     types.is_large_string, types.is_timestamp, types.is_date32, types.is_decimal128,
 )  # fmt: skip
 _AS_WRITTEN = (types.is_boolean, types.is_string, types.is_large_string, types.is_timestamp)
-"""Types that Arrow's reader takes exactly as its cast of texts does."""
+"""Types for which Arrow's reader accepts the same texts as its cast of texts."""
 _TABS = (".tsv", ".tab")
 _DELIMITERS = ",;\t|"
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _QUOTE, _RETURN, _NEWLINE = b'"\r\n'
 _SUSPECT = b" \txXnN"
-"""Letters of numbers of which Arrow's reader takes more than it should: with blanks, hexadecimal, `nan(1)`."""
+"""Letters of numbers that Arrow's reader accepts but should not: with blanks, hexadecimal, `nan(1)`."""
 _AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
 _LONGEST_NAME = 1 << 17
 _PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion error to [^:]*: |Row #\d+: ")
@@ -57,22 +57,22 @@ class Csv(Format):
     schema: SchemaLike | None = None
     """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
     extra_fields: Literal["error", "ignore"] = "error"
-    """What becomes of columns that are not in the schema."""
+    """Columns that are not in the schema: an error, or left out."""
     delimiter: str | None = None
-    """Separates columns; None is a comma, or a tab if the name ends in .tsv or .tab."""
+    """Separator of columns; None is a comma, or a tab if the name ends in .tsv or .tab."""
     list_delimiter: str | None = None
-    """Separates the values in columns that are declared as lists."""
+    """Separator of the values in columns that are declared as lists."""
     header: bool = True
-    """False says that the first lines are rows; the columns are then those of `schema`, in order."""
+    """False reads the first lines as rows; the columns are then those of `schema`, in order."""
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of lines of values; an empty value is null, `""` an empty text.
+        """Return a provider of lines of values; an empty value is null, `""` an empty text.
 
-        An empty list is a list without values. Without a schema it is inferred from the lines of the first 64 KiB of
-        the first file with rows. All files that are not blank have one header. A value has no newlines, not in quotes
-        either: such lines are malformed.
+        An empty value of a list column is an empty list. Without a schema, it is inferred from the lines of the first
+        64 KiB of the first file with rows. All files that are not blank have the same header. A value must not have
+        newlines, even in quotes: such lines are malformed.
         """
         schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
         is_guessed = self.delimiter is None
@@ -119,7 +119,7 @@ def _check_lists(schema: pa.Schema, list_delimiter: str | None) -> None:
 
 
 def _common_header(paths: Sequence[str], delimiter: str) -> tuple[str, tuple[str, ...]]:
-    """The first file that is not blank, and the names of the columns, which all such files have in one order."""
+    """Return the first file that is not blank, and the names of the columns; all files must have the same header."""
     starts = ((path, first_lines(path, _has_row)) for path in paths)
     headers = [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]
     first, found = headers[0][0], _header(*headers[0], delimiter)
@@ -161,7 +161,7 @@ def _header(path: str, line: bytes, delimiter: str) -> tuple[str, ...]:
 
 
 def _check_one_column(path: str, name: str, delimiter: str) -> None:
-    """ProviderError where the only column has a name that another delimiter would cut."""
+    """Raise ProviderError if the name of the only column contains another delimiter."""
     other = next((letter for letter in _DELIMITERS if letter in name), None)
     if other is not None:
         raise ProviderError(
@@ -185,7 +185,7 @@ def _check_header(path: str, names: Sequence[str], declared: Sequence[str], extr
 
 
 def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
-    """Where the values of a line start and stop, and what they are: the last is None if text follows its quotes."""
+    """Return start, stop and content of each value of a line; the last content is None if text follows its quotes."""
     cut = re.escape(delimiter).encode()
     value = re.compile(rb'(?:"([^"]*(?:""[^"]*)*)"|((?!")[^%b]*))(%b|\Z)' % (cut, cut))
     found: list[tuple[int, int, bytes | None]] = []
@@ -200,7 +200,7 @@ def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
 
 
 def _inferred(paths: Sequence[str], names: Sequence[str], delimiter: str) -> tuple[pa.Schema, str]:
-    """The schema of the first lines: int64, double or bool where all values are such, and else string."""
+    """Return the schema of the first lines: int64, double or bool if all values of a column are, else string."""
     path, lines = first_sample(paths, _is_row, header=True)
     sample = b"\n".join([*lines[1:], b""])
     texts = CsvLines(pa.schema([(name, pa.string()) for name in names]), tuple(names), delimiter, None, True)
@@ -230,7 +230,7 @@ def _type_of(values: Sequence[str | None]) -> pa.DataType:
 
 
 def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
-    """The type that Arrow's reader gives a column: text for what it converts wrongly."""
+    """Return the type in which Arrow's reader reads a column: text for types that it would convert wrongly."""
     if types.is_list(kind) or types.is_decimal128(kind) or (are_texts and not is_any(kind, _AS_WRITTEN)):
         return pa.string()
     return kind
@@ -238,7 +238,7 @@ def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class CsvLines:
-    """Parses lines of CSV; see LineFormat and typed_lines.Parser. `names` are those of all values in a line."""
+    """Parser of lines of CSV; see LineFormat and typed_lines.Parser. `names` has a name for each value of a line."""
 
     schema: pa.Schema
     names: tuple[str, ...]
@@ -263,13 +263,13 @@ class CsvLines:
         )
 
     def _are_edges(self, letters: Tensor) -> Tensor:
-        """Which letters may precede an opening quote or follow a closing one; a quote may be written twice."""
+        """Return which letters may come before an opening quote or after a closing one; quotes may be doubled."""
         found: Tensor = (letters == _NEWLINE) | (letters == _RETURN) | (letters == _QUOTE)
         found |= letters == ord(self.delimiter)
         return found
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str | Exception]]:
-        """Lines that pyarrow would read over the end of, as several, or as other texts."""
+        """Yield the lines that pyarrow would join with the next one, split, or read as other texts."""
         yield not_utf8(lines), "not UTF-8"
         yield lines.counts[_RETURN] > 0, "a carriage return inside the line"
         open_quote = "a quote that is not closed in its line; values with newlines can't be read"
@@ -281,7 +281,7 @@ class CsvLines:
         yield wrong, ValueError(_AFTER_QUOTE)
 
     def _suspects(self, lines: Lines) -> Tensor:
-        """Lines with a quote before a value whose quotes are not by turns before a value and after it."""
+        """Return the lines with a quoted value in which the quotes do not alternately open and close values."""
         data, starts = lines.data, lines.starts
         opening = np.flatnonzero((data[:-1] == ord(self.delimiter)) & (data[1:] == _QUOTE)) + 1
         opening = np.concatenate([starts[data[starts] == _QUOTE], opening])
@@ -296,17 +296,17 @@ class CsvLines:
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
         from pyarrow import csv as arrow_csv
 
-        # Arrow's reader of numbers and dates takes blanks around them, its cast of texts does not. A delimiter
-        # that is a blank is inside quotes then.
+        # Arrow's reader of numbers and dates accepts blanks around them, its cast of texts does not. If the
+        # delimiter is such a letter, it is everywhere; a value can contain it only in quotes, so these count.
         letters = _SUSPECT.replace(self.delimiter.encode(), b'"')
         are_texts = holds(data, letters)
         table = arrow_csv.read_csv(
-            # Arrow leaves out a byte order mark, though here it is part of the first value
+            # Arrow drops one byte order mark, but here it is part of the first value: give it two
             pa.BufferReader(pa.py_buffer(BOM + bytes(data) if bytes(data[:3]) == BOM else data)),
             arrow_csv.ReadOptions(use_threads=False, block_size=len(data) + 9, column_names=self.names),
             arrow_csv.ParseOptions(delimiter=self.delimiter),
             arrow_csv.ConvertOptions(
-                check_utf8=False,  # the block is, or the line
+                check_utf8=False,  # the block was checked, or each of its lines
                 column_types={field.name: _read_as(field.type, are_texts) for field in self.schema},
                 include_columns=self.schema.names,
                 null_values=[""],
@@ -328,12 +328,13 @@ class CsvLines:
             return self._lists(values, kind)
         if values.type != kind:
             return parse_values(values, kind)
+        # Arrow reads 1e999 as infinity; a line that spells out inf has a suspect letter, and comes as text
         if types.is_floating(kind) and pc.any(pc.is_inf(values)).as_py():
             raise ValueError(f"a number is beyond {kind}")
         return values
 
     def _lists(self, texts: pa.Array, kind: pa.ListType) -> pa.Array:
-        """Split each text into a list of values; an empty one, or none at all, has no values."""
+        """Split each text into a list of values; an empty text or null becomes an empty list."""
         import pyarrow.compute as pc
 
         split = pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), self.list_delimiter)
@@ -342,7 +343,7 @@ class CsvLines:
         return pa.ListArray.from_arrays(offsets, parse_values(split.flatten(), kind.value_type), type=kind)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
-        """The first column whose value alone is refused, too."""
+        """Return the first column whose value is refused when it is parsed alone."""
         values = _values(line, self.delimiter)
         start, _, last = values[-1]
         if last is None:
@@ -365,5 +366,9 @@ class CsvLines:
             try:
                 one.rows(line[start:stop] + b"\n")
             except (pa.ArrowException, ValueError):
-                return name, start, f"{name!r} is no {field.type}: {line[start:stop].decode()[:40]!r}"
+                return (
+                    name,
+                    start,
+                    f"{name!r} is not a {field.type}: {line[start:stop].decode()[:40]!r}",
+                )
         return "", 0, _PLACE.sub("", _PLACE.sub("", str(error))).partition("\n")[0]

@@ -20,20 +20,20 @@ from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.record.buffers import INT32_MAX
 
 _CHUNK = 1 << 20
-"""Bytes that are decompressed at once."""
+"""Number of bytes that are decompressed at once."""
 _MOST_AHEAD = 8
-"""Blocks that are kept where one behind them was asked for first, by another thread."""
+"""Blocks that are kept if another thread asks for a later block first."""
 _MOST_OPEN = 4
-"""Files that are kept open."""
+"""Number of files that are kept open."""
 
 
 def compression_of(path: str) -> str | None:
-    """How a file is compressed, by its suffix; None for one that is not."""
+    """Return the compression of a file by its suffix; None for an uncompressed file."""
     return COMPRESSIONS.get(os.path.splitext(path)[1].lower())
 
 
 def decompressed_bytes(path: str) -> int:
-    """The number of decompressed bytes of a file, which is read once; ProviderError where it is damaged."""
+    """Return the number of decompressed bytes, by reading the file once; raise ProviderError if it is damaged."""
     size = 0
     with closing(Decompressed(path)) as stream:
         while chunk := stream.read(_CHUNK):
@@ -50,13 +50,13 @@ class Decompressed:
             self._stream: Any = pa.input_stream(path, compression=compression_of(path))
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, fewer than `size` only at the end; ProviderError where the file is damaged."""
+        """Return the next bytes, fewer than `size` only at the end; raise ProviderError if the file is damaged."""
         with reading(self._path):
             try:
                 piece = bytes(self._stream.read(size))
             except (OSError, pa.ArrowException):
                 # Zeros after the last member of gzip are padding, as tapes and sectors need it. Arrow takes
-                # them for another member; Python's reader knows them, but is 1.3 times as slow.
+                # them for another member; Python's reader skips them, but takes 1.3 times as long.
                 if compression_of(self._path) != "gzip" or isinstance(self._stream, gzip.GzipFile):
                     raise
                 self.close()
@@ -75,17 +75,17 @@ class LineBlock(NamedTuple):
 
     content: bytes
     start: int
-    """The position of the first of them in the file's decompressed bytes."""
+    """Position of the first line in the file's decompressed bytes."""
     lines_before: int
-    """The number of lines before it."""
+    """Number of lines before the first one."""
 
 
 @dataclass(slots=True)
 class InflatedFile:
     """One compressed file, read in blocks of `batch_bytes` decompressed bytes.
 
-    Block i holds the lines that start in these bytes of it, as if the file were not compressed. The next block
-    goes on where the last one ended; for one before it the file is decompressed from its start again.
+    Block i holds the lines that start in its range of bytes, as if the file were not compressed. The next block
+    continues where the last one ended; for an earlier one, the file is decompressed from its start again.
     """
 
     path: str
@@ -93,20 +93,20 @@ class InflatedFile:
     lock: Any = field(default_factory=Lock)
     _stream: Any = None
     _rest: bytes = b""
-    """What was decompressed and belongs to later blocks; it starts with a line."""
+    """Decompressed bytes of later blocks, from the start of a line."""
     _start: int = 0
-    """The position of `_rest`."""
+    """Position of `_rest` in the decompressed bytes."""
     _lines: int = 0
-    """The number of lines before `_rest`."""
+    """Number of lines before `_rest`."""
     _next: int = 0
     _total: int = 0
-    """Decompressed bytes so far."""
+    """Number of bytes decompressed so far."""
     _ahead: OrderedDict[int, LineBlock] = field(default_factory=OrderedDict)
 
     def block(self, index: int, size: int | None) -> LineBlock:
-        """Block `index`; ProviderError for a file that is cut off or damaged, and for a line of 2 GiB.
+        """Return block `index`; raise ProviderError for a file that is cut off or damaged, and for a line of 2 GiB.
 
-        It is one, too, where the file turns out to have more or fewer bytes than `size`, which was found before.
+        Raise it, too, if the file has more or fewer bytes than `size`, which was found before.
         """
         with self.lock:
             if (found := self._ahead.pop(index, None)) is not None:
@@ -120,6 +120,7 @@ class InflatedFile:
                     if self._next > index:
                         self._check_end(size)
                         return found
+                    # threads ask for neighbouring blocks in any order: the one in between is wanted soon
                     self._ahead[self._next - 1] = found
                     if len(self._ahead) > _MOST_AHEAD:
                         self._ahead.popitem(last=False)
@@ -128,17 +129,17 @@ class InflatedFile:
                 raise
 
     def _check_end(self, size: int | None) -> None:
-        """ProviderError where the last block is read, and the file does not end there."""
+        """Raise ProviderError if the last block was read and the file does not end there."""
         if size is None or self._next * self.batch_bytes < size:
             return
         if self._rest or self._read() or self._total != size:
             raise ProviderError(
                 f"{self.path} has not {size} decompressed bytes, as it had when its blocks were listed\n"
-                "it was written again meanwhile; open it anew"
+                "it has been rewritten since; open it again"
             )
 
     def close(self) -> None:
-        """Let go of the file, and of what was read ahead."""
+        """Close the file, and drop the blocks that were read ahead."""
         if self._stream is not None:
             self._stream.close()
         self._stream, self._rest = None, b""
@@ -150,8 +151,8 @@ class InflatedFile:
         self._start = self._lines = self._next = self._total = 0
 
     def _following(self) -> LineBlock:
-        """The block that follows; empty where a line goes on behind it, or the file has ended."""
-        stop = (self._next + 1) * self.batch_bytes - self._start  # in what is left
+        """Return the next block; it is empty if a line spans all of it, or if the file has ended."""
+        stop = (self._next + 1) * self.batch_bytes - self._start  # position in `_rest`
         if stop <= 0:
             return LineBlock(b"", self._start, self._lines)
         pieces, size, end = [self._rest], len(self._rest), -1
@@ -184,7 +185,7 @@ class InflatedFile:
 
 
 class InflatedFiles:
-    """The compressed files of a source that are being read; threads may share it, another process begins anew."""
+    """Compressed files of a source that are being read. Threads may share it; another process starts an empty one."""
 
     def __init__(self) -> None:
         self._files: OrderedDict[str, InflatedFile] = OrderedDict()
@@ -198,9 +199,9 @@ class InflatedFiles:
         self._files = OrderedDict()
 
     def size(self, path: str, stored: int) -> int:
-        """The number of decompressed bytes of a file of `stored` bytes, found once.
+        """Return the number of decompressed bytes of a file of `stored` bytes; count them once.
 
-        That of a large file is kept for later runs, as digests of large files are.
+        The number of a large file is kept for later runs, as digests of large files are.
         """
         if path not in self._sizes:
             from seqflow.identity.content import cached_digest
@@ -210,11 +211,12 @@ class InflatedFiles:
         return self._sizes[path]
 
     def block(self, path: str, index: int, batch_bytes: int) -> LineBlock:
-        """A block of a file."""
+        """Return a block of a file."""
         with self._lock:
             file = self._files.pop(path, None) or InflatedFile(path, batch_bytes)
             self._files[path] = file
             old = [self._files.popitem(last=False)[1] for _ in range(len(self._files) - _MOST_OPEN)]
+        # after the lock of all files is released: a thread may read a block of this one for a long time
         for one in old:
             with one.lock:
                 one.close()
@@ -223,7 +225,7 @@ class InflatedFiles:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Translate what pyarrow, gzip and the system raise for a file that cannot be read or decompressed."""
+    """Raise errors of pyarrow, gzip and the system for an unreadable file as ProviderError."""
     try:
         yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:

@@ -1,4 +1,4 @@
-"""JSON lines: one object in each line, held to a declared or inferred schema."""
+"""JSON lines: one object in each line, checked against a declared or inferred schema."""
 
 import json
 import re
@@ -38,15 +38,15 @@ class JsonLines(Format):
     schema: SchemaLike | None = None
     """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
     extra_fields: Literal["error", "ignore"] = "error"
-    """What becomes of keys that are not in the schema."""
+    """Keys that are not in the schema: an error of their line, or left out."""
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of lines with an object each, whose keys are the columns. A missing key is null.
+        """Return a provider of lines with an object each, whose keys are the columns. A missing key is null.
 
-        Without a `schema` it is inferred from the lines of the first 64 KiB of the first file with any. A key that
-        is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
+        Without a `schema`, it is inferred from the lines of the first 64 KiB of the first file that has some. A key
+        that is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
         """
         inferred = ""
         if self.schema is None:
@@ -69,7 +69,7 @@ def _is_readable(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JsonLineFormat:
-    """Parses JSON lines; see LineFormat and typed_lines.Parser."""
+    """Parser of JSON lines; see LineFormat and typed_lines.Parser."""
 
     schema: pa.Schema
     extra_fields: str
@@ -81,10 +81,10 @@ class JsonLineFormat:
         return parse_lines(self, data)
 
     def is_plain(self, data: Tensor) -> bool:
-        return False  # how deep a line is nested has to be counted
+        return False  # the depth of each line must be counted before pyarrow parses it
 
     def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str]]:
-        """Lines that pyarrow crashes on, lets through, or reads over the end of."""
+        """Yield the lines that pyarrow crashes on, accepts wrongly, or joins with the next one."""
         yield _too_deep(lines), f"nested in {MAX_DEPTH} levels or more"
         yield not_utf8(lines), "not UTF-8"
         first, last = lines.data[lines.starts], lines.data[lines.stops - 1]
@@ -110,7 +110,7 @@ class JsonLineFormat:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
-        """The first key whose value alone is refused, too."""
+        """Return the first key whose value is refused when it is parsed alone."""
         try:
             pairs = json.loads(line, object_pairs_hook=list)
         except (ValueError, RecursionError):
@@ -127,19 +127,19 @@ class JsonLineFormat:
                 one.rows(json.dumps({name: value}).encode() + b"\n")
             except (pa.ArrowException, ValueError) as found:
                 kind = self.schema.field(name).type
-                return name, place, f"{name!r} is no {kind}: {_plain(found)}"
+                return name, place, f"{name!r} is not a {kind}: {_plain(found)}"
         return "", 0, _plain(error)
 
 
 def _plain(error: Exception) -> str:
-    """The reason that pyarrow gives, without the row, which is one of the block."""
+    """Return pyarrow's reason without its row, which counts from the start of the block, not of the file."""
     return _PLACE.sub("", str(error))
 
 
 def _too_deep(lines: Lines) -> Tensor:
-    """Which lines have MAX_DEPTH levels of objects and arrays or more, inside which pyarrow's parser overflows.
+    """Return which lines have MAX_DEPTH or more levels of objects and arrays, where pyarrow's parser overflows.
 
-    Brackets in texts count only where a line has so many brackets that it might be too deep.
+    A line is examined, without its texts, only if it has enough brackets to be too deep.
     """
     wrong = lines.counts[ord("[")] + lines.counts[ord("{")] >= MAX_DEPTH
     for at in np.flatnonzero(wrong).tolist():
@@ -152,9 +152,9 @@ def _too_deep(lines: Lines) -> Tensor:
 
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
-    """The type that pyarrow's parser reads in place of a type: a list for other lists, pairs for a map.
+    """Return the type that pyarrow's parser is asked for, which is then cast: lists for other lists, pairs for a map.
 
-    It would drop the zones of times, and make numbers infinite that float32 does not have.
+    The parser would drop the zones of times, and make numbers beyond float32 infinite.
     """
     if types.is_struct(kind):
         return pa.struct([(child.name, _parsed_type(child.type)) for child in kind])
@@ -164,5 +164,5 @@ def _parsed_type(kind: pa.DataType) -> pa.DataType:
     if types.is_timestamp(kind) or types.is_float32(kind):
         return pa.string() if types.is_timestamp(kind) else pa.float64()
     if types.is_decimal128(kind):
-        return pa.decimal256(38, kind.scale)  # decimals beyond 128 bits wrap around
+        return pa.decimal256(38, kind.scale)  # as decimal128, larger numbers would wrap around
     return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind

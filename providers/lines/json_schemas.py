@@ -1,4 +1,4 @@
-"""The schema of JSON lines, inferred from the first ones."""
+"""Inferred schema of JSON lines, from the first lines of a file."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,16 @@ from seqflow.providers.lines.typed_lines import inferred_from
 _DECLARE = "declare the types with schema={…}"
 _DEEPEST = 64
 _NOT_FINITE = pa.float16()
-"""Stands for `NaN` and `Infinity`, which JSON does not have: other lines have to say that they are double."""
+"""Type of `NaN` and `Infinity`, which JSON does not have: another line must show that the column is double."""
 _BLANKS = b" \t\r"
 
 
 def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
-    """The schema of the lines of the first 64 KiB of the first file that is not blank, and a message that says so.
+    """Return the schema of the first 64 KiB of lines of the first file that is not blank, and a message about it.
 
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs.
-    ProviderError for a malformed line, one that differs from another, and values that are null or empty in all lines.
+    Raise ProviderError for a malformed line, for lines of unlike types, and for values that are null or empty in
+    all lines.
     """
     path, lines = first_sample(paths, lambda line: line.strip(_BLANKS))
     kind, count = pa.null(), 0
@@ -54,7 +55,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _type_of(value: Any, depth: int) -> pa.DataType:
-    """The type of a parsed value."""
+    """Return the type of a parsed value."""
     if depth > _DEEPEST:
         raise ValueError(f"nested in more than {_DEEPEST} levels")
     if isinstance(value, dict):
@@ -73,7 +74,7 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
 
 
 def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
-    """The type that holds the values of both; ValueError where there is none."""
+    """Return the type that holds values of both types; raise ValueError if there is none."""
     if one == other or types.is_null(other):
         return one
     if types.is_null(one):
@@ -91,9 +92,9 @@ def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
 
 
 def _unknown(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
-    """The paths of fields whose type is not known, and what is there."""
+    """Yield the paths of fields whose type is not known, and a description of their values."""
     if kind == _NOT_FINITE:
-        yield path, "NaN or infinite (NaN is no number of JSON)"
+        yield path, "NaN or infinite (NaN is not a number of JSON)"
     elif types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):
         yield path, "null or empty"
     elif types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Files of libsvm and svmlight: a label, perhaps a query, and index:value pairs in each line; their tokens."""
+"""Files of libsvm and svmlight, and their tokens: each line has a label, perhaps a query, and index:value pairs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,10 +32,10 @@ _KIND_OF_BYTE = _kinds()
 
 @dataclass(slots=True)
 class Tokens:
-    """The tokens of libsvm lines: what lies between blanks, colons and newlines, without comments.
+    """Tokens of libsvm lines: the texts between blanks, colons and newlines, without comments.
 
-    Token t is `data[starts[t]:stops[t]]`. It is empty only beside a colon. A key has a colon after it, and the token
-    after a key is its value.
+    Token t is `data[starts[t]:stops[t]]`. It is empty only next to a colon. A key has a colon after it, and the
+    token after a key is its value.
     """
 
     data: Tensor
@@ -43,14 +43,14 @@ class Tokens:
     stops: Tensor
     is_key: Tensor
     rows: Tensor
-    """The row of each token; lines without tokens are no rows."""
+    """Row of each token; a line without tokens does not count as a row."""
     first: Tensor
-    """The first token of each row."""
+    """First token of each row."""
     faults: Faults = field(default_factory=Faults)
 
     @classmethod
     def of(cls, data: Tensor) -> "Tokens":
-        """The tokens of whole lines. Those that cannot be a label or part of a pair are faults."""
+        """Return the tokens of whole lines. Tokens that cannot be a label or part of a pair are faults."""
         kinds = _KIND_OF_BYTE[data]
         stops = np.flatnonzero(kinds)
         kinds = kinds[stops]
@@ -79,11 +79,11 @@ class Tokens:
         return len(self.first)
 
     def texts(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The data, and where these tokens start and stop in it."""
+        """Return the data, with the starts and stops of these tokens in it."""
         return self.data, self.starts[tokens], self.stops[tokens]
 
     def equal(self, tokens: Tensor, word: bytes) -> Tensor:
-        """bool[K]: which of these tokens equal a word."""
+        """Return bool[K]: which of these tokens equal a word."""
         starts = self.starts[tokens]
         same: Tensor = self.stops[tokens] - starts == len(word)
         for at, letter in enumerate(word):
@@ -91,18 +91,18 @@ class Tokens:
         return same
 
     def fault(self, tokens: Tensor, column: str, expected: str) -> None:
-        """Note that these tokens are not what is expected there."""
+        """Record these tokens as faults, with what is expected in their place."""
         self.faults.add(self.rows[tokens], self.starts[tokens], self.stops[tokens], column, expected)
 
     def malformed(self) -> Iterator[Malformed]:
-        """The first fault of each row that has any."""
+        """Yield the first fault of each row that has any."""
         for row, start, _, column, expected in self.faults.first():
             first, stop = self._word(int(np.searchsorted(self.starts, start)))
             found = excerpt(self.data[first : min(stop, first + 41)].tobytes())
             yield Malformed(row, start, column, f"found {found}, expected {expected}")
 
     def _word(self, token: int) -> tuple[int, int]:
-        """Start and stop of the word around a token: all tokens that colons join with it."""
+        """Return start and stop of the word around a token: all tokens that colons join with it."""
         first = last = token
         while first and self.is_key[first - 1] and self.starts[first] == self.stops[first - 1] + 1:
             first -= 1
@@ -112,7 +112,7 @@ class Tokens:
 
 
 def _in_comment(hashes: Tensor, lines: Tensor) -> Tensor:
-    """Which of the tokens that these breaks end lie behind the first hash of their line."""
+    """Return which tokens, each ended by one of these breaks, come after the first hash of their line."""
     before = np.cumsum(hashes) - hashes
     first_of_line = np.flatnonzero(np.concatenate(([True], lines[1:] != lines[:-1])))
     return before > before[first_of_line][lines]
@@ -128,15 +128,15 @@ class Libsvm(Format):
     """Options of files of libsvm and svmlight."""
 
     one_based: bool = False
-    """True says that the indices in the files count from 1."""
+    """True if the indices in the files count from 1."""
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """A provider of lines `label index:value …`: columns `label` and `features`, a map from index to value.
+        """Return a provider of lines `label index:value …`: columns `label` and `features`, a map of index to value.
 
-        There is a column `qid` where the first row has one after its label; then all rows must. With `one_based` the
-        file counts indices from 1, and the map from 0. What follows a `#` is a comment.
+        There is a column `qid` if the first row has one after its label; then all rows must have one. With
+        `one_based` the file counts indices from 1, and the map from 0. A `#` begins a comment.
         """
         _, lines = first_sample(paths, _words)
         first = next(filter(None, map(_words, lines)), [])
@@ -146,13 +146,13 @@ class Libsvm(Format):
 
 
 def _words(line: bytes) -> list[bytes]:
-    """The words of a line before its comment."""
+    """Return the words of a line before its comment."""
     return line.partition(b"#")[0].split()
 
 
 @dataclass(frozen=True, slots=True)
 class LibsvmFormat:
-    """Parses lines of libsvm; see LineFormat."""
+    """Parser of lines of libsvm; see LineFormat."""
 
     has_qid: bool
     one_based: bool
@@ -171,7 +171,7 @@ class LibsvmFormat:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema), iter(())
 
     def _parse_any(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        """Any lines: those that are malformed are found, too."""
+        """Parse lines of which some may be malformed, and find these; slower than the kernel."""
         tokens = Tokens.of(data)
         labels = self._labels(tokens)
         qids, at_qid = self._qids(tokens)
@@ -196,7 +196,7 @@ class LibsvmFormat:
         return labels
 
     def _qids(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """The number of each row's query, and which tokens are the word `qid` after a label."""
+        """Return the query of each row, and which tokens are the word `qid` after a label."""
         qids = np.zeros(tokens.num_rows, np.int64)
         at = np.zeros(len(tokens.starts), np.bool_)
         if self.has_qid:

@@ -1,4 +1,4 @@
-"""Faults in lines of text: what was found where something else was expected."""
+"""Faults in lines of text, with what was found and what was expected."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _PIECE = 1 << 16
 
 
 class Malformed(NamedTuple):
-    """A line that is no row: the row in its place, the position of the fault in the block's bytes, and why."""
+    """A malformed line: the row in its place, the position of the fault in the block's bytes, and the reason."""
 
     row: int
     position: int
@@ -31,23 +31,23 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """The faults of a block, collected column by column; each row is reported once, with the first in its line."""
+    """Faults of a block, collected column by column; each row is reported once, with the first fault in its line."""
 
     def __init__(self) -> None:
         self._found: list[tuple[Tensor, Tensor, Tensor]] = []
         self._expected: list[tuple[str, str]] = []
 
     def add(self, rows: Tensor, starts: Tensor, stops: Tensor, column: str, expected: str) -> None:
-        """Note places with their rows, and what the column expects there."""
+        """Add places with their rows, and what the column expects there."""
         self._found.append((rows, starts, stops))
         self._expected.append((column, expected))
 
     def rows(self) -> Tensor:
-        """The row of each fault."""
+        """Return the row of each fault."""
         return np.concatenate([rows for rows, *_ in self._found])
 
     def first(self) -> Iterator[Fault]:
-        """The first fault of each row that has any; of several at one place, the one that was noted first."""
+        """Yield the first fault of each row that has any; of several at one place, the one that was added first."""
         rows, starts, stops = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
         kinds = np.repeat(np.arange(len(self._found)), [len(rows) for rows, *_ in self._found])
         order = np.lexsort((starts, rows))  # stable, so that faults at one place stay in order
@@ -58,11 +58,11 @@ class Faults:
 
 def holds(data: bytes | Tensor | pa.Buffer, letters: bytes) -> bool:
     """Return whether one of some letters is in the data."""
-    # Searches in bytes take a third of the time of comparing an array; a small copy stays in the cache.
+    # Searching bytes takes a third of the time of comparing an array; small pieces stay in the cache.
     pieces = (bytes(data[start : start + _PIECE]) for start in range(0, len(data), _PIECE))
     return any(letter in piece for piece in pieces for letter in letters)
 
 
 def excerpt(text: bytes) -> str:
-    """Some bytes of a line for a message, in quotes, cut where they are many."""
+    """Return some bytes of a line for a message, in quotes, cut to 40 letters."""
     return repr(text[:40].decode(errors="replace") + "…" * (len(text) > 40))

@@ -20,9 +20,9 @@ _MOST_DIGITS = 38
 
 
 def parse_values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Convert an array of texts to a type; ArrowInvalid or ValueError where one is not such a value.
+    """Convert an array of texts to a type; raise ArrowInvalid or ValueError if one is not a value of it.
 
-    A finite number beyond a float's range, and hexadecimal digits, are not: Arrow lets these through.
+    A finite number beyond a float's range, and hexadecimal digits, are refused, although Arrow accepts them.
     """
     import pyarrow.compute as pc
 
@@ -50,7 +50,7 @@ def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def parse_floats(data: Tensor, starts: Tensor, stops: Tensor, kind: pa.DataType) -> tuple[Tensor, Tensor]:
-    """The numbers in `data[start:stop]` of uint8 data, of an Arrow float type; true where there is none."""
+    """Return the floats in `data[start:stop]` of uint8 data, and bool: true where the text is not a number."""
     import pyarrow.compute as pc
 
     texts = _texts(data, starts, stops)
@@ -58,6 +58,7 @@ def parse_floats(data: Tensor, starts: Tensor, stops: Tensor, kind: pa.DataType)
     try:
         numbers = texts.cast(kind).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
+        # all at once is the fast way; only a block with a fault pays for finding it
         wrong = ~pc.match_substring_regex(texts, _FLOAT).to_numpy(zero_copy_only=False)
         texts = pc.if_else(pa.array(wrong), pa.scalar(b"0", texts.type), texts)
         numbers = texts.cast(kind).to_numpy(zero_copy_only=False)
@@ -67,7 +68,7 @@ def parse_floats(data: Tensor, starts: Tensor, stops: Tensor, kind: pa.DataType)
 
 
 def _texts(data: Tensor, starts: Tensor, stops: Tensor) -> pa.Array:
-    """The slices of the data as an Arrow array; a plus sign, which not every version of it takes, is left out."""
+    """Return slices of the data as an Arrow array, without plus signs, which not every version of Arrow parses."""
     sizes = stops - starts
     if len(starts):
         signed = (data.take(starts, mode="clip") == _SIGNS[0]) & (sizes > 1)

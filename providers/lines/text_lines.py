@@ -1,4 +1,4 @@
-"""Text files with one row a line, read in blocks of whole lines."""
+"""Text files with one row in each line, read in blocks of whole lines."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +24,13 @@ SAMPLE_BYTES = 64 << 10
 _CHUNK = 64 << 10
 _NEWLINE = b"\n"
 BOM = b"\xef\xbb\xbf"
-"""Byte order mark: the start of a file may be one, and is no part of its first line."""
+"""Byte order mark, which a file may begin with; it does not belong to the first line."""
 
 
 class LineFormat(Protocol):
-    """The parser of a kind of line. Blank lines are no rows.
+    """Parser of a kind of line. Blank lines are skipped.
 
-    It may have `header`: true where the first line of a file is not a row.
+    It may have `header`: true if the first line of a file is not a row.
     """
 
     @property
@@ -42,16 +42,16 @@ class LineFormat(Protocol):
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         """Parse whole lines, uint8 data that ends with a newline: the rows, and the malformed lines in order.
 
-        A malformed line has a row, too: its lists are null or empty, its numbers 0.
+        A malformed line has a row, too, with null or empty lists, and 0 for numbers.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LineSource:
-    """Block i of a file holds the lines that start in its bytes `i * batch_bytes` … `(i + 1) * batch_bytes - 1`.
+    """Files of lines: block i of a file holds the lines that start in its i-th range of `batch_bytes` bytes.
 
-    Of a compressed file the decompressed bytes count.
+    In a compressed file, decompressed bytes are counted.
     """
 
     paths: tuple[str, ...]
@@ -83,6 +83,7 @@ class LineSource:
                 start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
             data = data[start:]
         batch, malformed = self.format.parse(data)
+        # lines before the block are counted only for an error: that reads the file from its start
         first_line = None
         for row, position, column, reason in malformed:
             if first_line is None:
@@ -101,7 +102,7 @@ class LineSource:
 def open_lines(
     paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int, inferred: str = ""
 ) -> Provider:
-    """A provider of the lines of files, in blocks of about `batch_bytes`."""
+    """Return a provider of the lines of files, in blocks of about `batch_bytes`."""
     chosen = selection(line_format.schema, *picked)
     sizes = tuple(map(_size, paths))
     source = LineSource(tuple(paths), sizes, batch_bytes, line_format, chosen)
@@ -111,9 +112,9 @@ def open_lines(
 def first_sample(
     paths: Sequence[str], is_row: Callable[[bytes], object], header: bool = False
 ) -> tuple[str, list[bytes]]:
-    """The first file with a row, and its first whole lines: those of 64 KiB, or more, up to a row.
+    """Return the first file with a row, and its first whole lines: 64 KiB of them, or more if they have no row.
 
-    The line of a header is not a row; without any row in the files, there are no lines.
+    The line of a header is not a row. If no file has a row, no lines are returned.
     """
     for path in paths:
         lines = first_lines(path, lambda lines: any(map(is_row, lines[header:])))
@@ -123,7 +124,7 @@ def first_sample(
 
 
 def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """The first whole lines of a file, of 64 KiB together, or of more until they are enough or the file ends."""
+    """Return the first whole lines of a file: 64 KiB of them, or more until they are enough or the file ends."""
     content, size = b"", SAMPLE_BYTES
     with reading(path), closing(_open(path)) as file:
         while True:
@@ -132,16 +133,16 @@ def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[by
             lines = content.split(_NEWLINE)
             if len(piece) < size:
                 return lines
-            lines.pop()
+            lines.pop()  # it may go on in the next piece
             if are_enough(lines):
                 return lines
-            size = len(content)
+            size = len(content)  # doubled, so a long first line is not split again for each 64 KiB
 
 
 def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
-    """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts."""
-    # One byte more at the start tells whether a line begins there, or has begun in the block before. The chunk
-    # at the end holds the rest of the last line, as long as that is usual.
+    """Return the lines that start in `start` … `stop - 1`, ended by a newline, and the start of the first one."""
+    # The byte before `start` tells whether a line begins at `start`. The chunk at the end usually holds the rest of
+    # the last line, so one read is enough.
     begin, first = max(start - 1, 0), 0
     content = _read(path, begin, stop + _CHUNK)
     if start:
@@ -162,7 +163,7 @@ def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
 
 
 def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
-    """Read on to the end of the last line of `content`, which ends at `position` of the file."""
+    """Read from `position`, where `content` ends, to the end of its last line."""
     pieces: list[bytes] = []
     last, size = content, len(content)
     while last and not last.endswith(_NEWLINE) and size <= INT32_MAX:
@@ -187,7 +188,7 @@ def _newlines_before(path: str, position: int) -> int:
 
 
 def _read(path: str, start: int, stop: int) -> bytes:
-    """The bytes `start` … `stop - 1` of a file; fewer where it ends earlier."""
+    """Return the bytes `start` … `stop - 1` of a file; fewer if it ends earlier."""
     with reading(path), open(path, "rb", buffering=0) as file:
         file.seek(start)
         return file.read(stop - start)

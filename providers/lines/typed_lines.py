@@ -1,4 +1,4 @@
-"""Lines held to a schema: checked, parsed a block at once by Arrow, and searched for bad lines where that fails."""
+"""Lines with a schema: checked, parsed a block at once by Arrow, and searched for bad lines if that fails."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,58 +15,58 @@ from seqflow.record.record import Tensor
 
 _NEWLINE = ord("\n")
 _FEW = 8
-"""Lines that are parsed one by one where they are not all good: halves take more calls if many are bad."""
+"""Number of lines that are parsed one by one if one is bad: halving takes more calls if many are."""
 
 
 class Parser(Protocol):
-    """Parses whole lines into rows of a schema, and finds what Arrow's parsers let through or crash on."""
+    """Parser of whole lines into rows of a schema; finds lines that Arrow's parsers accept wrongly or crash on."""
 
     @property
     def schema(self) -> pa.Schema: ...
 
     @property
     def blanks(self) -> bytes:
-        """Letters without a meaning at the start and the end of a line."""
+        """Letters that have no meaning at the start and the end of a line."""
         ...
 
     @property
     def counted(self) -> bytes:
-        """Letters whose number in a line `faults` looks at."""
+        """Letters that are counted in each line, for `faults`."""
         ...
 
     def is_plain(self, data: Tensor) -> bool:
-        """Return whether a quick look shows that no line has faults, but that values may go on in the next line."""
+        """Return whether a quick check finds no faults; a value may still go on in the next line."""
         ...
 
     def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str | Exception]]:
-        """Which lines have which fault, whatever the schema; the first of a line counts.
+        """Yield which lines have a fault, whatever the schema, and its reason; the first fault of a line counts.
 
-        More can be said by `explain` of an exception than of a text.
+        A reason that is an exception is explained further by `explain`.
         """
         ...
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
-        """The rows of whole lines; pyarrow's ArrowException, or ValueError, for lines that don't fit the schema."""
+        """Return the rows of whole lines; raise ArrowException or ValueError for lines that don't fit the schema."""
         ...
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
-        """Why a line is no row: the column, "" where it is not known, the position in the line, and the reason."""
+        """Return why a line is malformed: the column ("" if not known), the position in the line, and the reason."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of a block that are not blank: `data[start:stop]`, without the newline and blanks around it."""
+    """Lines of a block that are not blank: `data[start:stop]`, without the newline and blanks around it."""
 
     data: Tensor
     starts: Tensor
     stops: Tensor
     counts: dict[int, Tensor]
-    """How often each of some letters is in each line."""
+    """Number of occurrences in each line, by letter."""
 
     @classmethod
     def of(cls, data: Tensor, blanks: bytes, counted: bytes) -> "Lines":
-        """The lines of data that ends with a newline, without the `blanks` around each, with counts of letters."""
+        """Split data that ends with a newline into lines, without the `blanks` around each; count letters in each."""
         letters = np.frombuffer(counted, np.uint8)
         starts, stops, counts = kernels.split_lines(data, np.frombuffer(blanks, np.uint8), letters)
         return cls(data, starts, stops, dict(zip(counted, counts, strict=True)))
@@ -79,7 +79,7 @@ class Lines:
 
 
 def not_utf8(lines: Lines) -> Tensor:
-    """Which lines are not UTF-8."""
+    """Return which lines are not UTF-8."""
     wrong = np.zeros(len(lines.starts), np.bool_)
     if not is_utf8(lines.data):
         wrong[:] = [not is_utf8(lines.line(at)) for at in range(len(wrong))]
@@ -98,8 +98,8 @@ def is_utf8(content: bytes | Tensor) -> bool:
 
 
 def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-    """The rows of a block, and the malformed lines in order, whose rows are null."""
-    # In plain lines only a value that goes on in the next line can be wrong: then there are fewer rows than lines.
+    """Return the rows of a block, and its malformed lines in order; their rows are null."""
+    # The only fault of plain lines is a value that goes on in the next line: then there are fewer rows than lines.
     is_plain = parser.is_plain(data)
     rows = _whole(parser, data) if is_plain else None
     if rows is not None and rows.num_rows == np.count_nonzero(data == _NEWLINE):
@@ -122,7 +122,7 @@ def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[
 
 
 def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
-    """The rows of a block, None where some line does not fit."""
+    """Return the rows of a block; None if a line does not fit."""
     try:
         return parser.rows(data)
     except (pa.ArrowException, ValueError):
@@ -130,14 +130,16 @@ def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
 
 
 def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
-    """The rows with a null row in the place of each bad one."""
+    """Return the rows with a null row in the place of each bad one."""
+    # a null index gives a null row, so the values under the mask do not matter
     return rows.take(pa.array(np.cumsum(~is_bad) - 1, mask=is_bad))
 
 
 def _parsed(
     parser: Parser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
 ) -> Iterator[pa.RecordBatch]:
-    """Parse the chosen lines; where that fails, each half of them, and of a few each one."""
+    """Parse the chosen lines; if that fails, parse each half, and the lines of a small part one by one."""
+    # with no line found bad so far, parsing all of them together has failed already
     pending = [chosen] if bad else _halves(chosen)
     while pending:
         part = pending.pop()
@@ -156,12 +158,12 @@ def _parsed(
 
 
 def _halves(part: Tensor) -> list[Tensor]:
-    """The halves of some lines, or each of a few, the last one first."""
+    """Return the halves of some lines, or each line of a few; the last one first, since they go on a stack."""
     return np.array_split(part, max(len(part), 1) if len(part) <= _FEW else 2)[::-1]
 
 
 def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
-    """The malformed lines in order; what is wrong in one is looked for when it is reported."""
+    """Yield the malformed lines in order; the fault of a line is searched when the line is reported."""
     for at, error in sorted(bad.items(), key=itemgetter(0)):
         column, offset, reason = "", 0, error
         if isinstance(error, Exception):
@@ -170,12 +172,12 @@ def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception])
 
 
 def inferred_from(path: str, num_lines: int) -> str:
-    """A message that says which lines a schema is inferred from."""
+    """Return a message that says which lines a schema is inferred from."""
     return f"schema inferred from the first {num_lines:,} line{'s' * (num_lines != 1)} of {path}"
 
 
 def check_types(schema: pa.Schema, fits: Callable[[pa.DataType], bool], kind: str) -> None:
-    """ProviderOptionError for a declared column of a type that lines of this kind can't be read as."""
+    """Raise ProviderOptionError for a declared column whose type lines of this kind cannot have."""
     for field in schema:
         if not fits(field.type):
             raise ProviderOptionError(

@@ -1,4 +1,4 @@
-"""Functions that make a stream for each pass, and streams of Python's: iterators, cursors, rows as dicts."""
+"""Functions that make a stream for each pass, and Python streams: iterators, cursors, rows as dicts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from seqflow.record import as_table
 from seqflow.record.selection import ALL, Picked
 
 _ROWS = 1000
-"""Rows of Python values that become Arrow columns together. The first so many tell the schema."""
+"""Rows of Python values that become Arrow columns together. The first ones decide the schema."""
 _READERS = ("fetch_record_batch", "to_arrow_reader")
-"""Methods that give the batches of a cursor: of ADBC, and of DuckDB."""
+"""Methods that return the batches of a cursor, in ADBC and in DuckDB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Functions:
     function: Callable[[], Any]
     declared: pa.Schema | None
     last: list[Any] = field(default_factory=list, compare=False, repr=False)
-    """A weak reference to what it made last, where that can be read once only."""
+    """Weak reference to the last result, if it can be read only once."""
     unread: list[Any] = field(default_factory=list, compare=False, repr=False)
-    """The reader that told the schema: some drivers lose rows when a reader is left before its end."""
+    """Reader that was opened for the schema: some drivers lose rows if a reader is not read to its end."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Functions, (self.function, self.declared)
@@ -72,7 +72,7 @@ class Functions:
             )
         self.last.clear()
         if isinstance(made, Iterator | pa.RecordBatchReader) or is_cursor(made):
-            with suppress(TypeError):  # of a type without weak references
+            with suppress(TypeError):  # its type does not allow weak references
                 self.last.append(weakref.ref(made))
         return made
 
@@ -84,7 +84,7 @@ def open_function(
     batch_bytes: int | None = None,
     schema: pa.Schema | None = None,
 ) -> Provider:
-    """A provider of the streams that a function makes: it is called for the schema, and for each pass."""
+    """Return a provider of the streams that a function makes; it is called for the schema and for each pass."""
     return open_rereadable(
         Functions(function, schema),
         name_of(function),
@@ -98,12 +98,12 @@ def name_of(function: Any) -> str:
 
 
 def is_cursor(value: Any) -> bool:
-    """Whether this is a cursor of DB-API, of ADBC or a connection of DuckDB with a result."""
+    """Return whether this is a cursor of DB-API or ADBC, or a DuckDB connection with a result."""
     return hasattr(value, "fetchmany") and hasattr(value, "description")
 
 
 def reader_of(made: Any, schema: pa.Schema | None, origin: str) -> Any:
-    """A reader of the batches of a stream, a scanner, a cursor, or an iterable of batches, tables or dicts."""
+    """Return a reader of the batches of a stream, a scanner, a cursor, or an iterable of batches, tables or dicts."""
     if hasattr(made, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(made)
     if is_a(made, "pyarrow", "Scanner"):
@@ -122,7 +122,7 @@ def reader_of(made: Any, schema: pa.Schema | None, origin: str) -> Any:
 
 
 class BatchReader:
-    """Batches of one schema, as pyarrow's readers give them; errors of whoever makes them stay what they are."""
+    """Reader of batches of one schema, like pyarrow's; errors raised by the iterator are not changed."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self.schema, self._batches = schema, batches
@@ -138,7 +138,7 @@ class BatchReader:
 
 
 def _reader(batches: Iterator[pa.RecordBatch], schema: pa.Schema | None, origin: str) -> BatchReader:
-    """A reader of batches of one schema, which is that of the first where none is declared."""
+    """Return a reader of batches of one schema; that of the first batch if none is declared."""
     if schema is None:
         first = next(batches, None)
         if first is None:
@@ -148,7 +148,7 @@ def _reader(batches: Iterator[pa.RecordBatch], schema: pa.Schema | None, origin:
 
 
 def _iterated(items: Iterator[Any], schema: pa.Schema | None, origin: str) -> Iterator[pa.RecordBatch]:
-    """The batches of an iterator of batches, tables or other holders of columns, or of rows as dicts."""
+    """Yield record batches from an iterator of batches, tables or other objects with columns, or of rows as dicts."""
     first = next(items, None)
     if first is None:
         return
@@ -174,13 +174,13 @@ def _row_batches(rows: Iterator[Any], schema: pa.Schema | None, origin: str) -> 
     start = 0
     while piece := list(islice(rows, _ROWS)):
         array = _rows_array(piece, kind, origin, start)
-        kind = array.type
+        kind = array.type  # later rows must have the types of the first ones
         start += len(piece)
         yield pa.RecordBatch.from_struct_array(array)
 
 
 def _rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str, start: int = 0) -> pa.StructArray:
-    """Rows as dicts as an array of structs; ProviderError for a key or value that the type has no place for."""
+    """Return rows given as dicts as an array of structs; raise ProviderError for a key or value that does not fit."""
     if not all(issubclass(one, Mapping) for one in set(map(type, rows))):
         number = next(number for number, row in enumerate(rows) if not isinstance(row, Mapping))
         kind_of_row = type(rows[number]).__name__
@@ -192,7 +192,7 @@ def _rows_array(rows: Sequence[Any], kind: pa.DataType | None, origin: str, star
 
 
 def _cursor_batches(cursor: Any, schema: pa.Schema | None, origin: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a DB-API cursor, a few at a time. Its values are Python objects: there is no other way."""
+    """Yield the rows of a DB-API cursor, some at a time. DB-API returns values only as Python objects."""
     if cursor.description is None:
         raise ProviderError(f"{origin}: the cursor has no result\nexecute a query before: cursor.execute(…)")
     names = [str(column[0]) for column in cursor.description]
@@ -222,7 +222,7 @@ def _column(values: Sequence[Any], kind: pa.DataType | None, place: str, start: 
 
 
 def open_iterator(source: Any, picked: Picked = ALL, *, schema: pa.Schema | None = None) -> Provider:
-    """A provider of a scanner, a cursor with a result, or an iterator of batches, tables or dicts, read once."""
+    """Return a provider of a scanner, a cursor with a result, or an iterator of batches or rows; it is read once."""
     origin = f"a {type(source).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         reader = reader_of(source, schema, origin)
@@ -236,7 +236,7 @@ def open_list(
     batch_bytes: int | None = None,
     schema: pa.Schema | None = None,
 ) -> Provider:
-    """A provider of a list of record batches or tables, which share a schema, or of rows as dicts."""
+    """Return a provider of a list of record batches or tables of one schema, or of rows as dicts."""
     if isinstance(items[0], Mapping):
         kind = None if schema is None else pa.struct(list(schema))
         table = pa.Table.from_struct_array(_rows_array(items, kind, "the list"))

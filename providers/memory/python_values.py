@@ -1,4 +1,4 @@
-"""Python values as Arrow arrays. Each stays the value that it is, or the error says which one would not."""
+"""Python values as Arrow arrays. Each value is kept exactly, or an error names the first that is not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 def array_of(
     values: Sequence[Any], kind: pa.DataType | None, origin: str, start: int = 0, advice: str = DECLARE
 ) -> pa.Array:
-    """Values as Arrow infers them, or of a type that holds them; ProviderError with the first that is another there.
+    """Convert values to a type, or to the one that Arrow infers; raise ProviderError for the first that would change.
 
     `start` is the row of the first value.
     """
@@ -52,7 +52,7 @@ def _converted(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
 
 
 def _not_inferred(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
-    """Values of types that Arrow does not infer: uint64 and maps."""
+    """Convert values of types that Arrow does not infer: uint64 and maps."""
     if (kind is None or types.is_struct(kind)) and all(isinstance(one, Mapping) for one in values):
         names = dict.fromkeys(chain.from_iterable(values))
         kinds = dict.fromkeys(names) if kind is None else {field.name: field.type for field in kind}
@@ -62,13 +62,14 @@ def _not_inferred(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
         return pa.StructArray.from_arrays(columns, list(kinds))
     listed = [list(one.items()) if isinstance(one, Mapping) else one for one in values]
     array = pa.array(listed, kind or pa.uint64())
+    # compared: Arrow may convert a value to another one without an error
     if array.to_pylist() != listed:
         raise ValueError(f"a value is none of {array.type}")
     return array
 
 
 def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
-    """ValueError for unlike values to which Arrow gives one type, without hours, zones, masks or fractions."""
+    """Raise ValueError for unlike values that Arrow converts to one type, losing hours, zones, masks or fractions."""
     if types.is_struct(kind):
         for child in kind:
             if types.is_nested(child.type) or types.is_integer(child.type) or _merges(child.type):
@@ -90,7 +91,7 @@ def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:
 
 
 def _has_halves(rows: Sequence[Any]) -> bool:
-    """Whether lists of what Arrow takes for integers have a float16: it infers no type from one."""
+    """Return whether lists that Arrow infers as integers have a float16, from which it infers no type."""
     lists = [one for one in rows if isinstance(one, list | tuple)]
     if any(one.dtype == np.float16 for one in rows if isinstance(one, np.ndarray)):
         return True
@@ -98,12 +99,12 @@ def _has_halves(rows: Sequence[Any]) -> bool:
 
 
 def _merges(kind: pa.DataType) -> bool:
-    """Whether Arrow infers the type for values of several kinds."""
+    """Return whether Arrow infers this type for values of several kinds."""
     return bool(types.is_temporal(kind) or types.is_binary(kind))
 
 
 def _nature(value: Any) -> tuple[type | None, bool]:
-    """The kind of a value, and whether it has a zone."""
+    """Return the kind of a value, and whether it has a zone."""
     kind = next((one for one in _KINDS if isinstance(value, one)), None)
     return kind, getattr(value, "tzinfo", None) is not None
 
@@ -111,7 +112,7 @@ def _nature(value: Any) -> tuple[type | None, bool]:
 def _located(
     values: Sequence[Any], kind: pa.DataType | None, origin: str, start: int, error: Exception, advice: str
 ) -> ProviderError:
-    """The error of the first value that cannot be converted: its row, its column, what it is and what is expected."""
+    """Return the error of the first value that cannot be converted, with row, column, value and expected type."""
 
     def failure(taken: Sequence[Any], kind: pa.DataType | None) -> Exception | None:
         try:
@@ -120,6 +121,7 @@ def _located(
             return found
         return None
 
+    # the fewest first values that fail: if these do, more of them do, too, so bisection finds the first bad one
     count = bisect_left(range(1, len(values)), True, key=lambda n: failure(values[:n], kind) is not None) + 1
     taken, place = values[:count], f"{origin}, row {start + count - 1}"
     if isinstance(taken[-1], Mapping) and (kind is None or types.is_struct(kind)):

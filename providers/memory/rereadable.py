@@ -1,4 +1,4 @@
-"""Streams that can be had again: a frame, a query or a function makes a new one for each pass."""
+"""Re-readable streams: a frame, a query or a function makes a new one for each pass."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ BLOCK_BYTES = 8 << 20
 
 
 class Streams(Protocol):
-    """What makes streams of the same rows."""
+    """Protocol: make streams of the same rows."""
 
     def schema(self) -> pa.Schema:
-        """The schema of each, as far as possible without reading one."""
+        """Return the schema of the streams, without reading one if possible."""
         ...
 
     def stream(self, columns: Sequence[str]) -> Any:
-        """A new reader of record batches, with these columns at least; one that has to be closed has `close`."""
+        """Return a new reader of record batches with at least these columns; it has `close` if it must be closed."""
         ...
 
 
 @dataclass(slots=True)
 class Held:
-    """The rows of a block, until they are read."""
+    """Rows of a block, until they are read."""
 
     table: pa.Table | None
     columns: pa.Schema
-    """The columns of the pass that the block is of: where it ends depends on them."""
+    """Columns of the pass that the block belongs to: they decide where it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamBlock(Block):
-    """A block of a stream, which has its rows with it."""
+    """Block of a stream, with its rows."""
 
     held: Held = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RereadableSource:
-    """Streams of the same rows, one for each pass. Where a block ends depends on its rows alone.
+    """Streams of the same rows, one for each pass. Where a block ends depends only on its rows.
 
-    How a stream cuts its rows into batches may differ from one to the next, so it does not matter here. That their
-    order is the same nobody knows; the first block of each pass must be that of the first pass.
+    Streams may cut their rows into different batches, so these do not decide where blocks end. The order of rows
+    cannot be verified in full; the first block of each pass must equal that of the first pass.
     """
 
     streams: Streams
@@ -64,7 +64,7 @@ class RereadableSource:
     origin: str
     batch_bytes: int
     first: dict[tuple[str, ...], str] = field(default_factory=dict, compare=False)
-    """The digest of the first block, by the columns that were read."""
+    """Digest of the first block, by the columns that were read."""
     is_stream: ClassVar[bool] = True
 
     @property
@@ -76,7 +76,7 @@ class RereadableSource:
         return None
 
     def content(self, schema: pa.Schema) -> str:
-        """What a state compares: the digest of the first block."""
+        """Return the digest of the first block, which states compare."""
         if tuple(schema.names) not in self.first:
             tables = self._tables(schema)
             self._check_first(schema, next(tables, None))
@@ -101,12 +101,13 @@ class RereadableSource:
         table = held.table
         if table is None:
             table = self._again(block)
+        # released with its last rows, so that a window does not hold the rows of its blocks twice
         if rows.stop >= table.num_rows:
             held.table = None
         return Selection(table.schema, table.schema, schema).apply(table.slice(rows.start, len(rows)))
 
     def _again(self, block: StreamBlock) -> pa.Table:
-        """The rows of a block that was read before, from a new stream."""
+        """Return the rows of a block that was read before, from a new stream."""
         tables = self._tables(block.held.columns)
         try:
             for index, table in enumerate(tables):
@@ -124,7 +125,7 @@ class RereadableSource:
             raise ProviderError(f"{self.origin}: a new stream has {what} than the first one{_ORDER}")
 
     def _tables(self, schema: pa.Schema) -> Any:
-        """The rows of a new stream in tables of about `batch_bytes`; a generator, which closes the stream."""
+        """Yield the rows of a new stream in tables of about `batch_bytes`. Closing it closes the stream."""
         chosen = self.selection.to(schema)
         reader = self._open(chosen.of_source.names)
         dictionaries = SharedDictionaries()
@@ -132,9 +133,8 @@ class RereadableSource:
         try:
             batches = (chosen.apply(one, chosen.present) for one in self._batches(reader, chosen))
             for table in cut(batches, self.batch_bytes):
-                if (
-                    coded
-                ):  # the codes of a pass count its values as they come, whoever reads which block first
+                # codes are numbered in the order of the stream, whichever block is read first
+                if coded:
                     dictionaries.grow(table)
                     table = dictionaries.apply(table)
                 yield table
@@ -155,7 +155,7 @@ class RereadableSource:
                     batch = next(reader)
             except StopIteration:
                 return
-            # where all columns are there they are found by their places, since two that are renamed may share a name
+            # if all columns are there, they are chosen by position: two renamed ones may share a name
             is_whole = validated(batch, place).schema.equals(self.selection.source)
             yield batch.select(chosen.present) if is_whole else with_columns(batch, chosen.of_source, place)
             index += 1
@@ -168,7 +168,7 @@ _ORDER = (
 
 
 def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.RecordBatch:
-    """The columns of a batch by their names, in the order of `source`; ProviderError where one is another."""
+    """Return the columns of a batch by name, in the order of `source`; raise ProviderError if a type differs."""
     for expected in source:
         at = batch.schema.get_all_field_indices(expected.name)
         found = batch.schema.field(at[0]).type if len(at) == 1 else None
@@ -179,7 +179,7 @@ def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.Rec
 
 
 def cut(batches: Iterable[pa.RecordBatch], nbytes: int) -> Iterator[pa.Table]:
-    """The rows in tables of `nbytes` at most, or of one row: as many as fit, however the batches are cut."""
+    """Yield the rows in tables of at most `nbytes`, or of one row: as many as fit, however the batches are cut."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -187,7 +187,7 @@ def cut(batches: Iterable[pa.RecordBatch], nbytes: int) -> Iterator[pa.Table]:
         start = 0
         while start < batch.num_rows:
             stop = int(np.searchsorted(ends, ends[start] + nbytes - size, side="right")) - 1
-            if stop <= start and not held:
+            if stop <= start and not held:  # a row above nbytes is a table by itself
                 stop = start + 1
             if stop > start:
                 held.append(batch.slice(start, stop - start))
@@ -201,7 +201,7 @@ def cut(batches: Iterable[pa.RecordBatch], nbytes: int) -> Iterator[pa.Table]:
 
 
 def _row_bytes(batch: pa.RecordBatch) -> Tensor:
-    """int64[rows]: what each row takes, as its values tell; a column of a type that has no tensor counts nothing."""
+    """Return int64[rows]: bytes of each row, from its values; a column of a type without tensors counts 0."""
     total = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         try:
@@ -212,12 +212,12 @@ def _row_bytes(batch: pa.RecordBatch) -> Tensor:
 
 
 def digest_of_rows(table: pa.Table) -> str:
-    """32 hexadecimal digits for the values of all rows, however they are cut into chunks."""
+    """Return 32 hexadecimal digits for the values of all rows, however they are cut into chunks."""
     digest = hashlib.blake2b(str(table.num_rows).encode(), digest_size=16)
     for name in table.schema.names:
         try:
             record, _ = convert(table.select([name]), valid=True)
-        except ProviderError:  # a type that has no tensor
+        except ProviderError:  # a type without tensors
             continue
         for tensor, values in record.tensors.items():
             digest.update(f"{tensor} {values.dtype} {values.shape}".encode())
@@ -230,7 +230,7 @@ def digest_of_rows(table: pa.Table) -> str:
 def open_rereadable(
     streams: Streams, origin: str, picked: Picked = ALL, *, batch_bytes: int | None = None
 ) -> Provider:
-    """A provider of streams that can be had again, in blocks of about `batch_bytes` (8 MiB)."""
+    """Return a provider of re-readable streams, in blocks of about `batch_bytes` (8 MiB)."""
     with foreign_errors(f"{origin} can't be opened"):
         schema = streams.schema()
     chosen = selection(schema, *picked)
@@ -253,7 +253,7 @@ class Scans:
 
 @dataclass(frozen=True, slots=True)
 class LazyFrames:
-    """Batches of a `polars.LazyFrame`, which Polars computes anew in each pass."""
+    """Batches of a `polars.LazyFrame`, which Polars computes again in each pass."""
 
     frame: Any
 
@@ -272,7 +272,7 @@ class LazyFrames:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """Results of a DuckDB relation, whose query each stream runs anew; its connection serves one at a time."""
+    """Results of a DuckDB relation; each stream runs its query again. Its connection serves one stream at a time."""
 
     relation: Any
 
@@ -285,10 +285,10 @@ class Relations:
 
 
 def open_lazy_frame(frame: Any, picked: Picked, **options: Any) -> Provider:
-    """A provider of a `polars.LazyFrame`, which Polars computes in batches, anew in each pass."""
+    """Return a provider of a `polars.LazyFrame`, which Polars computes in batches, again in each pass."""
     return open_rereadable(LazyFrames(frame), "a LazyFrame", picked, **options)
 
 
 def open_relation(relation: Any, picked: Picked, **options: Any) -> Provider:
-    """A provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
+    """Return a provider of a DuckDB relation, whose query runs in each pass; it is not collected."""
     return open_rereadable(Relations(relation), "a DuckDB relation", picked, **options)

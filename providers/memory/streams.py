@@ -1,4 +1,4 @@
-"""Streams of record batches that can be read once: readers, cursors, anything with __arrow_c_stream__."""
+"""Streams of record batches that can be read once: readers, cursors, objects with `__arrow_c_stream__`."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +19,7 @@ from seqflow.record.validation import validated
 
 @dataclass(slots=True)
 class StreamSource:
-    """A stream: asking for the next block fetches its batch, which is kept until it is read."""
+    """Stream that is read once: iterating over blocks fetches each batch, which is kept until it is read."""
 
     reader: Any
     selection: Selection
@@ -27,7 +27,7 @@ class StreamSource:
     started: bool = False
     fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
-    """The number of rows of fetched batches that were not read yet, of those that are read in slices."""
+    """Number of rows not yet read of each fetched batch that is read in slices."""
     read_once: ClassVar[bool] = True
     paths: ClassVar[tuple[str, ...]] = ()
     num_rows: ClassVar[None] = None
@@ -80,29 +80,30 @@ _ONCE = (
 
 
 def open_stream(obj: Any, picked: Picked = ALL) -> Provider:
-    """A provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
+    """Return a provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
     origin = f"a {type(obj).__name__}"
     if hasattr(obj, "__next__"):
         _check_new(obj, origin)
     try:
         reader = pa.RecordBatchReader.from_stream(obj)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ProviderError(f"{origin} is no stream of record batches: {error}") from error
+        raise ProviderError(f"{origin} is not a stream of record batches: {error}") from error
     return open_reader(reader, origin, picked)
 
 
 _opened: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""Readers and iterators that were opened, by their ids: a second stream of one has no rows, without an error."""
+"""Readers and iterators that were opened, by id: a second stream of one would have no rows, without an error."""
 
 
 def _check_new(obj: Any, origin: str) -> None:
+    # compared by identity, too: an id is used again after its object is gone
     if _opened.get(id(obj)) is obj:
         raise ProviderError(f"{origin} was opened before, and a stream {_ONCE}")
-    with suppress(TypeError):  # of a type without weak references
+    with suppress(TypeError):  # its type does not allow weak references
         _opened[id(obj)] = obj
 
 
 def open_reader(reader: Any, origin: str, picked: Picked = ALL) -> Provider:
-    """A provider of the batches of a reader."""
+    """Return a provider of the batches of a reader."""
     chosen = selection(reader.schema, *picked)
     return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))

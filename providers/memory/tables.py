@@ -24,15 +24,15 @@ BLOCK_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """A table, in blocks that are slices of its chunks. A chunk is validated when it is first needed."""
+    """Table in blocks that are slices of its chunks. A chunk is validated when it is first needed."""
 
     batches: tuple[pa.RecordBatch, ...]
     chunks: tuple[pa.RecordBatch, ...]
-    """The chunk that each of the batches is a slice of."""
+    """Chunk that each of the batches is a slice of."""
     selection: Selection
     origin: str
     valid: set[int] = field(default_factory=set)
-    """The batches whose chunk is known to be valid."""
+    """Numbers of the batches whose chunk has been validated."""
 
     paths: ClassVar[tuple[str, ...]] = ()
 
@@ -62,8 +62,8 @@ class MemorySource:
 def open_table(
     table: Table, picked: Picked = ALL, *, batch_bytes: int | None = None, origin: str = "memory"
 ) -> Provider:
-    """A provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
-    with reading(f"{origin} is no valid Arrow data"):
+    """Return a provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
+    with reading(f"{origin} is not valid Arrow data"):
         table.validate()
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -80,11 +80,11 @@ def open_table(
 
 
 def table_of(arrays: Mapping[str, Any]) -> pa.Table:
-    """A table of arrays by name.
+    """Return a table of arrays by name.
 
     An array may be a NumPy array, a Sequence, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a
     list. Tensors of one column under a record's names (`tokens.values`, `tokens.lengths`) become that column.
-    ProviderError for arrays that don't have equally many rows.
+    Raise ProviderError for arrays that don't have equally many rows.
     """
     tensors: dict[str, Tensor] = {}
     columns: dict[str, Any] = {}
@@ -115,7 +115,7 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
-    """ProviderError for tables among the arrays, such as the splits of a DatasetDict: a column is an array."""
+    """Raise ProviderError for tables among the arrays, such as the splits of a DatasetDict: a column is an array."""
     for name, array in arrays.items():
         if isinstance(array, str | bytes | os.PathLike):
             raise ProviderError(f"column {name!r} is {array!r}, expected an array or a list")
@@ -128,7 +128,8 @@ def check_arrays(arrays: Mapping[str, Any]) -> None:
 
 def _is_table(value: Any) -> bool:
     parts = ("column_names", "columns", "schema")
-    is_lazy = any(hasattr(type(value), part) for part in parts)  # what it would compute is not asked for
+    # the type is asked first: on an instance, the attribute may be computed
+    is_lazy = any(hasattr(type(value), part) for part in parts)
     return is_lazy or isinstance(value, Mapping | Provider) or any(hasattr(value, part) for part in parts)
 
 
@@ -137,7 +138,7 @@ def _is_tensor(array: Any) -> bool:
 
 
 def _is_pair(array: Any) -> bool:
-    """`values, lengths`: a tuple of two arrays, not a list of two rows."""
+    """Return whether this is `values, lengths`: a tuple of two arrays, not a list of two rows."""
     if not isinstance(array, tuple) or len(array) != 2:
         return False
     values, lengths = array
@@ -150,7 +151,7 @@ def _list_tensors(name: str, values: Tensor, lod: LoD) -> dict[str, Tensor]:
 
 
 def _with_mask(name: str, array: Tensor) -> dict[str, Tensor]:
-    """The tensor of an array; of a masked one also the mask of its nulls, as records have it."""
+    """Return the tensor of an array and, if it is masked, the mask of its values that are not null."""
     if not isinstance(array, np.ma.MaskedArray):
         return {name: array}
     return {name: array.data, f"{name}.valid": ~np.ma.getmaskarray(array)}

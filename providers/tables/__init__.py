@@ -1,1 +1,1 @@
-"""Tables and datasets of many files: those of pyarrow and other packages, Iceberg, Delta Lake, Lance, Hive."""
+"""Tables and datasets of many files: pyarrow's and other packages', Iceberg, Delta Lake, Lance, Hive."""

@@ -1,4 +1,4 @@
-"""Datasets of pyarrow, and what other packages offer as one: a block is a row group, or another piece of one."""
+"""Datasets of pyarrow, and tables that other packages offer as one: a block is a row group or another piece."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from seqflow.record.selection import (
 from seqflow.record.validation import reading
 
 _COUNTED = ("ipc", "feather", "arrow", "orc")
-"""Formats, besides Parquet, whose files tell their rows without being read."""
+"""Formats besides Parquet whose files tell their number of rows without being read."""
 _SLICE_ROWS = 1 << 14
 """Rows that are read at once from a block that is read in slices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A block of a dataset: a fragment, or some rows of one that finds rows by their numbers."""
+    """Block of a dataset: a fragment, or some rows of a fragment that can read rows by number."""
 
     fragment: Any
     origin: str
@@ -48,14 +48,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSource:
-    """The fragments of a dataset. Each read opens its file anew, so that threads share no handles."""
+    """Fragments of a dataset. Each read opens its file, so that threads do not share handles."""
 
     pieces: tuple[Piece, ...]
     selection: Selection
     files: tuple[str, ...]
-    """The paths of its files, where all of them lie on this machine and may be written again."""
+    """Paths of its files, if all are on this machine and may be written again."""
     version: str
-    """What tells a state of a table from others where its files do not; else empty."""
+    """Version of a table, which states compare if its files do not tell it; else empty."""
     slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
 
     @property
@@ -68,7 +68,7 @@ class DatasetSource:
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
     def content(self, schema: pa.Schema) -> list[Any]:
-        """What a state compares: the version of the table, and the rows of each block."""
+        """Return the version of the table and the rows of each block, which states compare."""
         return [self.version, *([piece.origin, piece.num_rows] for piece in self.pieces)]
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
@@ -105,14 +105,14 @@ class DatasetSource:
         return self._finish(pa.Table.from_batches(found), schema, block)
 
     def _scan(self, block: Block, schema: pa.Schema) -> dict[str, Any]:
-        """The arguments of a scan of the columns that are read."""
+        """Return the arguments of a scan of the columns that are read."""
         piece, names = self.pieces[block.index], self._names(schema)
         if piece.rows is not None:
             return {"columns": names, "offset": piece.rows.start, "limit": len(piece.rows)}
         return {"columns": names, "schema": self.selection.source, "use_threads": False}
 
     def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
-        """The chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
+        """Return the chosen columns of a table; Lance's blobs are refused, since a scan reads only their places."""
         chosen = self.selection.to(schema)
         found = with_columns(table, chosen.of_source, f"{block.origin}, block {block.index}")
         return chosen.apply(found, chosen.present)
@@ -122,9 +122,9 @@ class DatasetSource:
 
 
 def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", version: str = "") -> Provider:
-    """A provider of a `pyarrow.dataset.Dataset`, without a filter; reads the footers of its Parquet files.
+    """Return a provider of a `pyarrow.dataset.Dataset`; reads the footers of its Parquet files.
 
-    One in memory is a table. One with a filter has no fragments, and is scanned anew in each pass.
+    A dataset in memory is a table. A dataset with a filter has no fragments, and is scanned again in each pass.
     """
     chosen = selection(dataset.schema, *picked)
     in_memory = type(dataset).__name__ == "InMemoryDataset"
@@ -134,7 +134,7 @@ def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", v
             return open_table(dataset.to_table(), picked, origin=origin)
         try:
             fragments = list(dataset.get_fragments())
-        except ValueError:  # pyarrow's word for a dataset with a filter
+        except ValueError:  # pyarrow's error for a dataset with a filter
             return open_rereadable(Scans(dataset), f"{origin}, filtered", picked)
         pieces = tuple(piece for fragment in fragments for piece in _pieces(fragment))
     files = () if version else _local_files(dataset)
@@ -144,7 +144,7 @@ def open_dataset(dataset: Any, picked: Picked = ALL, *, kind: str = "dataset", v
 
 
 def open_fragment(fragment: Any, picked: Picked = ALL) -> Provider:
-    """A provider of one fragment of a dataset: its file's columns, without those of folders."""
+    """Return a provider of one fragment of a dataset: the columns of its file, without those of folders."""
     with reading("the Fragment can't be opened"):
         chosen = selection(fragment.physical_schema, *picked)
         pieces = tuple(_pieces(fragment))
@@ -152,7 +152,7 @@ def open_fragment(fragment: Any, picked: Picked = ALL) -> Provider:
 
 
 def open_delta(table: Any, picked: Picked = ALL) -> Provider:
-    """A provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
+    """Return a provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
     place = f"the Delta Lake table {table.table_uri}"
     with foreign_errors(f"{place} can't be opened"):
         mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
@@ -168,14 +168,14 @@ def open_delta(table: Any, picked: Picked = ALL) -> Provider:
 
 
 def open_lance(dataset: Any, picked: Picked = ALL) -> Provider:
-    """A provider of a `lance.LanceDataset` in the version that it is opened in."""
+    """Return a provider of a `lance.LanceDataset` in the version that it is opened in."""
     version = f"{dataset.uri} version {dataset.version}"
     opened = open_dataset(dataset, picked, kind="lance", version=version)
     return replace(opened, origin=str(dataset.uri))
 
 
 def _pieces(fragment: Any) -> Iterator[Piece]:
-    """The blocks of a fragment, those of Parquet by their row groups."""
+    """Yield the blocks of a fragment; a row group each for Parquet."""
     if hasattr(fragment, "split_by_row_group"):
         for part in fragment.split_by_row_group():
             for group in part.row_groups:
@@ -191,7 +191,7 @@ def _pieces(fragment: Any) -> Iterator[Piece]:
 
 
 def _lance_pieces(fragment: Any) -> Iterator[Piece]:
-    """Ranges of the rows of a Lance fragment, which may hold a whole file of many GB."""
+    """Yield ranges of rows of a Lance fragment, which may be a file of many GB."""
     rows = fragment.count_rows()
     stored = sum(file.file_size_bytes or 0 for file in fragment.data_files())
     row_bytes = max(1, stored // max(1, fragment.physical_rows))
@@ -203,7 +203,7 @@ def _lance_pieces(fragment: Any) -> Iterator[Piece]:
 
 
 def _num_bytes(piece: Piece, names: Sequence[str]) -> int | None:
-    """Bytes of these columns in memory: of Parquet as its footer tells, else of the whole fragment."""
+    """Return the bytes of these columns in memory, from the footer of Parquet; else those of the whole fragment."""
     fragment = piece.fragment
     if not hasattr(fragment, "split_by_row_group"):
         return piece.nbytes
@@ -229,7 +229,7 @@ def _file_bytes(fragment: Any) -> int | None:
 
 
 def _local_files(dataset: Any) -> tuple[str, ...]:
-    """The absolute paths of the files of a dataset on this machine; empty where they lie elsewhere."""
+    """Return the absolute paths of the files of a dataset on this machine; empty if they lie elsewhere."""
     from pyarrow import fs
 
     if not isinstance(getattr(dataset, "filesystem", None), fs.LocalFileSystem):

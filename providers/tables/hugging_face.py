@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face: in memory or mapped, in the order and choice of rows they have; streams; saved ones."""
+"""Datasets of Hugging Face: in memory or mapped, with their order and choice of rows; streams; saved datasets."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from seqflow.record.selection import ALL, Picked, Selection, Table, selection
 from seqflow.record.validation import reading
 
 _STREAM_ROWS = 1000
-"""Rows that are asked for at once from a stream."""
+"""Number of rows that are read at once from a stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class HuggingFaceSource:
-    """Rows of a Dataset by their numbers. Where it is shuffled or filtered, they are taken for each block."""
+    """Rows of a Dataset by number. If it is shuffled or filtered, they are gathered for each block."""
 
     dataset: Any
-    """In the format "arrow"."""
+    """Dataset in the format "arrow"."""
     selection: Selection
     block_rows: int
     row_bytes: int
@@ -57,9 +57,9 @@ class HuggingFaceSource:
 
 
 def open_hugging_face(dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None) -> Provider:
-    """A provider of a `datasets.Dataset` in blocks of about `batch_bytes` (64 MiB); its format does not matter.
+    """Return a provider of a `datasets.Dataset` of any format, in blocks of about `batch_bytes` (64 MiB).
 
-    ProviderOptionError where a function makes its rows as they are asked for.
+    Raise ProviderOptionError if a transform makes its rows when they are read.
     """
     form = dataset.format
     if form["type"] == "custom":
@@ -88,7 +88,7 @@ class IterableDatasets:
             return self.declared
         if self.dataset.features is None:
             raise ProviderOptionError(
-                "nobody knows the columns of this IterableDataset before its rows come\n"
+                "the columns of this IterableDataset are not known before its rows are read\n"
                 "pass schema=, a pyarrow.Schema, or make it with features="
             )
         return self.dataset.features.arrow_schema
@@ -112,13 +112,13 @@ def _batches(dataset: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 def open_iterable(
     dataset: Any, picked: Picked = ALL, *, batch_bytes: int | None = None, schema: pa.Schema | None = None
 ) -> Provider:
-    """A provider of a `datasets.IterableDataset` as a stream that can be had again."""
+    """Return a provider of a `datasets.IterableDataset` as a re-readable stream."""
     streams = IterableDatasets(dataset, schema)
     return open_rereadable(streams, "an IterableDataset", picked, batch_bytes=batch_bytes)
 
 
 def refuse_splits(splits: Any, picked: Picked, **options: Any) -> NoReturn:
-    """ProviderError for a DatasetDict: it has several datasets, of which one is to be chosen."""
+    """Raise ProviderError for a DatasetDict: it has several datasets, and one must be chosen."""
     names = ", ".join(map(repr, splits))
     raise ProviderError(
         f"a {type(splits).__name__} has a dataset for each of its splits, {names}\n"
@@ -130,7 +130,7 @@ _STATE = "state.json"
 
 
 def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
-    """The files, those of a saved dataset in its order, without caches beside them; files that were `named` stay."""
+    """Return the files; those of a saved dataset in its order, without its caches unless these were `named`."""
     listed = {folder: _listed(folder) for folder in {os.path.dirname(path) for path in paths}}
     own = set(named)
     found: dict[str, None] = {}
@@ -139,13 +139,13 @@ def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
         if names is None or path in own:
             found[path] = None
         elif os.path.basename(path) in names:
-            beside = [os.path.join(os.path.dirname(path), name) for name in names]
-            found |= dict.fromkeys(one for one in beside if one in paths)
+            siblings = [os.path.join(os.path.dirname(path), name) for name in names]
+            found |= dict.fromkeys(one for one in siblings if one in paths)
     return list(found)
 
 
 def _listed(folder: str) -> list[str] | None:
-    """The names of the files of a saved dataset; None where the folder has none."""
+    """Return the names of the files of a saved dataset; None if the folder has none."""
     try:
         with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
             state = json.load(file)

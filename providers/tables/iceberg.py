@@ -20,11 +20,11 @@ from seqflow.record.selection import ALL, Picked, Selection, Table, leaf_types, 
 
 @dataclass(frozen=True, slots=True)
 class IcebergSource:
-    """The files of a scan, in the order of their paths, since plans promise none."""
+    """Files of a scan, in the order of their paths, since plans have no fixed order."""
 
     scan: Any
     fields: Any
-    """The columns of the scan as a schema of pyiceberg: their ids decide what is read, since names may change."""
+    """Columns of the scan as a schema of pyiceberg: they are read by id, since names may change."""
     tasks: tuple[Any, ...]
     selection: Selection
 
@@ -38,9 +38,9 @@ class IcebergSource:
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
     def content(self, schema: pa.Schema) -> list[Any]:
-        """What a state compares: the filter, and the files with those of their deleted rows. None ever changes.
+        """Return the filter and the files with their deletes, which states compare. Files are never changed.
 
-        Where the name of a column belonged to another one before, its id is compared, too.
+        If another column had the name of a column before, its id is compared, too.
         """
         files = [[task.file.file_path, *_deletes(task)] for task in self.tasks]
         chosen = self._chosen(self.selection.to(schema).present)
@@ -69,13 +69,13 @@ class IcebergSource:
         return chosen.apply(table, chosen.present)
 
     def _chosen(self, positions: Sequence[int]) -> Any:
-        """The columns at some positions, as a schema of pyiceberg."""
+        """Return the columns at some positions, as a schema of pyiceberg."""
         return type(self.fields)(*(self.fields.columns[position] for position in positions))
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergScans:
-    """Streams of a scan with a limit, which holds for all files together."""
+    """Streams of a scan with a limit, which applies to all files together."""
 
     scan: Any
 
@@ -87,13 +87,13 @@ class IcebergScans:
 
 
 def open_iceberg(table: Any, picked: Picked = ALL) -> Provider:
-    """A provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
+    """Return a provider of a `pyiceberg` table in its current snapshot, or of a scan; the files are planned here."""
     origin = f"an Iceberg {type(table).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         scan = table.scan() if hasattr(table, "scan") else table
         if scan.limit is not None:
             return open_rereadable(IcebergScans(scan), origin, picked)
-        # before the snapshot is pinned: a scan of a snapshot has the schema that the table had then
+        # before the snapshot is fixed: a scan of a snapshot has the schema of the table at that time
         fields = scan.projection()
         if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
             scan = scan.update(snapshot_id=snapshot.snapshot_id)
@@ -116,7 +116,7 @@ def _read(scan: Any, fields: Any, task: Any) -> pa.Table:
 
 
 def _reused_names(metadata: Any, fields: Any) -> list[list[Any]]:
-    """The names of fields that another field had first, each with the id of the field that has it."""
+    """Return the names of fields that another field had before, each with the id of the field that has it now."""
     from pyiceberg.schema import index_by_name
 
     first: dict[str, int] = {}
@@ -126,7 +126,7 @@ def _reused_names(metadata: Any, fields: Any) -> list[list[Any]]:
 
 
 def _num_rows(task: Any) -> int | None:
-    """The rows of a file; None where some may be deleted, or filtered out."""
+    """Return the number of rows of a file; None if some may be deleted or filtered out."""
     is_whole = not task.delete_files and type(task.residual).__name__ == "AlwaysTrue"
     return int(task.file.record_count) if is_whole else None
 
@@ -136,7 +136,7 @@ def _deletes(task: Any) -> list[str]:
 
 
 def _field(fields: Any, path: Path, kind: pa.DataType) -> Any:
-    """The field of a table at a path, where the bounds of its files are values of the Arrow type; else None."""
+    """Return the field of a table at a path; None if the bounds in its files are not values of the Arrow type."""
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         return None
     try:
@@ -146,20 +146,20 @@ def _field(fields: Any, path: Path, kind: pa.DataType) -> Any:
 
 
 def _range(file: Any, field: Any) -> ValueRange:
-    """The range of a column in a data file, as its manifest has it; bounds of texts may be cut."""
+    """Return the range of a column in a data file, from its manifest; bounds of texts may be truncated."""
     nulls = (file.null_value_counts or {}).get(field.field_id)
     low, high = (_bound(bounds, field) for bounds in (file.lower_bounds, file.upper_bounds))
     return ValueRange(low, high, nulls != 0, nulls is None or nulls < file.record_count)
 
 
 def _bound(bounds: Any, field: Any) -> Any:
-    """A bound as ranges have it: integers for dates and times, bytes for texts; None where there is none."""
+    """Return a bound as in ValueRange: integers for dates and times, bytes for texts; None if there is none."""
     from pyiceberg.conversions import from_bytes
 
     stored = (bounds or {}).get(field.field_id)
     try:
         value: Any = None if stored is None else from_bytes(field.field_type, stored)
-    except Exception:  # of bounds of another type, which the column had before
+    except Exception:  # the bound has a type that the column had before
         return None
     if isinstance(value, str):
         return value.encode()

@@ -1,4 +1,4 @@
-"""Hive partitions: files in folders such as `lang=python/year=2024`, whose names are further columns."""
+"""Hive partitions: files in folders such as `lang=python/year=2024`, whose names become columns."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import ALL, Picked, Table, check_names, rename_schema, select_schema
 
 Partitions = dict[str, dict[str, str | None]]
-"""The values in the names of folders, by the path of a file and the column."""
+"""Values in the names of folders, by the path of a file and the column."""
 
 
 class FilePerRow(Protocol):
-    """A source each of whose rows is a file."""
+    """Source in which each row is a file."""
 
     def paths_of(self, block: Block) -> Sequence[str]:
-        """The file of each row of a block."""
+        """Return the file of each row of a block."""
         ...
 
 
@@ -49,15 +49,15 @@ def is_file_per_row(source: object) -> TypeGuard[FilePerRow]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedSource:
-    """Files whose rows have further columns, of one value for each file."""
+    """Files whose rows have more columns, from the names of folders: one value for each file."""
 
     files: Source
     schema: pa.Schema
-    """The columns that the names of folders give."""
+    """Columns from the names of folders."""
     values: Mapping[str, Mapping[str, Any]]
-    """Their values, by the path of a file."""
+    """Values of these columns, by the path of a file."""
     known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
-    """The columns of the files in each schema that was read: one object, for which selections are kept."""
+    """Columns of the files in each schema that was read: selections are cached for the same object."""
 
     @property
     def num_rows(self) -> int | None:
@@ -99,12 +99,12 @@ class PartitionedSource:
             yield self._with_folders(block, schema), [known.get(path, UNKNOWN) for path in paths]
 
     def _with_folders(self, block: Block, schema: pa.Schema) -> Block:
-        """A block with the bytes that the names of folders add to it."""
+        """Return the block with the bytes of the columns from folders added to its size."""
         size = self._row_bytes(block, schema) * (block.num_rows or 0)
         return block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
 
     def _range(self, block: Block, column: str) -> ValueRange:
-        """The range of a column that the names of folders give."""
+        """Return the range of a column from the names of folders."""
         if is_file_per_row(self.files):
             return UNKNOWN
         return range_of_value(self.values[block.origin].get(column))
@@ -118,12 +118,12 @@ class PartitionedSource:
         return self.known[schema]
 
     def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
-        """Bytes that the names of folders add to a row, about."""
+        """Return the approximate bytes of a row's values from folders."""
         arrays = self._of_folders(block, schema, 1)
         return -(-sum(array.nbytes for array in arrays) // max(1, len(arrays[0]))) if arrays else 0
 
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
-        """The columns of `schema` that the names of folders give, for the rows of a block or some of them."""
+        """Return the columns of `schema` from the names of folders, for this number of rows of a block."""
         fields = [field for field in self.schema if field.name in schema.names]
         if is_file_per_row(self.files):
             found = [self.values[path] for path in self.files.paths_of(block)]
@@ -139,7 +139,7 @@ class PartitionedSource:
 
 
 class SlicedPartitionedSource(PartitionedSource):
-    """A PartitionedSource of files that can be read in slices."""
+    """PartitionedSource of files that can be read in slices."""
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
         if reads_within(self.files):
@@ -153,7 +153,7 @@ class SlicedPartitionedSource(PartitionedSource):
 
 
 def recorded_types(source: object) -> dict[str, pa.DataType]:
-    """The types of partitions in the manifests of the folders that are searched, by the column."""
+    """Return the types of partitions by column, from the manifests of the folders that are searched."""
     found: dict[str, pa.DataType] = {}
     for top in searched_folders(source):
         path = os.path.join(top, "_manifest.json")
@@ -171,9 +171,9 @@ def recorded_types(source: object) -> dict[str, pa.DataType]:
 def find_partitions(
     source: object, paths: Sequence[str], names: Sequence[str] | None = None
 ) -> Partitions | None:
-    """The values in the names of folders, from those that are searched to the files; None where there are none.
+    """Return the values in the names of folders, from the searched ones to the files; None if there are none.
 
-    Folders are called `column=value`; or, where there are `names` of columns, `value`, one inside the other.
+    Folders are called `column=value`, or `value`, one inside the other, if the `names` of columns are given.
     """
     if isinstance(names, str) or (names is not None and not all(isinstance(name, str) for name in names)):
         raise ProviderOptionError(f"partitioning is {names!r}, expected a list of names of columns")
@@ -192,12 +192,12 @@ def open_partitioned(
     types: Mapping[str, pa.DataType],
     condition: Condition | None = None,
 ) -> Provider:
-    """A provider of the columns in files, and behind them those that the names of folders give, of these `types`.
+    """Return a provider of the columns in files, followed by the columns from folders, of these `types`.
 
-    Files are not opened whose folders tell that no row fulfils the `condition`, but for the first one.
+    A file is not opened if its folders show that no row fulfils the `condition`; the first one is always opened.
 
-    A column that the files have is read from them. A file outside the folders of a column has null there. Where
-    nobody has recorded a type, it is int64 if all values are written as integers, else text.
+    A column that the files have is read from them. A file outside the folders of a column has null there. If no
+    type is recorded, it is int64 if all values are written as integers, else text.
     """
     columns, rename = picked
     paths = list(partitions)
@@ -229,7 +229,7 @@ def open_partitioned(
             for path, keep in zip(paths, _may_fulfil(condition, own, by_source, found), strict=True)
             if keep
         ]
-        paths = paths or list(partitions)[:1]
+        paths = paths or list(partitions)[:1]  # a provider needs a file for its schema
     inner = None
     if columns is not None:
         select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
@@ -247,10 +247,10 @@ def open_partitioned(
 def _may_fulfil(
     condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
 ) -> Sequence[bool]:
-    """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
+    """Return whether rows of each file may fulfil a condition, from the values in the names of folders."""
     try:
         tree = structure(condition.bind(pa.schema([*own, *folders])))
-    except UnknownColumnError:  # which is an error when the files are open
+    except UnknownColumnError:  # reported with a better message when the files are open
         return [True] * len(found)
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {
         (one.name,): (one.type, [range_of_value(values[one.name]) for values in found]) for one in folders
@@ -259,7 +259,7 @@ def _may_fulfil(
 
 
 def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> dict[str, str | None]:
-    """The values in the names of a folder of files and of those that it is in, below one of `tops`."""
+    """Return the values in the names of a folder and of the folders above it, up to one of `tops`."""
     path = os.path.abspath(folder).rstrip(os.sep) + os.sep
     above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
     folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1] if above else []
@@ -274,13 +274,14 @@ def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> di
 
 
 def _type_of(values: Sequence[str | None]) -> pa.DataType:
-    """Integers where all values are written as such, else text."""
+    """Return int64 if all values are written as integers, else text."""
     found = [value for value in values if value is not None]
     return pa.int64() if found and all(map(_is_integer, found)) else pa.string()
 
 
 def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
+    # leading zeros stay text, since a column of integers would drop them; 19 digits may exceed int64
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
 
 
@@ -288,13 +289,14 @@ def _typed(
     values: Mapping[str, Mapping[str, str | None]], fields: Sequence[pa.Field]
 ) -> dict[str, dict[str, Any]]:
     kinds = {field.name: field.type for field in fields}
+    # each text is converted once: there may be a million files, but few values
     texts = {pair for of in values.values() for pair in of.items()}
     known = {(name, text): _value(name, text, kinds[name]) for name, text in texts}
     return {path: {name: known[name, text] for name, text in of.items()} for path, of in values.items()}
 
 
 def _value(column: str, text: str | None, kind: pa.DataType) -> Any:
-    """A value that the name of a folder gives as text; ProviderError where it is none of its type."""
+    """Convert a text from the name of a folder to the type; raise ProviderError if it is not a value of it."""
     try:
         return pa.array([text], pa.string()).cast(kind)[0].as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

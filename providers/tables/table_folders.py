@@ -11,13 +11,13 @@ from seqflow.providers.tables.datasets import open_delta, open_lance
 from seqflow.providers.tables.table_formats import DELTA, LANCE, format_of, refusal
 
 _OPENERS = {DELTA: ("deltalake", "DeltaTable", open_delta), LANCE: ("lance", "dataset", open_lance)}
-"""By the format: a module, its function from a folder to a table, and what opens that."""
+"""By format: a module, its function that loads the table of a folder, and the function that opens the table."""
 
 
 def table_folder(folder: str) -> Callable[..., Provider] | None:
-    """What opens the table whose folder this is; None for other folders.
+    """Return the function that opens the table in this folder; None for other folders.
 
-    ProviderOptionError where the package of its format is not installed.
+    Raise ProviderOptionError if the package of its format is not installed.
     """
     found = format_of(folder)
     if found is None or found not in _OPENERS:

@@ -1,4 +1,4 @@
-"""Recognise table formats (Delta Lake, Iceberg, …), whose data files alone are not their rows."""
+"""Recognise table formats (Delta Lake, Iceberg, …), whose data files alone do not tell their rows."""
 
 import glob
 import os
@@ -9,7 +9,7 @@ from seqflow.errors import ProviderOptionError
 
 
 class TableFormat(NamedTuple):
-    """A format of tables, and what to do with its folders."""
+    """Format of tables, with advice on how to read its folders."""
 
     name: str
     advice: str
@@ -38,27 +38,28 @@ _MARKS = {
     "metadata/version-hint.text": _ICEBERG,
     "_versions/*.manifest": LANCE,
 }
-"""Of a table: a file or folder in its own folder, which may have folders of data files."""
+"""Files or folders that mark the folder of a table, with its format; data files may be in folders below."""
 _SPLITS = "dataset_dict.json"
 _INDEX = "index.json"
 _SHARDS = (b'"shards"', b'"chunks"')
 
 
 def format_of(folder: str) -> TableFormat | None:
-    """The format of the table whose folder this is; None for a folder of loose files."""
+    """Return the format of the table whose folder this is; None for a folder of loose files."""
     return _table_format(folder, is_own=False, splits=0)
 
 
 def check_table_formats(paths: Iterable[str]) -> None:
-    """ProviderOptionError where a file, or what it links to, lies in a folder of another table format."""
+    """Raise ProviderOptionError if a file, or what it links to, lies in a folder of another table format."""
     paths = list(paths)
-    own = {os.path.dirname(path) for path in paths}  # a folder has many files
+    own = {os.path.dirname(path) for path in paths}  # folders are checked once, since each has many files
     folders = {os.path.abspath(folder) for folder in own} | {os.path.realpath(folder) for folder in own}
     folders |= {os.path.dirname(os.path.realpath(path)) for path in paths if os.path.islink(path)}
     below: dict[str, set[str]] = {}
-    """The folders of files in each folder above them."""
+    """Folders below each folder that lead to the files."""
     for start in sorted(folders):
         child, folder = start, start
+        # stops where another folder has passed before: all above it is known
         while folder not in below or child not in below[folder]:
             below.setdefault(folder, set()).add(child)
             child, folder = folder, os.path.dirname(folder)
@@ -68,14 +69,14 @@ def check_table_formats(paths: Iterable[str]) -> None:
 
 
 def refusal(folder: str, found: TableFormat) -> str:
-    """Why the files of such a folder are not read, and what to do."""
+    """Return why the files of such a folder are not read, and what to do."""
     return f"{folder} is {found.name}: the rows of all its files are not one table\n{found.advice}"
 
 
 def _table_format(folder: str, *, is_own: bool, splits: int) -> TableFormat | None:
-    """The table format whose log or index lies in the folder; None where there is none.
+    """Return the table format whose log or index lies in the folder; None if there is none.
 
-    `is_own` says whether data files lie in the folder itself, `splits` in how many folders of it.
+    `is_own` tells whether the folder itself has data files, `splits` how many of its folders lead to some.
     """
     try:
         names = set(os.listdir(folder))
@@ -96,7 +97,7 @@ def _is_found(folder: str, pattern: str) -> bool:
 
 
 def _lists(folder: str) -> bool:
-    """Whether `index.json` of the folder lists shards."""
+    """Return whether `index.json` of the folder lists shards."""
     try:
         with open(os.path.join(folder, _INDEX), "rb") as file:
             start = file.read(1 << 16)

@@ -100,7 +100,7 @@ class OrderSection:
     memory: int | str | None = None
     """Bytes of windows read ahead and in use; None is four windows."""
     threads: int | None = None
-    """Threads that read and make batches; None is one a core but for one, 1 to 4."""
+    """Number of threads that read and make batches; None is one less than the cores, at least 1 and at most 4."""
     index: str | None = None
     """A file with the lengths of all prepared rows, made in the first run, or by `seqflow index`."""
 

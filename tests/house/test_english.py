@@ -16,11 +16,7 @@ import pytest
 from pages import DOCS, ROOT
 
 NOT_YET = {
-    "docs/jobs.md",
-    "docs/lines.md",
-    "docs/sources.md",
     "ops",
-    "providers",
     "seqflow/job",
     "seqflow/loader",
     "seqflow/torch",

@@ -116,7 +116,7 @@ def test_a_state_compares_files_or_the_version_or_some_rows(tmp_path: Path) -> N
     ({"given": [Block("a", None, 1, 9)]}, "index of block 0 is None"),  # type: ignore[arg-type]
     ({"given": [Block("a", 0, 1, None)]}, "nbytes of block 0 is None, expected an integer .*size of its rows in memory"),
     ({"given": None}, "a Wrong can't be opened"),
-    ({"paths": ["nowhere"]}, "nowhere of its paths is no file"),
+    ({"paths": ["nowhere"]}, "nowhere of its paths is not a file"),
     ({"paths": "nowhere"}, "paths is 'nowhere', expected a list"),
 ])  # fmt: skip
 def test_what_promises_nothing_is_refused(wrong: dict[str, Any], message: str) -> None:
@@ -230,7 +230,7 @@ def ids_of(loader: sf.Loader) -> list[int]:
     ("own_words:words", {"options": {"uper": 1}}, r"own_words:words: got an unexpected keyword argument 'uper', expected words\("),
     ("own_words:words", {"options": {"upper": object()}}, "'upper' is a object, expected text"),
     ("own_words:words", {"options": 5}, "options is a int"),
-    ("own_words:words", {"options": {5: 1}}, "5 is no name"),
+    ("own_words:words", {"options": {5: 1}}, "5 is not a name"),
     ("own_words:words", {"exclude": "*.py"}, "exclude is of files that are found"),
     ("own_words:words", {"encoding": "utf-8"}, "no option 'encoding' for a source of your own"),
     ("parqet", {}, r"kind is 'parqet' \(did you mean 'parquet'\?\), but must be one of arrow, .*'module:function'"),

@@ -270,7 +270,7 @@ def test_a_path_with_a_nul_and_an_exclude_that_is_no_pattern_are_errors_of_ours(
     (tmp_path / "a.txt").touch()
     with pytest.raises(MissingSourceError, match="NUL"):
         find_files("a\0b")
-    with pytest.raises(ProviderOptionError, match=r"exclude: '\[z-a\]' is no pattern"):
+    with pytest.raises(ProviderOptionError, match=r"exclude: '\[z-a\]' is not a pattern"):
         find_files(tmp_path, exclude=["[z-a]"])
 
 

@@ -54,7 +54,7 @@ class Balance:
     steps_of: int = 1
     """The batches of each rank in a step: accumulated, or micro-batches."""
     pool: int | Literal["window"] | None = 1
-    """How many consecutive steps exchange rows; "window" is those that begin in a window, and so is None."""
+    """Number of consecutive steps that exchange rows; "window" or None is those that begin in a window."""
     linear: float | None = None
     """Parameters / (layers * hidden size) of the model; 0 is attention alone."""
     cost: str | None = None

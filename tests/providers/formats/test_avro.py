@@ -151,7 +151,7 @@ def test_rows_that_are_no_records_are_refused(tmp_path: Path) -> None:
     content = io.BytesIO()
     fastavro.writer(content, "int", [1, 2])
     (tmp_path / "a.avro").write_bytes(content.getvalue())
-    with pytest.raises(ProviderError, match="its rows are no records"):
+    with pytest.raises(ProviderError, match="its rows are not records"):
         sf.open(tmp_path / "a.avro")
 
 

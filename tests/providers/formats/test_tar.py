@@ -131,7 +131,7 @@ def test_archives_that_are_cut_joined_or_damaged_are_refused(tmp_path: Path) -> 
         (content[: 2 * 1024], "without the zeros at the end"),
         (content[:1100], "is cut"),
         (content[:1500], "is cut|without the zeros"),
-        (content + content, "more behind its end"),
+        (content + content, "more after its end"),
         (content[:130] + b"7" + content[131:], "no header of a member at byte 0"),
     ):
         path.write_bytes(damaged)
@@ -145,5 +145,5 @@ def test_a_compressed_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match=r"a.tar.gz has the suffix .tar.gz"):
         sf.open(tmp_path / "a.tar.gz")
     (tmp_path / "a.tar.gz").rename(tmp_path / "a.tar")
-    with pytest.raises(ProviderError, match=r"a.tar is no tar file, or damaged"):
+    with pytest.raises(ProviderError, match=r"a.tar is not a tar file, or damaged"):
         sf.open(tmp_path / "a.tar")

@@ -58,10 +58,10 @@ def test_the_schema_is_inferred_from_the_first_lines_and_says_so(path):
 @pytest.mark.parametrize(
     ("line", "column", "reason"),
     [
-        ("x,1,a", 1, "'id' is no int64: 'x'"),
-        ("1.5,1,a", 1, "'id' is no int64: '1.5'"),
-        ("9223372036854775808,1,a", 1, "'id' is no int64"),
-        ("1,2 y,a", 3, "'tags' is no list<item: int64>: '2 y'"),
+        ("x,1,a", 1, "'id' is not a int64: 'x'"),
+        ("1.5,1,a", 1, "'id' is not a int64: '1.5'"),
+        ("9223372036854775808,1,a", 1, "'id' is not a int64"),
+        ("1,2 y,a", 3, "'tags' is not a list<item: int64>: '2 y'"),
         ("1,2", 1, "expected 3 values, found 2"),
         ("1,2,3,4", 1, "expected 3 values, found 4"),
         ('1,2,"a', 1, "a quote that is not closed in its line"),

@@ -84,5 +84,5 @@ def test_an_error_in_the_stream_names_it():
 
 
 def test_a_stream_of_no_columns_is_an_error():
-    with pytest.raises(ProviderError, match="no stream of record batches"):
+    with pytest.raises(ProviderError, match="not a stream of record batches"):
         sf.open(Foreign(pa.chunked_array([[1, 2]])))
