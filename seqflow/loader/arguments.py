@@ -55,7 +55,7 @@ class LoaderOptions(OpenOptions, total=False):
 
 
 def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
-    """OpTypeError for an option that neither a loader nor `sf.open` has, with the nearest one."""
+    """Raise OpTypeError for an option that neither a loader nor `sf.open` has, with the nearest one."""
     own = [*own, *RANKS, *PREFETCH, "columns", "fill", "valid"]
     for name in options:
         if name in own or name in option_names():
@@ -67,7 +67,7 @@ def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
 
 
 def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
-    """The source, opened with those of the options that are `sf.open`'s. A provider is open already."""
+    """Return the source, opened with those of the options that are `sf.open`'s. A provider is open already."""
     given = {name: options[name] for name in options if name not in (*RANKS, *PREFETCH)}
     if isinstance(source, Provider):
         given = {name: given[name] for name in ("where", "fill", "valid") if name in given}
@@ -76,7 +76,7 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
 
 
 def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], options: Mapping[str, Any]) -> T:
-    """Ranks, or how much is read ahead, or that of the options; OpTypeError where both are given."""
+    """Ranks, or how much is read ahead, or that of the options; raise OpTypeError when both are given."""
     given = {one: options[one] for one in names if one in options}
     if value is None:
         return kind(**given)
@@ -90,7 +90,7 @@ def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], opt
 
 
 def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
-    """How many batches of each rank make a step, 1 by default; OpError where a balance says so, too."""
+    """How many batches of each rank make a step, 1 by default; raise OpError when a balance says so, too."""
     if steps_of is None:
         return 1
     if batch.balance is not None:
@@ -102,7 +102,7 @@ def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
 
 
 def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Ranks, plan: BatchPlan) -> None:
-    """OpError where the totals of a step cannot be counted, or nothing asks for the steps."""
+    """Raise OpError when the totals of a step cannot be counted, or nothing asks for the steps."""
     if totals is None:
         if steps_of != 1:
             raise OpError(
@@ -126,7 +126,7 @@ def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Rank
 
 
 def check_pads(batch: BatchPlan) -> None:
-    """OpError for a budget of costs where rows are padded: their padding costs, too."""
+    """Raise OpError for a budget of costs where rows are padded: their padding costs, too."""
     if not batch.takes_pads:
         raise OpError(
             "Loader: pad with TokenBudget(linear=…): padded rows cost what the longest does, expected flat batches\n"
@@ -135,7 +135,7 @@ def check_pads(batch: BatchPlan) -> None:
 
 
 def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
-    """The file of the lengths index: True is a hidden one beside the data."""
+    """Return the file of the lengths index: True is a hidden one next to the data."""
     if index is None or index is False:
         return None
     if index is True:
@@ -167,7 +167,7 @@ def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
 
 
 def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
-    """The policy for bad rows, from its name; ProviderError where its file would be one of the source."""
+    """Return the policy for bad rows, from its name; raise ProviderError when its file would be one of the source."""
     if isinstance(bad_rows, str):
         return BadRows(bad_rows)  # type: ignore[arg-type]
     if not isinstance(bad_rows, BadRows):
@@ -183,7 +183,7 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
 
 
 def version_of(version: str | int | None) -> str | None:
-    """The version of Python functions, as text."""
+    """Return the version of Python functions, as text."""
     if version is None:
         return None
     if not isinstance(version, str | int) or isinstance(version, bool):
@@ -205,7 +205,7 @@ def transform_of(option: str, transform: Net | str | Transform | None) -> Net | 
 def bind_constants(
     constants: Mapping[str, Any] | None, *transforms: Net | Transform | None
 ) -> list[Net | Transform | None]:
-    """Give each net the constants it reads; NetError for one that no net reads."""
+    """Give each net the constants it reads; raise NetError for one that no net reads."""
     if constants is not None and not isinstance(constants, Mapping):
         raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
     given = dict(constants or {})

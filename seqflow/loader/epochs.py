@@ -83,7 +83,7 @@ class EpochBatches:
 
     @property
     def place(self) -> Place:
-        """The place behind the last batch that was handed out; before the first, where the next iteration begins."""
+        """The place after the last batch that was handed out; before the first, where the next iteration begins."""
         if self._progress is not None:
             return self._progress.position
         return self._start or self.pipeline.beginning(self.epoch)
@@ -94,7 +94,7 @@ class EpochBatches:
         self.epoch, self._start, self._progress = epoch, None, None
 
     def __len__(self) -> int:
-        """The number of batches of this rank in an epoch; TypeError where it is not known before reading."""
+        """The number of batches of this rank in an epoch; raise TypeError when it is not known before reading."""
         total = self.pipeline.num_batches(self.epoch)
         if total is None:
             raise TypeError(
@@ -170,7 +170,7 @@ class EpochBatches:
 
         It reads the window of the batch alone where the batches of all windows are known: by an index, or for `Rows`
         of data whose rows are known and kept. Else it reads all windows up to it. The place stays where it is.
-        OpError where the epoch has no such batch.
+        Raise OpError when the epoch has no such batch.
         """
         _check_counts("batch_at", number=number, epoch=epoch)
         with self._one("batch_at", number, epoch) as (run, turn):
@@ -194,7 +194,7 @@ class EpochBatches:
         its pieces, and with `element` besides a single one: the element of the list column that batches are planned
         on, or of `column`. Rows that a net `prepare` keeps, selects, or makes of the lists of a row are known, in the
         last case with `part`, their number among them; of others the block is, and `hidden_by` names what made them.
-        In a Mix `source` is the name of the source. What is read is as in `batch_at`. OpError where the epoch has no
+        In a Mix `source` is the name of the source. What is read is as in `batch_at`. Raise OpError when the epoch has no
         such batch, OpIndexError for a row or element that is not in it.
         """
         _check_counts("trace", number=number, epoch=epoch)
@@ -214,7 +214,7 @@ class EpochBatches:
 
     @contextmanager
     def _one(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[tuple[Run, Any]]:
-        """The turn of a batch by its number, and the run that makes it; OpError where the epoch has none.
+        """The turn of a batch by its number, and the run that makes it; raise OpError when the epoch has none.
 
         Bad rows are not written again.
         """
@@ -224,7 +224,7 @@ class EpochBatches:
             yield run, turn_by_number(run, what, number, epoch)
 
     def take(self, n: int) -> list[Record]:
-        """The first n batches of the coming epoch; the place stays where it is."""
+        """Return the first n batches of the coming epoch; the place stays where it is."""
         if n < 0:
             raise OpError(f"take: n is {n}, expected 0 or more")
         before = self.epoch, self._start, self._progress
@@ -251,16 +251,16 @@ class EpochBatches:
         return self._stats
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch that was handed out, as JSON-compatible values.
+        """Return the place after the last batch that was handed out, as JSON-compatible values.
 
         Before the first batch it is the place at which the next iteration begins.
         """
         return {"format": FORMAT, **self.place.to_json(), **self.pipeline.fingerprint()}
 
     def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
-        """Begin the next iteration behind the batch that was the last when the state was taken.
+        """Begin the next iteration after the batch that was the last when the state was taken.
 
-        The number of ranks and threads may differ. OpError where the data, a setting, a net or function, or
+        The number of ranks and threads may differ. Raise OpError when the data, a setting, a net or function, or
         what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
         `skip` may change, and so may `prepare` where that loses and repeats no row: where a window ends, and
         where batches are counted by the rows of the source. Files that are new are taken, too: windows that were
@@ -279,10 +279,10 @@ class EpochBatches:
         cu_seqlens: bool = False,
         ragged: bool = False,
     ) -> TensorBatches:
-        """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
+        """Return the same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
         `pin_memory`, `int64`, `cu_seqlens` and `ragged` are those of `seqflow.torch.to_tensors`. State, epoch and
-        length are the loader's. OpError for another library.
+        length are the loader's. Raise OpError for another library.
         """
         if library != "torch":
             raise OpError(
@@ -293,14 +293,14 @@ class EpochBatches:
         return TensorBatches(self, options)
 
     def _where(self) -> str:
-        """The place and the rank, as text."""
+        """Return the place and the rank, as text."""
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
 
 
 def _check_counts(what: str, **counts: int) -> None:
-    """OpError unless each is an integer, 0 or more."""
+    """Raise OpError unless each is an integer, 0 or more."""
     for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise OpError(f"{what}: {name} is {value!r}, expected an integer, 0 or more")
@@ -341,7 +341,7 @@ class TensorBatches:
 
 
 def _numbered(tensors: dict[str, Any], batch: Record) -> dict[str, Any]:
-    """The tensors of a batch, with its number and the sources of its rows."""
+    """Return the tensors of a batch, with its number and the sources of its rows."""
     from seqflow.torch.loader_dataset import TensorBatch
 
     return TensorBatch(tensors, getattr(batch, "sources", ()), batch.number)

@@ -66,12 +66,12 @@ class Loader(EpochBatches):
     All ranks see one sequence of batches: `ranks`, by default those of Ray Train or of the environment (see `Ranks`),
     says which of them this process gets. `streams` interleaves that many streams of windows, so that a rank reads its
     part of the data alone; the number of batches has to be known for that, from an `index`, or given as
-    `steps_per_epoch`. `index` is a file with the lengths of all prepared rows; True keeps it beside the data. It is
+    `steps_per_epoch`. `index` is a file with the lengths of all prepared rows; True keeps it next to the data. It is
     made during the first epoch, or by a pass over the data where `len` or `streams` need it before, and used from
     then on. `prefetch` says how many threads read and make batches ahead, in how much memory.
 
     Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
-    is the place behind the last batch that was handed out, and `load_state_dict` goes on there, with any number
+    is the place after the last batch that was handed out, and `load_state_dict` goes on there, with any number
     of ranks and threads. A batch is a Record: a mapping of names to tensors that knows which lengths describe
     each. `batch.num_rows` counts its rows. A state is of these data, settings and nets, and of the code of functions;
     `version` stands for that code, where functions refer to what cannot be compared.
@@ -170,12 +170,12 @@ class Loader(EpochBatches):
     def spec(self) -> dict[str, TensorSpec]:
         """Dtype and shape of each tensor of the batches by name, before anything is read.
 
-        Sizes that differ from batch to batch are unknown. OpError where a Python function makes the batches.
+        Sizes that differ from batch to batch are unknown. Raise OpError when a Python function makes the batches.
         """
         return self.pipeline.spec()
 
     def empty_batch(self) -> Record | None:
-        """A batch without rows, with the tensors that batches have.
+        """Return a batch without rows, with the tensors that batches have.
 
         None where Python functions make them, or a net needs rows.
         """
@@ -183,16 +183,16 @@ class Loader(EpochBatches):
 
     @checked()
     def lengths_index(self, *, anew: bool = False, update: bool = False) -> LengthsIndex:
-        """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
+        """Return the lengths of all prepared rows, from the file `index`, which is made where it is not there.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
-        reads only files that are new or have changed. OpError where the file is no index, or of other data or
+        `again` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
+        reads only files that are new or have changed. Raise OpError when the file is not a index, or of other data or
         settings: it names the difference.
         """
         return self.pipeline.lengths_index(anew=anew, update=update)
 
     def batches(self, handler: BadRowHandler, stats: Stats) -> Generator[Record, None, None]:
-        """The batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.
+        """Return the batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.
 
         Where `at_window_end` is true, both hold what belongs to the batches handed out, and nothing else.
         """
@@ -282,7 +282,7 @@ def _has_index(loader: Loader) -> bool:
 
 
 def _lists_at_once(pipeline: Pipeline) -> bool:
-    """Whether blocks are listed by metadata alone: filters look at rows, and so do formats that do not count them."""
+    """Return whether blocks are listed by metadata alone: filters look at rows, and so do formats that do not count them."""
     source = pipeline.recipe.source
     counted = source.where is None and not source.is_stream and source.num_rows is not None
     return counted or pipeline.listing.is_known

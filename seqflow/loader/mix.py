@@ -95,7 +95,7 @@ _NAMED = "\n  a dict of names and sources needs weights={name: number}"
 def _named(
     sources: Any, weights: Mapping[str, Weight] | None
 ) -> tuple[tuple[str, ...], list[Any], list[Weight]]:
-    """The names of the sources, the sources, and their weights."""
+    """Return the names of the sources, the sources, and their weights."""
     if not isinstance(sources, Mapping) or not sources:
         raise OpTypeError(
             f"Mix: sources is {sources!r}, expected a dict of sources or loaders, and their weights"
@@ -124,7 +124,7 @@ def _named(
 
 
 def _name_of(source: Any, number: int) -> str:
-    """A path stands for itself; what has an origin has its name."""
+    """Return a path stands for itself; what has an origin has its name."""
     if is_path(source):
         return str(source)
     found = source.source if isinstance(source, Loader) else source
@@ -134,7 +134,7 @@ def _name_of(source: Any, number: int) -> str:
 def _loaders(
     sources: list[Any], weights: list[Weight], options: Mapping[str, Any]
 ) -> tuple[list[Loader], list[int] | None]:
-    """A loader for each source, and how many rows of a batch each gives; None where each batch is of one source."""
+    """Return a loader for each source, and how many rows of a batch each gives; None where each batch is of one source."""
     fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
     is_free = len(fixed) < len(weights) or any(isinstance(one, Loader) for one in sources)
     quotas = None if is_free else _quotas(fixed, options)
@@ -161,7 +161,7 @@ def _loader(source: Any, options: Mapping[str, Any]) -> Loader:
 
 
 def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | None:
-    """The rows of each source in a batch, by largest remainders; None where batches have no number of rows."""
+    """Return the rows of each source in a batch, by largest remainders; None where batches have no number of rows."""
     n = batch_plan(options.get("batch", 256)).rows_across
     if n is None:
         return None
@@ -179,7 +179,7 @@ def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | Non
 
 
 def _divided(options: Mapping[str, Any], sources: int) -> dict[str, Any]:
-    """The options of each loader: `memory` is that of all together."""
+    """Return the options of each loader: `memory` is that of all together."""
     prefetch = grouped("prefetch", options.get("prefetch"), Prefetch, PREFETCH, options)
     if prefetch.memory is None:
         return dict(options)

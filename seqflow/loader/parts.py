@@ -32,13 +32,13 @@ class PlannedPart:
     epoch: int
     windows: tuple[Window, ...]
     following: tuple[Window, ...]
-    """The windows behind them from which their last batch takes rows."""
+    """The windows after them from which their last batch takes rows."""
     first_row: int | None
     """Rows before its first window, where batches run across windows; else None."""
     is_full: bool
     """Whether it has reached its size: the last part may not."""
     stop: int
-    """The position behind its last window."""
+    """The position after its last window."""
     counts_batches: bool
     """Whether batches of each window were counted before anything was read."""
     first_batch: int
@@ -48,7 +48,7 @@ class PlannedPart:
 
 
 def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
-    """The files that windows are of, in order."""
+    """Return the files that windows are of, in order."""
     return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))
 
 
@@ -70,9 +70,9 @@ def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
 def make_parts(
     loader: Loader, parts: Parts, first: int, handler: BadRowHandler, stats: Stats
 ) -> Generator[PartBatches, None, None]:
-    """The batches of each part of the coming epoch, from part `first` on, at whose beginning the loader is.
+    """Yield the batches of each part of the coming epoch, from part `first` on, at whose beginning the loader is.
 
-    When those of a part were handed out, its state is the place behind the part, and handler and stats hold what
+    When those of a part were handed out, its state is the place after the part, and handler and stats hold what
     belongs to the parts so far, and nothing else.
     """
     with loader.iteration([handler], stats, parts=parts) as iteration:
@@ -107,7 +107,7 @@ class PartBatches:
 
 
 def _parts_of(iteration: Iteration, parts: Parts, first: int) -> Iterator[PartBatches]:
-    """The batches of each part of the only stream, from part `first` on."""
+    """Yield the batches of each part of the only stream, from part `first` on."""
     run = iteration.run
     assert isinstance(run, SourceRun)
     for number in count(first):
@@ -119,7 +119,7 @@ def _parts_of(iteration: Iteration, parts: Parts, first: int) -> Iterator[PartBa
 
 
 def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[PlannedPart]:
-    """The parts of the coming epoch, from part `first` on, for other processes to make. Nothing is read."""
+    """Yield the parts of the coming epoch, from part `first` on, for other processes to make. Nothing is read."""
     layout, table = loader.pipeline.table(loader.epoch)
     (stream,) = table.streams
     parts.of(layout)
@@ -158,9 +158,9 @@ def _find(layout: Layout, parts: Parts, count: int) -> None:
 
 
 def loader_for_workers(loader: Loader) -> Loader:
-    """The loader for other processes, which make parts: it has no files, where its source can be divided.
+    """Return the loader for other processes, which make parts: it has no files, where its source can be divided.
 
-    The values of dictionary columns are looked for here, in all files. ProviderError where they cannot be known.
+    The values of dictionary columns are looked for here, in all files. Raise ProviderError when they cannot be known.
     """
     loader.source.find_dictionaries(loader.columns)
     sent = copy(loader)

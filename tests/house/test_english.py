@@ -23,8 +23,6 @@ NOT_YET = {
     "providers",
     "seqflow/expression",
     "seqflow/jax",
-    "seqflow/job",
-    "seqflow/loader",
     "seqflow/net",
     "seqflow/registry",
     "seqflow/signature",

@@ -41,7 +41,7 @@ class Ranks:
     happens to an incomplete last round, "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones.
 
     Raises OpError for a rank that is not one of `world_size`, where the environment has only half of what it needs,
-    and where it contradicts Ray Train; OpTypeError for what is no integer.
+    and where it contradicts Ray Train; OpTypeError for what is not a integer.
 
     >>> Ranks(1, 4)
     Ranks(rank=1, world_size=4, tail='drop')
@@ -68,7 +68,7 @@ class Ranks:
         object.__setattr__(self, "world_size", world_size)
 
     def rounds(self, batches: int) -> int:
-        """The number of batches that each rank gets."""
+        """Return the number of batches that each rank gets."""
         return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
 
 
@@ -98,7 +98,7 @@ class Deal:
         return self.ranks.world_size * self.workers
 
     def first(self, start: int) -> int:
-        """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
+        """Return the first batch of a worker's first round, where batch `start` is the first that nobody has."""
         return start + self.ranks.world_size * self.worker
 
     @property
@@ -124,7 +124,7 @@ def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
 def _ray_train() -> tuple[int, int] | None:
     """Rank and world size of a worker of Ray Train; None in any other process.
 
-    OpError where RANK or WORLD_SIZE of the environment is another one.
+    Raise OpError when RANK or WORLD_SIZE of the environment is another one.
     """
     train = sys.modules.get("ray.train")
     if not hasattr(train, "UserCallback"):  # its first version has a context in any process
@@ -165,7 +165,7 @@ def _is_one_node() -> bool:
 
 
 def _half(**variables: int | None) -> OpError:
-    """The error for an environment that has some of the variables that tell a process which rank it is."""
+    """Return the error for an environment that has some of the variables that tell a process which rank it is."""
     found = ", ".join(f"{name} = {value}" for name, value in variables.items() if value is not None)
     missing = [name for name in ("RANK", "WORLD_SIZE") if variables[name] is None]
     lacks = f"not {' and '.join(missing)}" if missing else "they do not agree"
@@ -199,7 +199,7 @@ def _given(option: str, value: Any) -> int:
 
 
 def _variable(name: str) -> int | None:
-    """The integer that an environment variable has; None where there is none."""
+    """Return the integer that an environment variable has; None where there is none."""
     text = os.environ.get(name)
     try:
         return None if text is None else int(text)
@@ -322,11 +322,11 @@ def _windows(
 
 
 SkipSpan = tuple[int, int, int]
-"""The first batch that is left out, the one behind the last, and the epoch."""
+"""The first batch that is left out, the one after the last, and the epoch."""
 
 
 def spans_of(skip: Iterable[Sequence[int]] | None) -> tuple[SkipSpan, ...]:
-    """The spans in their order, each with its epoch; OpError for what is none, and for two that overlap."""
+    """Return the spans in their order, each with its epoch; raise OpError for what is none, and for two that overlap."""
     if skip is None:
         return ()
     try:
@@ -380,7 +380,7 @@ class Skips:
         return number - self._before[at] - (min(number, stop) - start)
 
     def number(self, index: int) -> int:
-        """The number of a batch, counted over those that are kept."""
+        """Return the number of a batch, counted over those that are kept."""
         return index + self._before[bisect_right(self._firsts, index)]
 
     def numbers(self, indices: Array) -> Array:
@@ -398,7 +398,7 @@ class Skips:
         )
 
     def between(self, start: int, stop: int) -> Iterator[int]:
-        """The batches that are left out, of those from one to another."""
+        """Yield the batches that are left out, of those from one to another."""
         for first, end in self.spans:
             yield from range(max(first, start), min(end, stop))
 
@@ -444,7 +444,7 @@ class Steps:
         return (numbers - self.base) % self.group
 
     def pool_of(self, table: Table, stream: int, place: int) -> PoolRows | Missing:
-        """The pool of a row that is there; where not all of its windows are planned, the next one to plan."""
+        """Return the pool of a row that is there; where not all of its windows are planned, the next one to plan."""
         step = self._step_of(table, stream, place)
         if self.pool is not None:
             first = step // self.pool * self.pool
@@ -462,7 +462,7 @@ class Steps:
         return int(self.of(self.numbering.outer(numbers))[0])
 
     def _between(self, table: Table, stream: int, first: int, stop: int) -> PoolRows:
-        """The rows of a stream from one step to before another."""
+        """Return the rows of a stream from one step to before another."""
         begin, end = (max(0, self.numbering.inner(self.base + step * self.size)) for step in (first, stop))
         if table.total is not None:
             end = max(begin, min(end, table.total))
@@ -473,7 +473,7 @@ class Steps:
 
     @staticmethod
     def _there(table: Table, stream: int, pool: PoolRows) -> PoolRows | Missing:
-        """The rows of a pool that there are."""
+        """Return the rows of a pool that there are."""
         of = table.streams[stream]
         found = of.has(pool.stop - 1)
         if isinstance(found, Missing):

@@ -72,7 +72,7 @@ class FixedOrder:
         return members[skipped : skipped + count], before
 
     def near(self, member: int, number: int) -> int | None:
-        """A batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
+        """Return a batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
         due = (number + self._phases[member]) / self._shares[member]
         return int(due) if due < _NEVER else None
 
@@ -136,14 +136,14 @@ class Picks:
         return [(chunk.members[at], chunk.numbers[at])]
 
     def before(self, member: int, batch: int) -> int:
-        """The batches of a member before a batch of the mix."""
+        """Return the batches of a member before a batch of the mix."""
         if self._quotas is not None:
             return batch
         chunk = self._chunk(batch // _CHUNK)
         return chunk.before[member] + bisect_left(chunk.places[member], batch)
 
     def row(self, member: int, number: int) -> int | None:
-        """The batch of the mix that has batch `number` of a member; None where none ever has."""
+        """Return the batch of the mix that has batch `number` of a member; None where none ever has."""
         if self._quotas is not None:
             return number
         near = self._order.near(member, number)
@@ -158,7 +158,7 @@ class Picks:
         return chunk.places[member][number - chunk.before[member]]
 
     def check_end(self, counts: Sequence[int | None]) -> None:
-        """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
+        """Raise OpError when an epoch that ends with the last source has no end in sight; `counts` has what is known."""
         if self._quotas is not None:
             return
         shares = self._scheduled.shares if self._scheduled else shares_of(self._weights)
@@ -182,7 +182,7 @@ class Picks:
             )
 
     def end(self, member: int) -> int | None:
-        """The batch from which on a member has a weight of 0; None where it keeps another one."""
+        """Return the batch from which on a member has a weight of 0; None where it keeps another one."""
         return None if self._scheduled is None else self._scheduled.shares.end(member)
 
     def numbering(self, member: int, done: int) -> Numbering:
@@ -248,7 +248,7 @@ class MixTable:
         """The rows before this one are there."""
 
     def check_end(self) -> None:
-        """OpError where the epoch has no end in sight, by the rows of first passes that are known so far."""
+        """Raise OpError when the epoch has no end in sight, by the rows of first passes that are known so far."""
         if not self._stops_first:
             # where a table is not counted, it has at least the rows that are planned
             self.picks.check_end(
@@ -285,7 +285,7 @@ class MixTable:
         return member, at, j - (ends[at - 1] if at else 0)
 
     def passes_before(self, member: int, row: int) -> list[int]:
-        """The rows of each pass of a member that has ended once all rows before `row` were looked at."""
+        """Return the rows of each pass of a member that has ended once all rows before `row` were looked at."""
         counts = self.counts[member]
         rows = self.picks.before(member, row)
         return counts[: bisect_right(list(accumulate(counts)), rows - 1)]
@@ -319,7 +319,7 @@ class MixTable:
         return k < self.total
 
     def _end_of(self, member: int, j: int) -> int | Missing | None:
-        """The row at which the epoch ends because a member has no row up to its j-th; None where it has."""
+        """Return the row at which the epoch ends because a member has no row up to its j-th; None where it has."""
         ended = self.counts[member]
         while True:
             number, done = len(ended), sum(ended)
@@ -341,6 +341,6 @@ class MixTable:
                 self.check_end()
 
     def _over(self, member: int, k: int) -> int | None:
-        """The row from which on a member is exhausted, or has a weight of 0, where that is at most row k."""
+        """Return the row from which on a member is exhausted, or has a weight of 0, where that is at most row k."""
         found = (self._first_ends[member], self.picks.end(member))
         return min((one for one in found if one is not None and one <= k), default=None)

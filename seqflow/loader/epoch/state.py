@@ -66,7 +66,7 @@ class MixPosition(NamedTuple):
     """The first batch of the next round of all ranks."""
     ranks: int
     ended: bool
-    """Whether the last batch was that of an incomplete round: behind it come only batches of some sources."""
+    """Whether the last batch was that of an incomplete round: after it come only batches of some sources."""
     members: Sequence[Mapping[str, Any]]
     """For each source the batches of its passes that have ended, and its windows, as JSON."""
 
@@ -74,7 +74,7 @@ class MixPosition(NamedTuple):
         return self._asdict()
 
     def of_member(self, member: int, number: int, batch: int) -> Position:
-        """The place in a pass of a source, of which so many batches were handed out, or fewer than none."""
+        """Return the place in a pass of a source, of which so many batches were handed out, or fewer than none."""
         saved = self.members[member]
         at = saved["windows"].get("0") if number == len(saved["passes"]) else None
         return Position(
@@ -96,18 +96,18 @@ class Progress:
 
 
 def check_loader_form(state: Any) -> None:
-    """OpError where a state is none of a loader, or of another format."""
+    """Raise OpError when a state is none of a loader, or of another format."""
     check_form("a loader", state, _FORM)
 
 
 def check_changes(changes: str) -> None:
-    """OpError where `changes` is not a word for what is to happen with them."""
+    """Raise OpError when `changes` is not a word for what is to happen with them."""
     if changes not in ("refuse", "accept"):
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
 def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
-    """OpError where a state is after the end of the epoch.
+    """Raise OpError when a state is after the end of the epoch.
 
     States of older versions are at the end of their round of all ranks, or of all ranks and workers.
     """
@@ -121,7 +121,7 @@ def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
 
 
 def check_step(start: Place, world_size: int, size: int) -> None:
-    """OpError where other ranks would go on inside a step of `size` batches, whose totals are counted."""
+    """Raise OpError when other ranks would go on inside a step of `size` batches, whose totals are counted."""
     if start.ranks != world_size and start.batch % size:
         raise OpError(
             f"load_state_dict: batch {start.batch} is inside a step of {size} batches, whose totals would "
@@ -130,7 +130,7 @@ def check_step(start: Place, world_size: int, size: int) -> None:
 
 
 def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
-    """OpError where a state is of another format, or has not the form of a state of this one."""
+    """Raise OpError when a state is of another format, or has not the form of a state of this one."""
     found = state.get("format", FORMAT) if isinstance(state, Mapping) else FORMAT
     if found != FORMAT:
         raise OpError(
@@ -145,7 +145,7 @@ def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
 
 
 def check_streams(windows: Mapping[str, Any], streams: int) -> None:
-    """OpError where a state knows windows of a stream that there is not."""
+    """Raise OpError when a state knows windows of a stream that there is not."""
     for stream in windows:
         if int(stream) >= streams:
             raise OpError(f"load_state_dict: the state has a window of stream {stream}, of {streams} streams")
@@ -158,7 +158,7 @@ def check_same_source(
     changes: str = "refuse",
     acceptable: Collection[str] = ACCEPTABLE,
 ) -> set[str]:
-    """OpError where two states differ in settings, nets or files of the data; the sections that may, and do."""
+    """Raise OpError when two states differ in settings, nets or files of the data; the sections that may, and do."""
     before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
     return check_settings(before, after, changes, what, acceptable)
 

@@ -109,7 +109,7 @@ class Stream:
         self.firsts.append(self._there)
 
     def count_of(self, position: int) -> int | None:
-        """The batches of a window; None where it is not planned, or lies before the first one that is known."""
+        """Return the batches of a window; None where it is not planned, or lies before the first one that is known."""
         at = position - self.base
         return self.firsts[at + 1] - self.firsts[at] if 0 <= at < len(self.firsts) - 1 else None
 
@@ -119,12 +119,12 @@ class Stream:
         return self.firsts[at], self.firsts[at + 1]
 
     def is_last(self, row: Row) -> bool:
-        """Whether a batch is the last of its window."""
+        """Return whether a batch is the last of its window."""
         at = row.window - self.base
         return at >= 0 and row.place + 1 == self.firsts[at + 1]
 
     def row(self, number: int, stream: int, place: int) -> Row:
-        """The row of a batch that is there."""
+        """Return the row of a batch that is there."""
         at = bisect_right(self.firsts, place) - 1
         if at < 0:
             raise OpError(

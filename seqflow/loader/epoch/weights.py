@@ -30,7 +30,7 @@ class Schedule:
     next in a straight line, and stays at the last one's. Batches are counted over all ranks, from the beginning of
     the epoch; the first key is 0. A weight of 0 leaves the source out.
 
-    OpError where a key is no integer from 0 to 2**31 - 1, where 0 is missing, where a weight is negative or not
+    OpError where a key is not a integer from 0 to 2**31 - 1, where 0 is missing, where a weight is negative or not
     finite, or all weights are 0.
 
         >>> import seqflow as sf
@@ -67,11 +67,11 @@ class Schedule:
         return f"Schedule({dict(self.points)}{linear})"
 
     def at(self, number: int) -> float:
-        """The weight of batch `number` of an epoch."""
+        """Return the weight of batch `number` of an epoch."""
         return float(_weights_at(self, np.array([_number(number)], np.int64))[0])
 
     def to_json(self) -> dict[str, Any]:
-        """The points and `linear` as JSON-compatible values."""
+        """Return the points and `linear` as JSON-compatible values."""
         return {"points": [[number, weight] for number, weight in self.points], "linear": self.linear}
 
 
@@ -96,7 +96,7 @@ def _weight(key: Any, weight: Any) -> float:
 
 
 def check_together(weights: Sequence[Weight]) -> None:
-    """OpError where the weights of all sources are 0 for some batch, or their sum is beyond float64."""
+    """Raise OpError when the weights of all sources are 0 for some batch, or their sum is beyond float64."""
     most = [max(w for _, w in one.points) if isinstance(one, Schedule) else one for one in weights]
     if not math.isfinite(sum(most)):
         raise OpError(
@@ -146,12 +146,12 @@ class Shares:
         return int(self.starts[-1])
 
     def end(self, member: int) -> int | None:
-        """The batch from which on a source has no share any more; None where it keeps one."""
+        """Return the batch from which on a source has no share any more; None where it keeps one."""
         at = int(np.flatnonzero(self.of_batch[:, member]).max(initial=-1))
         return None if at == len(self.starts) - 1 else int(self.starts[at + 1])
 
     def until(self, member: int, batch: int) -> int:
-        """The shares of a source in all batches before one."""
+        """Return the shares of a source in all batches before one."""
         at = np.searchsorted(self.starts, batch, side="right") - 1
         return int(self.before[at, member] + (batch - self.starts[at]) * self.of_batch[at, member])
 
@@ -165,7 +165,7 @@ class Shares:
 
 
 def shares_of(weights: Sequence[Weight]) -> Shares:
-    """The shares that weights come to."""
+    """Return the shares that weights come to."""
     step = max(2 * len(weights) - 2, 1)
     unit = step << (_UNIT_BITS - step.bit_length())
     starts = _starts(weights)
@@ -205,7 +205,7 @@ later, times m; or not at all."""
 
 
 def settled(shares: Shares) -> int:
-    """The batch from which on only sources come that have a share."""
+    """Return the batch from which on only sources come that have a share."""
     return shares.last_change + _OWED * int(shares.of_batch.shape[1])
 
 

@@ -156,7 +156,7 @@ def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advic
 
 
 def _opened_by(source: Provider) -> dict[str, Any]:
-    """The kind of the user's own by which a source was opened: its name, options and code."""
+    """Return the kind of the user's own by which a source was opened: its name, options and code."""
     if source.opened_by is None:
         return {}
     kind, options = source.opened_by
@@ -165,14 +165,14 @@ def _opened_by(source: Provider) -> dict[str, Any]:
 
 
 def _unfiltered(source: Provider, blocks: BlockColumns) -> BlockColumns:
-    """The blocks that those of a filter are parts of."""
+    """Return the blocks that those of a filter are parts of."""
     return blocks.with_others(
         {number: source.unfiltered(block)[1] for number, block in blocks.others.items()}
     )
 
 
 def _rows_of_files(blocks: BlockColumns) -> dict[str, int | None]:
-    """The rows of each file; None where they are not known before reading."""
+    """Return the rows of each file; None where they are not known before reading."""
     is_known = blocks.rows != UNKNOWN_SIZE
     files = len(blocks.origins)
     unknown = np.bincount(blocks.file[~is_known], minlength=files)
@@ -183,7 +183,7 @@ def _rows_of_files(blocks: BlockColumns) -> dict[str, int | None]:
 
 
 def _sizes(blocks: BlockColumns) -> list[tuple[str, int | None]]:
-    """The rows of each block, or its bytes where these are not known."""
+    """Return the rows of each block, or its bytes where these are not known."""
     return [
         ("rows", rows) if rows != UNKNOWN_SIZE else ("bytes", None if nbytes == UNKNOWN_SIZE else nbytes)
         for rows, nbytes in zip(blocks.rows.tolist(), blocks.nbytes.tolist(), strict=True)
@@ -191,7 +191,7 @@ def _sizes(blocks: BlockColumns) -> list[tuple[str, int | None]]:
 
 
 def _content(source: Provider, blocks: Sequence[Block]) -> str:
-    """The digest of the first, the middle and the last row of some blocks."""
+    """Return the digest of the first, the middle and the last row of some blocks."""
     step = max(1, len(blocks) // _SAMPLED_BLOCKS)
     texts = [text for block in {*blocks[::step], *blocks[-1:]} for text in _rows(source, block)]
     return digest_of_text("\n".join(sorted(texts)))
@@ -210,7 +210,7 @@ def _rows(source: Provider, block: Block) -> Iterator[str]:
 
 
 def _options(source: Any) -> Iterator[tuple[str, Any]]:
-    """The options that a source was opened with: its fields of plain values, and those of its parts."""
+    """Yield the options that a source was opened with: its fields of plain values, and those of its parts."""
     if not is_dataclass(source):
         return
     for one in fields(source):
@@ -283,7 +283,7 @@ class Change:
 
 
 def changes_of(state: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Read the changes that a state lists; OpError where they are damaged, or of sizes, as in version 0.2."""
+    """Read the changes that a state lists; raise OpError when they are damaged, or of sizes, as in version 0.2."""
     found = state.get("changes", [])
     if not has_form(found, _FORM) or any(
         len(one["begun"]) != state["settings"].get("streams") for one in found

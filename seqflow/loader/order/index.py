@@ -51,27 +51,27 @@ class LengthsIndex:
     whole_blocks: bool
 
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
-        """The number of batches of each window."""
+        """Return the number of batches of each window."""
         return [recipe.batch.count(self._in_order(recipe, window, epoch)) for window in windows]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
-        """The part of the cells of a window's batches that holds tokens; None where they have no cells."""
+        """Return the part of the cells of a window's batches that holds tokens; None where they have no cells."""
         sizes = recipe.batch.batch_sizes(self._in_order(recipe, window, epoch))
         _, tokens, cells, _ = sizes.sum(axis=0).tolist()
         return tokens / cells if cells else None
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
-        """The lengths of the rows of a window, in the order of an epoch."""
+        """Return the lengths of the rows of a window, in the order of an epoch."""
         lengths = self.of_window(window)
         order = recipe.order(window, len(lengths), epoch)
         return lengths if order is None else lengths[order]
 
     def of_window(self, window: Window) -> Array:
-        """The lengths of the rows of a window, in the order of the source."""
+        """Return the lengths of the rows of a window, in the order of the source."""
         return np.concatenate([cast(Array, self.of(one, one.number)) for one in window.slices])
 
     def of(self, one: BlockSlice, number: int) -> Array | None:
-        """The lengths of the rows of a slice, whose block was number `number` then; None where they are not known."""
+        """Return the lengths of the rows of a slice, whose block was number `number` then; None where they are not known."""
         if not self.whole_blocks:
             return self.lengths.get((number, one.start))
         known = self.lengths.get((number, 0))
@@ -92,7 +92,7 @@ class Measured:
         return not self._missing
 
     def lacks(self, one: BlockSlice) -> bool:
-        """Whether a slice was not measured yet."""
+        """Return whether a slice was not measured yet."""
         return one.key in self._missing
 
     def save(self, path: Path) -> None:
@@ -125,7 +125,7 @@ class Measured:
 
 
 def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
-    """The sizes that prepared rows are planned on; 0 for each where no column is planned."""
+    """Return the sizes that prepared rows are planned on; 0 for each where no column is planned."""
     found = []
     for record in records:
         name = recipe.planned_lengths(record)
@@ -138,7 +138,7 @@ def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
 
 
 def index_beside(files: Sequence[str]) -> Path:
-    """The name of the index of some files: hidden, in the folder of all of them."""
+    """Return the name of the index of some files: hidden, in the folder of all of them."""
     if not files:
         raise OpError("Loader: index: the source has no files to keep it beside\n  name a file: index=…")
     if len(files) == 1:
@@ -185,9 +185,9 @@ def write_index(
 
 
 def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any]) -> LengthsIndex:
-    """Read an index of these slices; OpError where it is of other data or settings, with the difference.
+    """Read an index of these slices; raise OpError when it is of other data or settings, with the difference.
 
-    ProviderError where it is damaged.
+    Raise ProviderError when it is damaged.
     """
     table, described, _ = _read(path)
     check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
@@ -207,13 +207,13 @@ def _lengths_in(table: pa.Table) -> dict[SliceKey, Array]:
 
 
 def open_index(path: Path) -> tuple[LengthsIndex, dict[str, Any], Any]:
-    """An index of whatever data, what it was made of, and its files as JSON; an error of ours where it is none."""
+    """Return an index of whatever data, what it was made of, and its files as JSON; an error of ours where it is none."""
     table, described, files = _read(path)
     return LengthsIndex(_lengths_in(table), described.get("window") is None), described, files
 
 
 def check_is_index(path: Path) -> None:
-    """OpError where there is another file, which a new index would take the place of."""
+    """Raise OpError when there is another file, which a new index would take the place of."""
     if path.exists():
         try:
             _read(path)
@@ -222,7 +222,7 @@ def check_is_index(path: Path) -> None:
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
-    """The table of an index, what it was made of, and its files; ProviderError where it is damaged."""
+    """Return the table of an index, what it was made of, and its files; raise ProviderError when it is damaged."""
     import pyarrow as pa
 
     with reading(f"{path} is no lengths index, or damaged"):
@@ -242,7 +242,7 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
 
 
 def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
-    """ProviderError unless a table has the columns of an index, counts in them, and the expected checksum."""
+    """Raise ProviderError unless a table has the columns of an index, counts in them, and the expected checksum."""
     import pyarrow.compute as pc
 
     if not table.schema.equals(_schema()):
@@ -260,7 +260,7 @@ def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
 
 
 def checksum(table: pa.Table) -> bytes:
-    """A CRC-32 of the columns of integers of an index."""
+    """Return a CRC-32 of the columns of integers of an index."""
     import pyarrow.compute as pc
 
     found = 0
@@ -297,7 +297,7 @@ _OF_FILES = ("rows", "blocks", "files", "digest")
 def files_with_blocks(
     files: Sequence[Sequence[Any]], names: Sequence[str], slices: Slices
 ) -> list[FileBlocks] | None:
-    """The files of a source with their blocks; None where blocks are not those of one file after another.
+    """Return the files of a source with their blocks; None where blocks are not those of one file after another.
 
     `files` are those of a fingerprint, `names` their paths.
     """
@@ -317,7 +317,7 @@ def files_with_blocks(
 def reusable_lengths(
     path: Path, key: Mapping[str, Any], files: Sequence[FileBlocks], slices: Slices
 ) -> dict[SliceKey, Array]:
-    """The lengths of slices whose files are those of an older index of the same settings; none where it is none."""
+    """Return the lengths of slices whose files are those of an older index of the same settings; none where it is none."""
     try:
         index, described, old_files = open_index(path)
     except SeqflowError:
@@ -335,7 +335,7 @@ def reusable_lengths(
 
 
 def _moved(index: LengthsIndex, old_numbers: Array, slices: Slices) -> dict[SliceKey, Array]:
-    """The lengths of an index for the slices of blocks that had other numbers in it."""
+    """Return the lengths of an index for the slices of blocks that had other numbers in it."""
     found = ((one.key, index.of(one, int(old_numbers[one.number]))) for one in slices)
     return {key: lengths for key, lengths in found if lengths is not None}
 
@@ -382,7 +382,7 @@ class Indexing:
         return self._identity.index_key(self._planned())
 
     def _files(self) -> list[FileBlocks] | None:
-        """The files of the data with their blocks, by which a later index knows them again.
+        """Return the files of the data with their blocks, by which a later index knows them again.
 
         None where blocks are not those of one file after another.
         """
@@ -398,11 +398,11 @@ class Indexing:
         update: bool = False,
         measure: Callable[[Measured], None] | None = None,
     ) -> LengthsIndex:
-        """The lengths of all prepared rows, from the file, which is made where it is not there.
+        """Return the lengths of all prepared rows, from the file, which is made where it is not there.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
+        `again` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
         reads only files that the older one has not, or that have changed. `measure` has others read the data for it.
-        OpError where the file is no index, or of other data or settings: it names the difference.
+        Raise OpError when the file is not a index, or of other data or settings: it names the difference.
         """
         if self.lengths is None or anew or update:
             self._check_indexable()
@@ -433,7 +433,7 @@ class Indexing:
             self._measured = None
 
     def _reusable(self) -> dict[SliceKey, Array]:
-        """The lengths that an older index has of files that are the same."""
+        """Return the lengths that an older index has of files that are the same."""
         files = self._files()
         if files is None or not self.path.exists():
             return {}

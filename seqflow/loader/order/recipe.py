@@ -39,7 +39,7 @@ class Shuffle:
 
 
 def check_seed(place: str, seed: Any) -> None:
-    """OpError unless the seed is an integer of 64 bits."""
+    """Raise OpError unless the seed is an integer of 64 bits."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         raise OpError(f"{place}: seed is {seed!r}, expected an integer from 0 to 2**64 - 1")
 
@@ -83,14 +83,14 @@ class Recipe:
         return [one for one in (self.prepare, self.net) if one is not None and not isinstance(one, Net)]
 
     def planned_slices(self) -> Slices:
-        """All blocks in the order of the source, the large ones sliced, in columns."""
+        """Return all blocks in the order of the source, the large ones sliced, in columns."""
         blocks = self.source.block_columns(counted=self._needs_counts, max_bytes=self.memory)
         large = np.flatnonzero(blocks.nbytes > self.window).tolist() if blocks.others else []
         counted = {number: self.source.counted(blocks[number], self.memory) for number in large}
         return Slices.of(blocks.with_others(counted), self.window, sliced=self.slices_large)
 
     def slices(self) -> Iterator[BlockSlice]:
-        """All blocks in the order of the source, the large ones sliced, one by one as they come."""
+        """Yield all blocks in the order of the source, the large ones sliced, one by one as they come."""
         blocks = self.source.blocks(counted=self._needs_counts, max_bytes=self.memory)
         for number, block in enumerate(blocks):
             if (block.nbytes or 0) > self.window:
@@ -108,11 +108,11 @@ class Recipe:
         return self.source.slices_blocks and self.shuffle is None
 
     def is_sliced(self, block: Block) -> bool:
-        """Whether a block is read in slices."""
+        """Return whether a block is read in slices."""
         return self.slices_large and (block.nbytes or 0) > self.window
 
     def windows(self, slices: Slices, epoch: int) -> Windows:
-        """The windows of an epoch: blocks in their order, cut where a window is full.
+        """Return the windows of an epoch: blocks in their order, cut where a window is full.
 
         Where rows are shuffled, blocks are in a random order, but inside a window in that of the source: rows are
         permuted there, and reading goes forward through a file.
@@ -121,28 +121,28 @@ class Recipe:
         return Windows.cut(slices, order, self.window)
 
     def key(self, epoch: int, *numbers: int) -> int:
-        """The key of random numbers for a purpose: never of a rank or thread, so that all make the same batches."""
+        """Return the key of random numbers for a purpose: never of a rank or thread, so that all make the same batches."""
         return key_of(0 if self.shuffle is None else self.shuffle.seed, epoch, *numbers)
 
     def seed(self, own: int, *, epoch: int, purpose: int, numbers: tuple[int, int]) -> int:
-        """The seed of a random op of `prepare` or `net`, from its own."""
+        """Return the seed of a random op of `prepare` or `net`, from its own."""
         return key_of(own, self.key(epoch, purpose, *numbers))
 
     def order(self, window: Window, rows: int, epoch: int) -> Array | None:
-        """The order of a window's rows; None where it is that of the source."""
+        """Return the order of a window's rows; None where it is that of the source."""
         if self.shuffle is None:
             return None
         return permutation(rows, self.key(epoch, ROWS, window.number))
 
     def planned_lengths(self, record: Record) -> str | None:
-        """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
+        """Return the lengths that batches of such records are planned on; raise BatchPlanError when there must be some."""
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
             check_list_columns(record, plan.columns, type(plan).__name__)
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
-        """The batches of a window whose rows are in order. Only their lengths are looked at."""
+        """Return the batches of a window whose rows are in order. Only their lengths are looked at."""
         key = self.key(epoch, BATCHES, window.number)
         return self.batch.of_window(rows, lengths, key, window.number)
 
@@ -156,7 +156,7 @@ Stamps = Mapping[str, Stamp]
 
 
 def check_unchanged(stamps: Stamps, path: str) -> None:
-    """ProviderError where a file is another one than when its blocks were listed."""
+    """Raise ProviderError when a file is another one than when its blocks were listed."""
     then = stamps.get(path)
     if then is not None and (now := stamp_of(path)) != then:
         what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
@@ -182,7 +182,7 @@ class Listing:
         return Listing, (self._recipe,)
 
     def slices(self) -> Slices:
-        """All blocks in the order of the source; OpError where rows are shuffled in windows smaller than a block."""
+        """Return all blocks in the order of the source; raise OpError when rows are shuffled in windows smaller than a block."""
         if self._slices is None:
             recipe = self._recipe
             stamps = {path: stamp_of(path) for path in recipe.source.files}
@@ -220,7 +220,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def _check_fit(slices: Slices, window: int) -> None:
-    """OpError for a block that does not fit into a window."""
+    """Raise OpError for a block that does not fit into a window."""
     largest = slices[int(slices.nbytes.argmax())] if len(slices) else None
     if largest is not None and largest.nbytes > window:
         raise OpError(

@@ -103,7 +103,7 @@ _SLICES = 8
 
 
 def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> list[BlockSlice]:
-    """The block in equal slices, `_SLICES` a window; whole where it fits into one or cannot be sliced."""
+    """Return the block in equal slices, `_SLICES` a window; whole where it fits into one or cannot be sliced."""
     size, rows = block.nbytes or 0, block.num_rows or 0
     if not sliced or size <= window_bytes or rows < 2:
         return [BlockSlice(block, number)]
@@ -123,13 +123,13 @@ class Slices(LazySequence[BlockSlice]):
     starts: Array
     """int64: the first row of each slice in its block."""
     stops: Array
-    """int64: the row behind the last; -1 for a whole block."""
+    """int64: the row after the last; -1 for a whole block."""
     drawn: Array | None = None
     """int64: `BlockSlice.drawn` of each; None where that is the number of the block."""
 
     @staticmethod
     def of(blocks: BlockColumns, window_bytes: int, *, sliced: bool) -> Slices:
-        """The blocks, sliced as `slices_of` does."""
+        """Return the blocks, sliced as `slices_of` does."""
         is_large = (blocks.nbytes > window_bytes) & (blocks.rows >= 2)
         if not sliced or not is_large.any():
             start, stop = (
@@ -286,7 +286,7 @@ class Windows(LazySequence[Window]):
 
 
 def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Iterator[Window]:
-    """The windows of slices that come one by one, as `Windows.cut` cuts them."""
+    """Yield the windows of slices that come one by one, as `Windows.cut` cuts them."""
     held: list[BlockSlice] = []
     size = number = 0
     for one in slices:
@@ -304,9 +304,9 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
 
 
 def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> list[Windows]:
-    """The windows of each stream, in order: each goes to the stream with the fewest bytes so far.
+    """Return the windows of each stream, in order: each goes to the stream with the fewest bytes so far.
 
-    All slices of a block go to one stream, so that no other reads the block. OpError where a stream gets none,
+    All slices of a block go to one stream, so that no other reads the block. Raise OpError when a stream gets none,
     unless they are not `all_needed`.
     """
     if streams == 1:
@@ -344,7 +344,7 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
 
 
 def _sliced_blocks(windows: Windows) -> dict[int, int]:
-    """The block of each window that has slices of one."""
+    """Return the block of each window that has slices of one."""
     slices = windows.slices
     firsts = windows.starts[:-1]
     is_sliced = slices.is_slice[firsts]
@@ -388,18 +388,18 @@ class Layout:
 
     @property
     def columns(self) -> Windows | None:
-        """The windows of the only stream in columns; None where they are no columns."""
+        """The windows of the only stream in columns; None where they are not columns."""
         return self.listed[0] if self.listed and isinstance(self.listed[0], Windows) else None
 
     def window(self, address: WindowAddress) -> Window | None:
-        """The window at a position of a stream; None after the last one."""
+        """Return the window at a position of a stream; None after the last one."""
         made = self._made.get(address)
         if made is None:
             made = self._listed(*address) if self._rest is None else self._found(address[1])
         return made
 
     def has(self, address: WindowAddress) -> bool:
-        """Whether there is such a window."""
+        """Return whether there is such a window."""
         stream, position = address
         count = self.counts[stream]
         if count is not None:
@@ -456,7 +456,7 @@ class Layout:
 
 
 class Parts:
-    """Where parts end: each behind the window with which its planned bytes, or rows of the source, are reached.
+    """Where parts end: each after the window with which its planned bytes, or rows of the source, are reached.
 
     So they depend on the plan alone, never on what the batches turn out to be. They are found with the windows.
     Without a number of bytes there is one part, which does not end.
@@ -465,13 +465,13 @@ class Parts:
     def __init__(self, nbytes: int | None, rows: int | None = None) -> None:
         self._most_bytes, self._most_rows = nbytes, rows
         self._ends: list[int] = []
-        """For each part that is known to end the position behind its last window."""
+        """For each part that is known to end the position after its last window."""
         self._windows = self._bytes = self._rows = 0
-        """Windows so far; bytes and rows of those behind the last end."""
+        """Windows so far; bytes and rows of those after the last end."""
 
     @classmethod
     def of_one(cls, windows: int) -> Parts:
-        """A single part, of so many windows."""
+        """Return a single part, of so many windows."""
         parts = cls(None)
         parts._ends = [windows]
         return parts
@@ -479,7 +479,7 @@ class Parts:
     def of(self, layout: Layout) -> None:
         """Cut the windows of the only stream: all of them where they are in columns, else each when it is found.
 
-        OpError where rows are to be counted, and a window does not know its own.
+        Raise OpError when rows are to be counted, and a window does not know its own.
         """
         if self._most_bytes is None:
             return
@@ -492,7 +492,7 @@ class Parts:
             self._add(nbytes, count)
 
     def add(self, window: Window) -> None:
-        """Take the next window; OpError where rows are to be counted, and it does not know its own."""
+        """Take the next window; raise OpError when rows are to be counted, and it does not know its own."""
         self._add(window.nbytes, 0 if self._most_rows is None else _source_rows(window))
 
     def _add(self, nbytes: int, rows: int) -> None:
@@ -505,7 +505,7 @@ class Parts:
             self._bytes = self._rows = 0
 
     def _rows_of(self, windows: Windows) -> list[int]:
-        """The rows of each window, with those that a filter leaves out; 0 where they are not counted."""
+        """Return the rows of each window, with those that a filter leaves out; 0 where they are not counted."""
         if self._most_rows is None:
             return [0] * len(windows)
         rows = windows.source_rows
@@ -513,16 +513,16 @@ class Parts:
         return [_source_rows(window) for window in windows] if rows is None else rows.tolist()
 
     def start(self, part: int) -> int:
-        """The position of the first window of a part; all windows before it have to be known."""
+        """Return the position of the first window of a part; all windows before it have to be known."""
         return self._ends[part - 1] if part else 0
 
     def stop(self, part: int) -> int | None:
-        """The position behind the last window of a part; None where it is not known yet, or the last part goes on."""
+        """Return the position after the last window of a part; None where it is not known yet, or the last part goes on."""
         return self._ends[part] if part < len(self._ends) else None
 
 
 def _source_rows(window: Window) -> int:
-    """The rows of a window, those that a filter leaves out with them."""
+    """Return the rows of a window, those that a filter leaves out with them."""
     rows = window.source_rows
     if rows is None:
         block = window.slices[0].block

@@ -19,7 +19,7 @@ from seqflow.record import Record
 LENGTH, LONGEST = "length", "longest"
 """What a cost may name besides columns: the elements of a piece, and those of the longest in its batch."""
 _SCALE = float(1 << 40)
-"""The dearest of costs that are no integers, in whole units: totals of them are the same on all machines."""
+"""The most expensive of costs that are not integers, in whole units: totals of them are the same on all machines."""
 
 
 @renamed_fields()
@@ -114,7 +114,7 @@ class Balance:
         return np.broadcast_to(found, pieces.sizes.shape)
 
     def check(self, record: Record) -> None:
-        """BatchPlanError for a cost that names what records like this one have not."""
+        """Raise BatchPlanError for a cost that names what records like this one have not."""
         for name in () if self.cost is None else Expression(self.cost).inputs:
             if name in (LENGTH, LONGEST):
                 continue
@@ -127,19 +127,19 @@ class Balance:
 
 
 def check_balance(plan: str, balance: object) -> None:
-    """OpTypeError unless a plan's balance is one, or is left out."""
+    """Raise OpTypeError unless a plan's balance is one, or is left out."""
     if balance is not None and not isinstance(balance, Balance):
         raise OpTypeError.of(f"{plan}.balance", f"is {balance!r}, expected Balance(group=…, linear=…)")
 
 
 def check_linear(plan: str, linear: object) -> None:
-    """OpError unless a linear term is a number, 0 or more."""
+    """Raise OpError unless a linear term is a number, 0 or more."""
     if isinstance(linear, bool) or not isinstance(linear, int | float) or not 0 <= linear < float("inf"):
         raise OpError.of(f"{plan}.linear", f"is {linear!r}, expected a number, 0 or more")
 
 
 def whole_costs(costs: Array) -> Array:
-    """int64[N]: costs in whole units, in which sums are exact; BatchPlanError for one that is no cost."""
+    """int64[N]: costs in whole units, in which sums are exact; raise BatchPlanError for one that is not a cost."""
     if costs.dtype.kind in "iub" and (not costs.size or (int(costs.min()) >= 0 and _fit(costs))):
         return costs.astype(np.int64)
     found = costs.astype(np.float64)
@@ -153,7 +153,7 @@ def whole_costs(costs: Array) -> Array:
 
 
 def _fit(costs: Array) -> bool:
-    """Whether the sum of integers is an int64."""
+    """Return whether the sum of integers is an int64."""
     return int(costs.max()) < 2**62 // len(costs)
 
 
@@ -175,15 +175,15 @@ class StepCosts:
     steps: int = 0
     """Whole steps; an epoch's last, incomplete one is not counted."""
     dearest: float = 0.0
-    """The dearest rank of each."""
+    """The most expensive rank of each."""
     undealt: float = 0.0
-    """The dearest rank of each, had nothing been dealt."""
+    """The most expensive rank of each, had nothing been dealt."""
     mean: float = 0.0
     """The mean rank of each."""
     rows: int = 0
     """What was dealt: rows, packed rows or whole batches."""
     most: float = 0.0
-    """The dearest row."""
+    """The most expensive row."""
     least: float = float("inf")
     """The cheapest row."""
     above_share: int = 0
@@ -192,7 +192,7 @@ class StepCosts:
 
     @property
     def imbalance(self) -> float:
-        """The dearest ranks divided by the mean ones: 1.2 says that ranks wait for 17 % of their time."""
+        """The most expensive ranks divided by the mean ones: 1.2 says that ranks wait for 17 % of their time."""
         return self.dearest / self.mean if self.mean else 1.0
 
     @property
@@ -201,7 +201,7 @@ class StepCosts:
         return self.undealt / self.mean if self.mean else 1.0
 
     def bound(self, steps: int) -> float:
-        """The most that the imbalance can be where single rows are sorted and exchanged between so many steps."""
+        """Return the most that the imbalance can be where single rows are sorted and exchanged between so many steps."""
         return 1.0 + (self.most - self.least) / (self.mean / self.steps * steps) if self.mean else 1.0
 
     def pool_for(self, imbalance: float = 1.02) -> int:

@@ -66,7 +66,7 @@ class Dealt(NamedTuple):
 
 
 def deals_rows(plan: BatchPlan, balance: Balance | None) -> bool:
-    """Whether rows are dealt, or packed rows; else whole batches are, which any other rows would not fill."""
+    """Return whether rows are dealt, or packed rows; else whole batches are, which any other rows would not fill."""
     return balance is not None and not balance.needs_longest and plan.deals_rows
 
 
@@ -111,7 +111,7 @@ def _dealt_batches(spans: Sequence[Span], items: Array, counts: Array) -> Window
 
 
 def window_costs(batches: WindowBatches) -> StepCosts | None:
-    """The costs of the steps that begin with the first batch of a window; None where the plan has no balance."""
+    """Return the costs of the steps that begin with the first batch of a window; None where the plan has no balance."""
     balance = batches.plan.balance
     if balance is None:
         return None
@@ -138,7 +138,7 @@ def window_tokens(batches: WindowBatches) -> Array:
 
 
 def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, Dealt]]:
-    """The pools of whole steps of a window, as if it were the first."""
+    """Yield the pools of whole steps of a window, as if it were the first."""
     whole = len(batches) // balance.step * balance.step
     pool = (balance.steps_in_pool or max(1, whole // balance.step)) * balance.step
     for first in range(0, whole, pool):
@@ -166,7 +166,7 @@ def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
 
 
 def _batches_of(steps: Array) -> list[Array]:
-    """The batches of each step."""
+    """Return the batches of each step."""
     if steps[0] == steps[-1] and (steps == steps[0]).all():
         return [np.arange(len(steps))]
     in_order = np.argsort(steps, kind="stable")
@@ -175,7 +175,7 @@ def _batches_of(steps: Array) -> list[Array]:
 
 
 def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: int) -> list[Array]:
-    """The items of each step: its own where there is one, else by strata of equal cost.
+    """Return the items of each step: its own where there is one, else by strata of equal cost.
 
     All items in falling order are cut into strata of a layer of each step, and a stratum into neighbouring groups, of
     which each step gets one, by the key: its ranks get items that cost alike.
@@ -200,7 +200,7 @@ def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: in
 
 @lru_cache(maxsize=16)
 def _places(columns: bytes, counts: bytes) -> tuple[Array, Array, Array]:
-    """The places of a step, column after column, in the order in which a column fills its micro-batches.
+    """Return the places of a step, column after column, in the order in which a column fills its micro-batches.
 
     Each is the number of a batch and a place in it; the last are how many each column has. Micro-batches get one item
     in turn, so that they are alike, too. Most steps are alike: the int64 arrays are given as their bytes.
@@ -230,7 +230,7 @@ class Totals:
         return Totals, (self.texts,)
 
     def check(self, record: Record, pads: Collection[str] = ()) -> None:
-        """BatchPlanError for an expression that is not one number an element or row of records like this one."""
+        """Raise BatchPlanError for an expression that is not one number an element or row of records like this one."""
         for name, expression in self._expressions.items():
             for one in expression.inputs:
                 if one not in record:
@@ -282,7 +282,7 @@ class Totals:
         cut: Collection[str],
         firsts: Mapping[str, Any],
     ) -> Array:
-        """The total of each piece, whose first elements may become others."""
+        """Return the total of each piece, whose first elements may become others."""
         expression, source = self._expressions[name], rows.source
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
@@ -313,7 +313,7 @@ class Totals:
         return _sums(elements, sizes)
 
     def _elements_of(self, name: str, source: RowSource) -> Array:
-        """The number of each element of a window."""
+        """Return the number of each element of a window."""
         found = self._elements.setdefault(source, {})
         if name not in found:
             tensors = {one: source.tensor(one) for one in self._expressions[name].inputs}
@@ -321,7 +321,7 @@ class Totals:
         return found[name]
 
     def _values(self, name: str, tensors: Mapping[str, Array]) -> Array:
-        """The expression over operands that are widened first, so that it neither wraps nor becomes infinite."""
+        """Return the expression over operands that are widened first, so that it neither wraps nor becomes infinite."""
         expression = self._expressions[name]
         # floats keep their dtype next to literals that they are compared with: x == 0.1
         compares = any(
@@ -347,7 +347,7 @@ class Totals:
 
 
 def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None:
-    """The totals of a mapping, or of a list of names; OpTypeError for anything else."""
+    """Return the totals of a mapping, or of a list of names; raise OpTypeError for anything else."""
     if totals is None:
         return None
     if not isinstance(totals, Mapping):
@@ -363,7 +363,7 @@ _EXPECTED = "names and expressions, such as {'trained': 'labels.values != -100'}
 
 
 def _levels(source: RowSource, lengths: str | None) -> list[str]:
-    """The lengths above elements, those of the rows first."""
+    """Return the lengths above elements, those of the rows first."""
     found: list[str] = []
     while lengths is not None:
         found.insert(0, lengths)
@@ -383,7 +383,7 @@ def wide(values: Array) -> Array:
 
 
 def _sums(values: Array, counts: Array) -> Array:
-    """The sum of each segment."""
+    """Return the sum of each segment."""
     if values.dtype != object:
         return kernels.segment_reduce("sum", values, counts)
     found = np.zeros(len(counts), object)

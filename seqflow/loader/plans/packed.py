@@ -132,7 +132,7 @@ class Packed(BatchPlan):
         return BatchLimits(most, longest=dict.fromkeys(("pieces", "piece_lengths"), self.capacity))
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows that are packed; of empty ones there is nothing to pack."""
+        """Return the rows that are packed; of empty ones there is nothing to pack."""
         passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
         if self.oversize != "split":
             passed = passed.at_most(self.capacity, self.oversize, f"capacity = {self.capacity}")
@@ -158,7 +158,7 @@ class Packed(BatchPlan):
         return kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
 
     def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
-        """The columns that are packed; BatchPlanError where they are not those of the records."""
+        """Return the columns that are packed; raise BatchPlanError when they are not those of the records."""
         record = rows.records[0]
         found = BatchPlan.cut_columns(self, rows, lengths)
         names = [one.name for one in found]
@@ -225,7 +225,7 @@ class Packed(BatchPlan):
     def _dense(
         self, batches: WindowBatches, pieces: Pieces, counts: Array, memory: BatchMemory | None
     ) -> dict[str, Array]:
-        """The packed columns, `segment_ids` and `position_ids`."""
+        """Return the packed columns, `segment_ids` and `position_ids`."""
         numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
         packing = PackingPlan(numbers, zeros, pieces.sizes, counts)
         shape = (len(counts), self.capacity)

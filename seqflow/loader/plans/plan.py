@@ -105,7 +105,7 @@ class Layout(NamedTuple):
         return len(self.counts) - self.short * drop_last
 
     def checked(self, plan: str, rows: int) -> Layout:
-        """The layout, in int64; BatchPlanError unless each row is in one batch, once."""
+        """Return the layout, in int64; raise BatchPlanError unless each row is in one batch, once."""
         if self.packing is not None:
             return self
         counts = np.asarray(self.counts, np.int64)
@@ -164,7 +164,7 @@ class BatchPlan(ABC):
         """
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows, or pieces of them, that are laid out; what filters leave out is counted."""
+        """Return the rows, or pieces of them, that are laid out; what filters leave out is counted."""
         return RowSelection.of(sizes)
 
     @property
@@ -207,7 +207,7 @@ class BatchPlan(ABC):
         return BatchLimits(rows)
 
     def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
-        """The columns that are cut where rows are; BatchPlanError where they cannot be cut together."""
+        """Return the columns that are cut where rows are; raise BatchPlanError when they cannot be cut together."""
         if not self.cuts_rows:
             return ()
         found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, rows.pads)
@@ -216,19 +216,19 @@ class BatchPlan(ABC):
     def record(
         self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
     ) -> Record:
-        """The batch that has these pieces of rows; `counts` says how many each packed row has."""
+        """Return the batch that has these pieces of rows; `counts` says how many each packed row has."""
         if batches.cut:
             return batches.rows.take_pieces(pieces, batches.cut, memory)
         return batches.rows.take(pieces.rows, memory)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        """The sizes that batches are planned on."""
+        """Return the sizes that batches are planned on."""
         return usable_sizes(rows, lengths, self.columns, type(self).__name__)
 
     def of_window(
         self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0
     ) -> WindowBatches:
-        """The batches of a window, in an order that depends on `key` where the plan permutes them."""
+        """Return the batches of a window, in an order that depends on `key` where the plan permutes them."""
         columns: Sequence[CutColumn] = ()
         bad: Sequence[BadRow] = ()
         if lengths is None:
@@ -252,7 +252,7 @@ class BatchPlan(ABC):
         return found.without(layout.short) if self.drop_last and layout.short else found
 
     def count(self, sizes: Array) -> int:
-        """The number of batches of a window whose rows have these sizes."""
+        """Return the number of batches of a window whose rows have these sizes."""
         return self._layout(self.select(sizes), 0).num_kept(self.drop_last)
 
     def batch_sizes(self, sizes: Array) -> Array:
@@ -261,7 +261,7 @@ class BatchPlan(ABC):
         return sizes_of(self, *laid_out(selection.pieces, self._layout(selection, 0)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The name of the plan and its fields, as JSON has them: what states say of it."""
+        """Return the name of the plan and its fields, as JSON has them: what states say of it."""
         return {"name": type(self).__name__, **_fields_of(self)}
 
     def _layout(self, selection: RowSelection, key: int) -> Layout:
@@ -272,7 +272,7 @@ class BatchPlan(ABC):
 
 
 def shown_plan(plan: BatchPlan) -> str:
-    """The text of a plan, without fields that are newer than states and have their default."""
+    """Return the text of a plan, without fields that are newer than states and have their default."""
     return plan_text(plan.to_dict())
 
 
@@ -290,7 +290,7 @@ def _default(one: Field[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what JSON has not is its text."""
+    """Return a value as JSON has it; what JSON has not is its text."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, BatchPlan):
@@ -346,7 +346,7 @@ class WindowBatches:
         return BatchSize(*self.sizes[number].tolist())
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        """The batch, in `memory` where that is given, until it is used again."""
+        """Return the batch, in `memory` where that is given, until it is used again."""
         return self._make(self._rows_of(number), memory)
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
@@ -358,7 +358,7 @@ class WindowBatches:
         return self.rows.take_all(rows, memories)
 
     def part(self, number: int, chosen: Array) -> Record:
-        """A batch made of some of its pieces alone, by their places in `numbers`, in increasing order."""
+        """Return a batch made of some of its pieces alone, by their places in `numbers`, in increasing order."""
         pieces = self.pieces_of(number).take(chosen)
         if self.first is None:
             return self.plan.record(self, pieces, None)
@@ -372,11 +372,11 @@ class WindowBatches:
         return BatchSize(kept, tokens, planned.cells * kept // max(1, planned.rows), planned.begun)
 
     def empty(self) -> Record:
-        """A batch without rows, with the tensors that all batches have."""
+        """Return a batch without rows, with the tensors that all batches have."""
         return self._make(slice(0, 0))
 
     def numbers(self, number: int) -> Array:
-        """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
+        """Return the rows that a batch, or its pieces, are made of: their numbers over the window's records."""
         if self.is_whole:
             return self.rows.numbers(self._rows_of(number))
         return self.rows.numbers(self.pieces_of(number).rows)
@@ -396,11 +396,11 @@ class WindowBatches:
         return np.diff(self.first[rows.start : rows.stop + 1])
 
     def of_rows(self, rows: slice) -> Pieces:
-        """The pieces of some of the batches' rows."""
+        """Return the pieces of some of the batches' rows."""
         return self.pieces.take(self._span(rows))
 
     def without(self, short: int) -> WindowBatches:
-        """All but the last batches, which are dropped."""
+        """Return all but the last batches, which are dropped."""
         kept = len(self) - short
         dropped = BatchSize(*self.sizes[kept:].sum(axis=0).tolist())
         return replace(self, ends=self.ends[: kept + 1], dropped=dropped)
@@ -419,7 +419,7 @@ class WindowBatches:
         return slice(self.ends.item(number), self.ends.item(number + 1))
 
     def _span(self, rows: slice) -> slice:
-        """The places of the pieces of some rows."""
+        """Return the places of the pieces of some rows."""
         if self.first is None:
             return rows
         return slice(self.first.item(rows.start), self.first.item(rows.stop))
@@ -432,7 +432,7 @@ class WindowBatches:
 
 
 def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | None]:
-    """The pieces batch after batch, the first row of each batch, and the first piece of each packed row."""
+    """Return the pieces batch after batch, the first row of each batch, and the first piece of each packed row."""
     ends = kernels.lengths_to_offsets(layout.counts)
     if layout.packing is None:
         return pieces if layout.order is None else pieces.take(layout.order), ends, None
@@ -460,7 +460,7 @@ def sizes_of(plan: BatchPlan, pieces: Pieces, ends: Array, first: Array | None) 
 
 
 def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
-    """The rows of all in turn, as batches that are then dealt, and the first row of each."""
+    """Return the rows of all in turn, as batches that are then dealt, and the first row of each."""
     one = batches[0]
     rows = reduce(WindowRows.joined, [of.rows for of in batches])
     before = kernels.lengths_to_offsets(np.array([of.rows.num_rows for of in batches]))

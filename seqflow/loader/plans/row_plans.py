@@ -72,7 +72,7 @@ class Rows(BatchPlan):
         return RowSelection.of(sizes).between(self.min_length, self.max_length)
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """The rows in their order, `n` in each batch."""
+        """Return the rows in their order, `n` in each batch."""
         return Layout(*batches_of_n(len(sizes), self.n))
 
 
@@ -200,12 +200,12 @@ class TokenBudget(BatchPlan):
         return BatchLimits(self.max_rows or rows, most, self.max_tokens if self.padded else None)
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows that batches are made of, none above the budget."""
+        """Return the rows that batches are made of, none above the budget."""
         passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
         return passed.at_most(self._longest, self.oversize, f"max_tokens = {self.max_tokens}")
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """The rows in their order, as many in each batch as fit; or packed into batches, which `key` permutes."""
+        """Return the rows in their order, as many in each batch as fit; or packed into batches, which `key` permutes."""
         if not self._packs:
             stops, is_short = self._stops(sizes)
             return Layout(np.diff(stops, prepend=0), None, is_short)
@@ -230,7 +230,7 @@ class TokenBudget(BatchPlan):
         return found
 
     def _stops(self, sizes: Array) -> tuple[Array, int]:
-        """The row after each batch of rows in order, and 1 where the last is short: it is not exactly full."""
+        """Return the row after each batch of rows in order, and 1 where the last is short: it is not exactly full."""
         if self.multiple_of > 1:
             sizes = -(-sizes // self.multiple_of) * self.multiple_of
         stops = padded_stops(self, sizes) if self.padded else token_stops(self, sizes)
@@ -242,7 +242,7 @@ class TokenBudget(BatchPlan):
 
 
 def token_stops(plan: TokenBudget, sizes: Array) -> Array:
-    """The row after each batch: as many rows as fit into the budget."""
+    """Return the row after each batch: as many rows as fit into the budget."""
     ends = kernels.lengths_to_offsets(sizes)
     # for each row that may start a batch, the first that does not fit any more
     beyond = np.searchsorted(ends, ends[:-1] + plan.max_tokens, side="right") - 1
@@ -256,7 +256,7 @@ def token_stops(plan: TokenBudget, sizes: Array) -> Array:
 
 
 def padded_stops(plan: TokenBudget, sizes: Array) -> Array:
-    """The row after each batch: as many rows as fit into the budget when padded to the longest."""
+    """Return the row after each batch: as many rows as fit into the budget when padded to the longest."""
     most = plan.max_rows or len(sizes)
     stops, rows, longest = [], 0, 0
     for row, size in enumerate(sizes.tolist()):
@@ -345,7 +345,7 @@ class Buckets(BatchPlan):
     select, row_sizes, limits = _of_plan("select"), _of_plan("row_sizes"), _of_plan("limits")
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """The batches of all buckets, permuted by `key`, those that are short last."""
+        """Return the batches of all buckets, permuted by `key`, those that are short last."""
         rows, buckets = self._buckets(sizes)
         counts = np.concatenate([sizes[:0], *(one.counts for one in buckets)])
         is_short = np.concatenate([sizes[:0], *(one.are_short for one in buckets)])
@@ -360,7 +360,7 @@ class Buckets(BatchPlan):
         return sum(one.num_kept(self.drop_last) for one in buckets)
 
     def _buckets(self, sizes: Array) -> tuple[Array, list[Layout]]:
-        """The rows bucket by bucket, and the batches of each."""
+        """Return the rows bucket by bucket, and the batches of each."""
         of_row = np.searchsorted(self._limits(sizes), sizes, side="left")
         counted = of_row.astype(np.min_scalar_type(of_row.max(initial=0)))  # 16 bits are sorted by counting
         rows, stops = np.argsort(counted, kind="stable"), np.cumsum(np.bincount(of_row)).tolist()
@@ -369,7 +369,7 @@ class Buckets(BatchPlan):
         return rows, [self.plan.layout(in_buckets[start:stop], 0) for start, stop in spans]
 
     def _limits(self, sizes: Array) -> Array:
-        """The largest lengths of all buckets but the last."""
+        """Return the largest lengths of all buckets but the last."""
         if not isinstance(self.boundaries, int):
             return np.array(self.boundaries, np.int64)
         if not len(sizes):
@@ -381,7 +381,7 @@ class Buckets(BatchPlan):
 
 
 def batch_plan(batch: BatchPlan | int) -> BatchPlan:
-    """The plan itself, or `Rows(n)` for an integer n.
+    """Return the plan itself, or `Rows(n)` for an integer n.
 
     >>> batch_plan(32) == Rows(32)
     True

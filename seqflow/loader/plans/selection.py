@@ -17,11 +17,11 @@ from seqflow.record import BadRow, Record
 
 
 def planned_lengths(record: Record, name: str | None, needed_by: str | None = None) -> str | None:
-    """The lengths tensor to plan on.
+    """Return the lengths tensor to plan on.
 
     `name` is a lengths tensor of any level, or a list column, which stands for its innermost level: a nested
     document is planned on its words. Without a name it is the only list column of numbers, and None where
-    there is none or more than one. BatchPlanError where a plan cannot do without, or there is no such name.
+    there is none or more than one. Raise BatchPlanError when a plan cannot do without, or there is no such name.
     """
     candidates = _innermost(record)
     if name is None:
@@ -45,7 +45,7 @@ def planned_lengths(record: Record, name: str | None, needed_by: str | None = No
 
 
 def is_text(record: Record, lengths: str) -> bool:
-    """Whether these are the lengths of a column of text or bytes, which counts as one value a row."""
+    """Return whether these are the lengths of a column of text or bytes, which counts as one value a row."""
     import pyarrow.types as types
 
     column = lengths.removesuffix(".lengths")
@@ -57,7 +57,7 @@ def is_text(record: Record, lengths: str) -> bool:
 
 
 def _innermost(record: Record) -> list[str]:
-    """The lengths that describe numbers, without those of text."""
+    """Return the lengths that describe numbers, without those of text."""
     above = set(record.parents.values())
     of_numbers = [
         parent
@@ -68,7 +68,7 @@ def _innermost(record: Record) -> list[str]:
 
 
 def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...] | None:
-    """The names of the columns that are cut together, as a tuple; OpError where they are none."""
+    """Return the names of the columns that are cut together, as a tuple; raise OpError when they are none."""
     if columns is None:
         return None
     names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
@@ -78,16 +78,16 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
 
 
 def check_list_columns(record: Record, columns: Sequence[str], plan: str) -> None:
-    """BatchPlanError where one of the columns that are cut together is no list column."""
+    """Raise BatchPlanError when one of the columns that are cut together is not a list column."""
     _lengths_of(record, columns, plan)
 
 
 def cut_tensors(
     record: Record, lengths: str, columns: Sequence[str] | None, plan: str, left_whole: Collection[str] = ()
 ) -> Mapping[str, str]:
-    """The tensors that are cut, each with its lengths: those of `columns`, or all under `lengths`.
+    """Return the tensors that are cut, each with its lengths: those of `columns`, or all under `lengths`.
 
-    BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
+    Raise BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
     Text counts as one value a row.
     """
     if columns is None:
@@ -116,7 +116,7 @@ def cut_tensors(
 
 
 def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, plan: str) -> Array:
-    """The size of each row; UNUSABLE where `columns` that are cut together have different lengths."""
+    """Return the size of each row; UNUSABLE where `columns` that are cut together have different lengths."""
     sizes = rows.sizes(lengths)
     if columns is None:
         return sizes
@@ -130,7 +130,7 @@ def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, 
 def unusable_rows(
     rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str, columns: Sequence[str] | None
 ) -> list[BadRow]:
-    """The rows that cannot be used, by their numbers: their columns are unequal, or they are too long."""
+    """Return the rows that cannot be used, by their numbers: their columns are unequal, or they are too long."""
     found, unequal = [], np.flatnonzero(sizes == UNUSABLE)
     if columns is not None and len(unequal):
         first, *others = _lengths_of(rows.records[0], columns, "columns")
@@ -158,7 +158,7 @@ def _lengths_of(record: Record, columns: Sequence[str], plan: str) -> list[str]:
 
 
 def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:
-    """The tensors of a list column: itself, or all under its lengths."""
+    """Return the tensors of a list column: itself, or all under its lengths."""
     parent = record.parents.get(column)
     if parent is not None:
         return {column: parent}
@@ -203,7 +203,7 @@ class RowSelection:
 
     @staticmethod
     def of(sizes: Array) -> RowSelection:
-        """All rows that can be used, by their sizes."""
+        """Return all rows that can be used, by their sizes."""
         everything = Pieces(np.arange(len(sizes)), np.zeros(len(sizes), np.int64), sizes)
         return RowSelection(everything)._keep(sizes != UNUSABLE)
 
@@ -254,7 +254,7 @@ def check_oversize(plan: str, oversize: str) -> None:
 
 
 def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:
-    """OpError for filters that no row passes."""
+    """Raise OpError for filters that no row passes."""
     at_least_one(plan, min_length=min_length, max_length=max_length)
     if min_length is not None and max_length is not None and min_length > max_length:
         raise OpError.of(f"{plan}.min_length", f"is {min_length}, expected at most max_length = {max_length}")

@@ -28,7 +28,7 @@ class Pad:
 
         sf.Loader(path, pad={"tokens": sf.Pad(0, dtype="int64", multiple_of=8)})
 
-    `fill` fills the room beside the data, on the `side` "right" or "left". T is `max_length`, or else the length of
+    `fill` fills the room next to the data, on the `side` "right" or "left". T is `max_length`, or else the length of
     the batch's longest row, rounded up to a `multiple_of`. A row above `max_length` is an error, unless
     `truncate` cuts it (at its end; with side="left" at its start): lengths and mask are of what is left.
 
@@ -58,7 +58,7 @@ class Pad:
             cast_scalar("Pad: fill", self.fill, self.dtype)
 
     def width(self, sizes: Array) -> int:
-        """T for rows of these lengths; LodError for a row above `max_length` that is not to be cut."""
+        """T for rows of these lengths; raise LodError for a row above `max_length` that is not to be cut."""
         longest = kernels.max_length(sizes)
         if self.max_length is not None:
             if longest > self.max_length and not self.truncate:
@@ -129,7 +129,7 @@ class Padding:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
-        """The batch of `rows`; arguments are as in `RowSource.take_known`."""
+        """Return the batch of `rows`; arguments are as in `RowSource.take_known`."""
         return self.take_all([(rows, dict(ranges or {}), memory)], without=without)[0]
 
     def take_all(self, batches: Sequence[TakenRows], *, without: Collection[str] = ()) -> list[Record]:
@@ -185,7 +185,7 @@ class Padding:
             ) from None
 
     def _check_names(self) -> None:
-        """BatchPlanError where a padded column would take the name of another tensor."""
+        """Raise BatchPlanError when a padded column would take the name of another tensor."""
         kept = set(self.source.chunks) - self.without - {column.lengths for column in self.columns}
         for column in self.columns:
             for name in (column.name, column.mask, column.sizes):
@@ -232,7 +232,7 @@ def _empty(memory: BatchMemory | None, name: str, shape: tuple[int, ...], dtype:
 
 
 def _columns(parents: Mapping[str, str | None]) -> list[str]:
-    """The names that may be padded: list columns, and tensors that have rows below the record's rows."""
+    """Return the names that may be padded: list columns, and tensors that have rows below the record's rows."""
     below = [name for name, parent in parents.items() if parent is not None and parents[parent] is None]
     return [name.removesuffix(".values") for name in below if not name.endswith(".lengths")]
 
@@ -314,12 +314,12 @@ class WindowRows:
         return sum(nbytes(record) for record in self.records)
 
     def tensor(self, name: str) -> Array:
-        """A tensor that has an entry for each row, in order."""
+        """Return a tensor that has an entry for each row, in order."""
         joined = self.source.tensor(name)
         return joined if self.order is None else kernels.gather(joined, self.order)
 
     def numbers(self, rows: Array | slice) -> Array:
-        """The numbers of rows, counted over the records in turn, from their places in the order."""
+        """Return the numbers of rows, counted over the records in turn, from their places in the order."""
         if self.order is not None:
             return self.order[rows]
         return np.arange(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows
@@ -385,7 +385,7 @@ class WindowRows:
         return ChildRanges(starts + pieces.starts, pieces.sizes)
 
     def part(self, start: int, stop: int) -> WindowRows:
-        """The rows start … stop - 1 of the order."""
+        """Return the rows start … stop - 1 of the order."""
         if self.order is not None:
             chosen = slice(start, stop)
             return replace(self, order=self.order[chosen], _ranges=self._ranges_of(chosen))
@@ -400,7 +400,7 @@ class WindowRows:
         return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None, _ranges=None)
 
     def joined(self, other: WindowRows) -> WindowRows:
-        """The rows of both."""
+        """Return the rows of both."""
         records = (*self.records, *other.records)
         order = None
         if self.order is not None or other.order is not None:

@@ -84,7 +84,7 @@ class Run(Protocol):
         """Plan a window that the table misses; False where that takes waiting."""
 
     def of(self, row: Any, following: int, *, wait: bool) -> Any | None:
-        """The turn of a row, after which a run goes on at row `following`; None where that takes waiting."""
+        """Return the turn of a row, after which a run goes on at row `following`; None where that takes waiting."""
 
     def first(self) -> Run:
         """Gives turns of the first rows of the epoch, which a run that goes on may not have."""
@@ -115,7 +115,7 @@ class Run(Protocol):
 
 
 def turn_at(run: Run, k: int, *, wait: bool) -> Any | None:
-    """The turn of row k; None after the last row, and where that takes waiting."""
+    """Return the turn of row k; None after the last row, and where that takes waiting."""
     while isinstance(found := run.table.find(k), Missing):
         if not run.plan(found, wait=wait):
             return None
@@ -123,7 +123,7 @@ def turn_at(run: Run, k: int, *, wait: bool) -> Any | None:
 
 
 def turn_by_number(run: Run, what: str, number: int, epoch: int) -> Any:
-    """The turn of a row by its number; OpError, its message beginning with `what`, where the epoch has none."""
+    """Return the turn of a row by its number; OpError, its message beginning with `what`, where the epoch has none."""
     found = turn_at(run, number, wait=True)
     if found is None:
         raise OpError(
@@ -183,7 +183,7 @@ class Iteration:
                 self._make_ahead(wait=False)
 
     def check_start(self) -> None:
-        """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
+        """Raise OpError when nothing was handed out because the state that was loaded lies after the end of the epoch."""
         if self.progress.position is self._start:
             check_start(self._start, self.run.table.num_known, self._deal, self._skips)
 
@@ -197,7 +197,7 @@ class Iteration:
             self._ahead.append(self._workers.submit(partial(self.run.make, turns), urgent=True))
 
     def _next_turns(self, *, wait: bool) -> list[Any]:
-        """The next batches to make in one task; none where that takes waiting, or there are no more."""
+        """Return the next batches to make in one task; none where that takes waiting, or there are no more."""
         turns: list[Any] = []
         cells = 0
         most = 1 if self._is_first else _MOST_BATCHES  # the first batch should not wait for seven others
@@ -210,7 +210,7 @@ class Iteration:
         return turns
 
     def _next(self, *, wait: bool) -> Any | None:
-        """The next turn; None where that takes waiting, and after the last."""
+        """Return the next turn; None where that takes waiting, and after the last."""
         deal, skips, run = self._deal, self._skips, self.run
         if skips and not self._pass_over(wait=wait):
             return None
@@ -231,7 +231,7 @@ class Iteration:
         return turn
 
     def dropped(self) -> Any | None:
-        """The turn that the rank would have in the last round, which is incomplete and dropped; else None."""
+        """Return the turn that the rank would have in the last round, which is incomplete and dropped; else None."""
         deal = self._deal
         own = self._skips.number(self._index + deal.rank)
         if deal.world_size == 1 or deal.tail != "drop" or self.run.table.has(own) is not True:

@@ -39,7 +39,7 @@ class RowRange:
     """Their row numbers in the block; None where `prepare` made new rows."""
 
     def part(self, start: int, stop: int) -> str:
-        """The place of rows start … stop - 1 of the range, as text."""
+        """Return the place of rows start … stop - 1 of the range, as text."""
         place = f"{self.block.origin}, block {self.block.index}"
         if self.numbers is None:
             return place
@@ -55,7 +55,7 @@ def places_in(sizes: Sequence[int], rows: Sequence[int] | Array) -> tuple[Array,
 
 
 def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
-    """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
+    """Return the places of rows that are counted over the ranges in turn, as text: runs of a block together."""
     found: list[str] = []
     of, places = places_in([one.rows for one in ranges], np.unique(rows))
     for at in np.unique(of).tolist():
@@ -98,7 +98,7 @@ class BadRows:
             )
 
     def marked(self, *marks: str) -> BadRows:
-        """The same policy, with these in the name of the file."""
+        """Return the same policy, with these in the name of the file."""
         if self.path is None or not marks:
             return self
         path = Path(self.path)
@@ -120,7 +120,7 @@ class Rejected:
     def of(
         cls, batch: pa.RecordBatch | pa.Table, bad: Sequence[BadRow], numbers: RowNumbers, block: Block
     ) -> Rejected:
-        """The bad rows of a batch, whose numbers in the block are `numbers`."""
+        """Return the bad rows of a batch, whose numbers in the block are `numbers`."""
         rows = [one.row for one in bad]
         table = take_table(batch, np.array(rows, np.int64))
         return cls(tuple(bad), tuple(int(numbers[row]) for row in rows), block, lambda: table)
@@ -131,11 +131,11 @@ class Rejected:
         return len({one.row for one in self.bad})
 
     def table(self) -> pa.Table:
-        """The rows as a quarantine file has them, with a column that says why."""
+        """Return the rows as a quarantine file has them, with a column that says why."""
         return with_reasons(self.read(), self.bad, self.block.origin, self.block.index, self.numbers)
 
     def error(self) -> ProviderError:
-        """The error for the first of them, where bad rows are errors."""
+        """Return the error for the first of them, where bad rows are errors."""
         bad, number = self.bad[0], self.numbers[0]
         row = "a row that prepare made" if number is None else f"row {number}"
         return ProviderError(
@@ -145,7 +145,7 @@ class Rejected:
 
 
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
-    """The bad row for the error of a net on this row alone. The statement that failed stands for its column."""
+    """Return the bad row for the error of a net on this row alone. The statement that failed stands for its column."""
     statement = error.statement if isinstance(error, SeqflowError) else ""
     return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
 
@@ -195,7 +195,7 @@ class Ledger:
 
     @classmethod
     def of_source(cls, rows: int, filtered: int) -> Ledger:
-        """The ledger of rows that were read, or are known without reading."""
+        """Return the ledger of rows that were read, or are known without reading."""
         return cls(rows, rows, skipped=filtered, filtered=filtered)
 
     @property
@@ -348,7 +348,7 @@ class BadRowHandler:
             self.write = lambda rejected: file.write(rejected.table())
 
     def again(self, piece: OutputFile | None) -> BadRowHandler:
-        """A handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
+        """Return a handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
         if piece is None or isinstance(self.file, NoQuarantine):
             return BadRowHandler()
         self.file.write_again(piece)
@@ -360,7 +360,7 @@ class BadRowHandler:
             self.write(rejected)
 
     def check(self, stats: Stats) -> None:
-        """ProviderError where all rows of a source, two or more, were left out, and only a count would tell."""
+        """Raise ProviderError when all rows of a source, two or more, were left out, and only a count would tell."""
         if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"

@@ -45,7 +45,7 @@ class PoolSpan(NamedTuple):
     windows: frozenset[int]
     """The numbers of all windows that their rows come from."""
     ends: bool
-    """Whether a batch is the last of the pool in its stream: its windows, but the last, are not needed behind it."""
+    """Whether a batch is the last of the pool in its stream: its windows, but the last, are not needed after it."""
 
 
 class Turn(NamedTuple):
@@ -98,7 +98,7 @@ class Made(NamedTuple):
 
 
 def finished_batch(made: Made) -> Record:
-    """The batch of a turn as users get it, with the totals of its step where they are counted."""
+    """Return the batch of a turn as users get it, with the totals of its step where they are counted."""
     batch, turn = made.batch, made.turn
     assert batch is not None
     if turn.totals is None:
@@ -124,7 +124,7 @@ class BatchMaker:
         """Memory that no batch is in any more."""
 
     def make(self, turns: list[Turn]) -> list[Made]:
-        """The batches, up to the first error."""
+        """Return the batches, up to the first error."""
         started = perf_counter()
         memories = [self._memory() for _ in turns]
         together = self._make_together(turns, memories)
@@ -148,7 +148,7 @@ class BatchMaker:
         return made
 
     def finish(self, made: Made) -> Made:
-        """The batch as it is handed out: users' functions run in their own thread, nets have run in the workers."""
+        """Return the batch as it is handed out: users' functions run in their own thread, nets have run in the workers."""
         if self._net is None or isinstance(self._net, Net):
             return made
         return self._run_net(made)
@@ -156,7 +156,7 @@ class BatchMaker:
     def _make_together(
         self, turns: list[Turn], memories: list[BatchMemory | None]
     ) -> Sequence[Record | None]:
-        """The batches where one window plans them all; None for each that is to be made alone."""
+        """Return the batches where one window plans them all; None for each that is to be made alone."""
         batches = turns[0].batches
         if len(turns) > 1 and all(turn.batches is batches for turn in turns):
             try:
@@ -174,7 +174,7 @@ class BatchMaker:
             return BatchMemory()
 
     def _run_net(self, made: Made) -> Made:
-        """The result of `net` on a batch, without the rows that it cannot take where bad rows are left out.
+        """Return the result of `net` on a batch, without the rows that it cannot take where bad rows are left out.
 
         An error gets a note with the place of the row that causes it, or else of the batch.
         """
@@ -201,12 +201,12 @@ class BatchMaker:
 
 
 def _run_part(net: Callable[[Record], Record], turn: Turn, start: int, stop: int) -> Record:
-    """The result of a net on some of the rows of a batch, or pieces of packed rows, alone."""
+    """Return the result of a net on some of the rows of a batch, or pieces of packed rows, alone."""
     return net(turn.batches.part(turn.number, np.arange(start, stop)))
 
 
 def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Exception) -> Made | None:
-    """The batch without all of its `count` rows or pieces that fail alone; None where that is no cure."""
+    """Return the batch without all of its `count` rows or pieces that fail alone; None where that is not a cure."""
     turn = made.turn
     run = partial(_run_part, net, turn)
     found = by_halves(run, 0, count, failed=error)
@@ -230,7 +230,7 @@ def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Ex
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
-    """The place of a batch, or of one of the rows that it is made of, as text."""
+    """Return the place of a batch, or of one of the rows that it is made of, as text."""
     ranges = [one for window in turn.windows for one in window.ledger.ranges]
     numbers = turn.batches.numbers(turn.number)
     if row is not None:
@@ -260,7 +260,7 @@ class LoadedBatch(Record):
         return Record.__getitem__(self, name)
 
     def of_step(self, step: int | None, totals: Mapping[str, int | float]) -> LoadedBatch:
-        """The batch with the number and the totals of its step. Warn of a total of 0."""
+        """Return the batch with the number and the totals of its step. Warn of a total of 0."""
         assert step is not None
         for name, total in totals.items():
             if not total:
@@ -336,7 +336,7 @@ def trace_turn(
 
 
 def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
-    """The traces, with the file of each row where the rows of a block are of several files."""
+    """Return the traces, with the file of each row where the rows of a block are of several files."""
     paths_of = getattr(provider.source, "paths_of", None)
     if paths_of is None:
         return list(traces)
@@ -362,7 +362,7 @@ def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
 
 
 def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
-    """The list column whose elements are counted, and its lengths; OpError where there is none."""
+    """Return the list column whose elements are counted, and its lengths; raise OpError when there is none."""
     name = _planned_column(turn) if column is None else column
     source = turn.batches.rows.source
     lengths = f"{name}.lengths"

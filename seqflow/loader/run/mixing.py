@@ -78,18 +78,18 @@ class MixPipeline:
         return len(self.members) > 1 or self.members[0].epochs_differ
 
     def beginning(self, epoch: int) -> MixPosition:
-        """The place before the first batch of an epoch."""
+        """Return the place before the first batch of an epoch."""
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
         return MixPosition(epoch, 0, self.deal.world_size, False, members)
 
     def empty_batch(self) -> LoadedBatch | None:
-        """A batch without rows; None where Python functions make the batches."""
+        """Return a batch without rows; None where Python functions make the batches."""
         return None if self.empty is None else self.labelled(slice_rows(self.empty, 0, 0), [], [])
 
     def labelled(
         self, batch: Record, members: list[int], counts: list[int], number: int | None = None
     ) -> LoadedBatch:
-        """The batch with its number, the source of each of its rows, and the names of these sources."""
+        """Return the batch with its number, the source of each of its rows, and the names of these sources."""
         tensors, parents = batch.tensors, batch.parents
         if self.column is not None:
             tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
@@ -100,7 +100,7 @@ class MixPipeline:
         )
 
     def step_size(self) -> int | None:
-        """The batches of a step; None where nobody asks for steps."""
+        """Return the batches of a step; None where nobody asks for steps."""
         return None if self.totals is None else self._balanced or self.deal.world_size * self.steps_of
 
     @property
@@ -127,14 +127,14 @@ class MixPipeline:
         return run
 
     def parts_of(self, turn: MixTurn) -> list[tuple[str | None, Pipeline, Turn]]:
-        """The batches of sources that a batch is made of, each with the name of its source."""
+        """Return the batches of sources that a batch is made of, each with the name of its source."""
         return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
 
     def num_batches(self, epoch: int) -> int | None:
-        """The number of batches of an epoch; None where that of some source is not known before reading."""
+        """Return the number of batches of an epoch; None where that of some source is not known before reading."""
         counts = [member.num_batches(epoch) for member in self.members]
         if None in counts:
             return None
@@ -167,7 +167,7 @@ class MixPipeline:
         }  # fmt: skip
 
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
-        """The place of a saved state; OpError where it does not fit."""
+        """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
         check_form("a Mix", state, _FORM)
         check_settings(state["settings"], self._settings(), changes)
@@ -198,7 +198,7 @@ class MixPipeline:
         return start
 
     def _check_members(self) -> None:
-        """OpError unless all members have the same ranks and batches of the same tensors."""
+        """Raise OpError unless all members have the same ranks and batches of the same tensors."""
         for number, member in enumerate(self.members[1:], 1):
             if member.deal != self.deal:
                 raise OpError(
@@ -221,7 +221,7 @@ class MixPipeline:
             raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
 
     def _check_totals(self, totals: Totals) -> None:
-        """OpError for totals of what batches have not, or of steps that differ between members."""
+        """Raise OpError for totals of what batches have not, or of steps that differ between members."""
         for number, member in enumerate(self.members):
             if member.totals is not None:
                 raise OpError(
@@ -293,7 +293,7 @@ class MixRun:
         """The step that was asked for last, and what all its batches hold."""
 
     def run(self, member: int, number: int) -> SourceRun:
-        """The run of a pass of a member."""
+        """Return the run of a pass of a member."""
         if (member, number) not in self._runs:
             done = sum(self.table.counts[member][:number])
             place = self.start.of_member(member, number, self.picks.before(member, self.start.batch) - done)
@@ -372,7 +372,7 @@ class MixRun:
         return self._first
 
     def make(self, turns: list[MixTurn]) -> list[MadeMix]:
-        """The batches, up to the first error."""
+        """Return the batches, up to the first error."""
         found = []
         for turn in turns:
             parts: list[Made] = []
@@ -385,7 +385,7 @@ class MixRun:
         return found
 
     def finished(self, made: MadeMix) -> LoadedBatch:
-        """The batch, with the source of each of its rows."""
+        """Return the batch, with the source of each of its rows."""
         turn, mix = made.turn, self.mix
         members = [member for member, *_ in turn.parts]
         if turn.fill == "pad":
@@ -470,13 +470,13 @@ class MixRun:
                 self._consumer.handlers[member].check(self._of_members[member])
 
     def _last_of_round(self, turn: MixTurn) -> int:
-        """The last row of the round of all ranks that a batch is in."""
+        """Return the last row of the round of all ranks that a batch is in."""
         return self.skips.number(
             self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
         )
 
     def sum_counts(self) -> None:
-        """The counts of the mix are those of its members together."""
+        """Return the counts of the mix are those of its members together."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
         self._stats.without = self.without

@@ -95,7 +95,7 @@ class Pipeline:
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
 
     def for_parts(self) -> Pipeline:
-        """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
+        """Return the same for another process, which makes parts that it is sent: it has no files, threads or index."""
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
         return Pipeline(
             recipe, ALL_BATCHES, None, BadRows("skip"), self.version, Prefetch(threads=0), self.skip
@@ -104,7 +104,7 @@ class Pipeline:
     # Iterating
 
     def beginning(self, epoch: int) -> Position:
-        """The place before the first batch of an epoch."""
+        """Return the place before the first batch of an epoch."""
         return Position(epoch, 0, None, self.deal.world_size)
 
     @property
@@ -164,7 +164,7 @@ class Pipeline:
         unfulfilled(recipe.require, rows)
 
     def check_totals(self, totals: Totals) -> None:
-        """BatchPlanError for totals of what prepared rows have not, where that is known before reading."""
+        """Raise BatchPlanError for totals of what prepared rows have not, where that is known before reading."""
         if not self._has_function:
             totals.check(empty_rows(self.recipe), self.recipe.pad)
 
@@ -178,7 +178,7 @@ class Pipeline:
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
     def parts_of(self, turn: Turn) -> list[tuple[str | None, Pipeline, Turn]]:
-        """The batches of sources that a batch is made of, each with the name of its source in a mix."""
+        """Return the batches of sources that a batch is made of, each with the name of its source in a mix."""
         return [(None, self, turn)]
 
     @property
@@ -200,12 +200,12 @@ class Pipeline:
         return self._index.measured()
 
     def end_epoch(self) -> None:
-        """An epoch was read to its end: the index is written, where it has measured all."""
+        """Return an epoch was read to its end: the index is written, where it has measured all."""
         if self._index is not None:
             self._index.keep()
 
     def _keeps_window(self, layout: Layout) -> bool:
-        """Whether rows are read once for all epochs: one window holds all of them.
+        """Return whether rows are read once for all epochs: one window holds all of them.
 
         Rows that are prepared by a Python function, or by random ops, may be others in the next epoch.
         """
@@ -216,7 +216,7 @@ class Pipeline:
     # Counting
 
     def num_batches(self, epoch: int) -> int | None:
-        """The number of batches of an epoch; None where it is not known before reading.
+        """Return the number of batches of an epoch; None where it is not known before reading.
 
         An index is made where that tells it.
         """
@@ -235,7 +235,7 @@ class Pipeline:
     def lengths_index(
         self, *, anew: bool, update: bool = False, measure: Callable[[Measured], None] | None = None
     ) -> LengthsIndex:
-        """The lengths of all prepared rows, for an index that others may measure; OpError where none is kept."""
+        """Return the lengths of all prepared rows, for an index that others may measure; raise OpError when none is kept."""
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
         return self._index.read(anew=anew, update=update, measure=measure)
@@ -248,7 +248,7 @@ class Pipeline:
     def table(
         self, epoch: int, *, counted: bool = False, before_last_change: bool = False
     ) -> tuple[Layout, Table]:
-        """The windows of an epoch, and the table of its batches.
+        """Return the windows of an epoch, and the table of its batches.
 
         Their batches are `counted` where that can be, even if the index has to be made first.
         """
@@ -277,7 +277,7 @@ class Pipeline:
     def _table_of(
         self, dealt: Sequence[Windows], epoch: int, counted: bool, kept: tuple[Table, int] | None = None
     ) -> Table:
-        """The table of some windows; `kept` are that before a change, and the first batch after it."""
+        """Return the table of some windows; `kept` are that before a change, and the first batch after it."""
         recipe, plan = self.recipe, self.recipe.batch
         before = None if kept is None else (kept[0].turns, kept[1])
         rows = self._rows_of(dealt)
@@ -296,7 +296,7 @@ class Pipeline:
         return Table(streams, self._given_total(), before)
 
     def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
-        """The rows of the windows of each stream, where batches have a number of rows and run across windows."""
+        """Return the rows of the windows of each stream, where batches have a number of rows and run across windows."""
         recipe = self.recipe
         if recipe.batch.rows_across is None or recipe.keeps_going:
             return None
@@ -305,14 +305,14 @@ class Pipeline:
         return known if len(known) == len(rows) and self._keeps_rows() else None
 
     def _keeps_rows(self) -> bool:
-        """Whether row i of what `prepare` makes is known to be row i of what it gets."""
+        """Return whether row i of what `prepare` makes is known to be row i of what it gets."""
         prepare = self.recipe.prepare
         if not isinstance(prepare, Net):
             return prepare is None
         return executor.keeps_rows(prepare, empty_source(self.recipe))
 
     def _check_counts(self, table: Table) -> None:
-        """OpError where streams are interleaved whose batches are not counted before reading."""
+        """Raise OpError when streams are interleaved whose batches are not counted before reading."""
         if not table.counted and len(table.streams) > 1:
             raise OpError(
                 f"Loader: streams = {len(table.streams)} needs the number of batches of each stream, which is not "
@@ -339,7 +339,7 @@ class Pipeline:
         what: str = "load_state_dict: ",
         numbering: Numbering = OWN_NUMBERS,
     ) -> Position:
-        """The place of a saved state; OpError, its message beginning with `what`, where it does not fit.
+        """Return the place of a saved state; OpError, its message beginning with `what`, where it does not fit.
 
         `numbering` is that of the steps of a mix.
         """
@@ -378,7 +378,7 @@ class Pipeline:
         return start
 
     def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
-        """Whether another `prepare` loses and repeats no row: batches are rows of the source, or a window ends."""
+        """Return whether another `prepare` loses and repeats no row: batches are rows of the source, or a window ends."""
         if state["batch"] == 0 or self.counts_rows:
             return state["batch"] == 0 or bool(state["by_rows"])
         # parts of jobs end where windows do: a job goes on with a mended net
@@ -422,7 +422,7 @@ class Pipeline:
         return tuple(begun)
 
     def _end_of_pool(self, batch: int, numbering: Numbering) -> int:
-        """The batch after the steps that exchange rows with those before a batch."""
+        """Return the batch after the steps that exchange rows with those before a batch."""
         steps = self.steps(numbering)
         if steps is None:
             return batch
@@ -446,7 +446,7 @@ class Pipeline:
         return None
 
     def _planned_lengths(self) -> str | None:
-        """The lengths that batches are planned on, as far as they are known before reading."""
+        """Return the lengths that batches are planned on, as far as they are known before reading."""
         recipe = self.recipe
         return recipe.batch.lengths if self._has_function else recipe.planned_lengths(empty_rows(recipe))
 
@@ -458,7 +458,7 @@ class Pipeline:
     # Batches before anything is read
 
     def empty_batch(self) -> Record | None:
-        """A batch without rows; None where Python functions make them, or a net needs rows."""
+        """Return a batch without rows; None where Python functions make them, or a net needs rows."""
         recipe = self.recipe
         if recipe.functions:
             return None
@@ -471,7 +471,7 @@ class Pipeline:
             return None
 
     def spec(self) -> dict[str, TensorSpec]:
-        """Dtype and shape of each tensor of the batches; OpError where a Python function makes them."""
+        """Dtype and shape of each tensor of the batches; raise OpError when a Python function makes them."""
         recipe = self.recipe
         for function in recipe.functions:
             raise OpError(f"Loader.spec: nobody knows what {name_of(function)} returns\n  write it as a net")
@@ -482,14 +482,14 @@ class Pipeline:
         return {name: inferred.specs[name] for name in recipe.net.outputs(tuple(specs))}
 
     def _empty_before_net(self) -> Record:
-        """A batch without rows, as `net` gets it."""
+        """Return a batch without rows, as `net` gets it."""
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
 
 
 def _resumed(table: Table, layout: Layout, start: Position) -> Table:
-    """The table of a run that goes on from a state; OpError when the state is in a window that is not there."""
+    """Return the table of a run that goes on from a state; raise OpError when the state is in a window that is not there."""
     if table.counted or start.window is None:
         return table
     at = start.window
@@ -517,20 +517,20 @@ def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, i
 
 
 def empty_source(recipe: Recipe) -> Record:
-    """A record of the source without rows."""
+    """Return a record of the source without rows."""
     empty = recipe.source.schema.empty_table()
     record: Record = from_arrow(empty, columns=recipe.columns, fill=recipe.fill, valid=recipe.valid)
     return record
 
 
 def empty_rows(recipe: Recipe) -> Record:
-    """A prepared record without rows."""
+    """Return a prepared record without rows."""
     record = empty_source(recipe)
     return record if recipe.prepare is None else apply(recipe.prepare, record)
 
 
 def _windows_of_stream(recipe: Recipe) -> Generator[Window, None, None]:
-    """The windows of a stream, each when its blocks have come."""
+    """Yield the windows of a stream, each when its blocks have come."""
     yield from cut_windows(recipe.slices(), recipe.window)
 
 

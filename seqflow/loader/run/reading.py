@@ -45,14 +45,14 @@ class WindowOpening:
         self.estimate = 0
 
     def done(self) -> bool:
-        """Whether asking for the result will not wait for threads."""
+        """Return whether asking for the result will not wait for threads."""
         tasks = self._tasks
         while self._num_done < len(tasks) and tasks[self._num_done].done():
             self._num_done += 1
         return self._num_done >= len(tasks)
 
     def result(self) -> OpenWindow:
-        """The window, or the error of its first slice that has one."""
+        """Return the window, or the error of its first slice that has one."""
         self._workers.help_until(self.done)
         for task in self._tasks:
             task.result()
@@ -87,7 +87,7 @@ class WindowOpening:
 
 
 def _read_together(window: Window) -> Iterator[list[NumberedSlice]]:
-    """The slices that one task reads: those of a block, and of small blocks several.
+    """Yield the slices that one task reads: those of a block, and of small blocks several.
 
     What is small takes Python's lock for most of its time: two threads that take turns at it need twice as long.
     """
@@ -160,11 +160,11 @@ class WindowReader:
                 self._begin(address, window)
 
     def exists(self, address: WindowAddress) -> bool:
-        """Whether there is such a window."""
+        """Return whether there is such a window."""
         return self._plan.layout.has(address)
 
     def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
-        """The window, read and planned; None where that takes waiting."""
+        """Return the window, read and planned; None where that takes waiting."""
         opened = self._open.get(address)
         if opened is not None:
             return opened
@@ -230,7 +230,7 @@ class WindowReader:
         self._plan.layout.close()
 
     def _waits(self, window: Window) -> bool:
-        """Whether slices just before those of the window are still being read: no other thread could go on there."""
+        """Return whether slices just before those of the window are still being read: no other thread could go on there."""
         first = window.slices[0]
         return first.start > 0 and any(
             opening.window.slices[-1].number == first.number and not opening.done()
@@ -263,7 +263,7 @@ class WindowReader:
         return opening
 
     def _check(self, address: WindowAddress, batches: int) -> None:
-        """OpError where a window has other batches than an index, or a state, has counted."""
+        """Raise OpError when a window has other batches than an index, or a state, has counted."""
         stream = self._plan.table.streams[address[0]]
         counted = stream.count_of(address[1])
         if not stream.crosses and counted not in (None, batches):
@@ -317,7 +317,7 @@ class PlannedRows:
         return True
 
     def batches_of(self, row: Row, *, wait: bool) -> Planned | None:
-        """The windows of a row, planned batches, and which of them it is; None where that takes waiting."""
+        """Return the windows of a row, planned batches, and which of them it is; None where that takes waiting."""
         opened: tuple[OpenWindow, ...] = ()
         for piece in row.pieces:
             window = self._windows.get((row.stream, piece[0]), wait=wait)

@@ -71,7 +71,7 @@ class SourceRun:
         return self.rows.plan(window, wait=wait)
 
     def of(self, row: Row, following: int, *, wait: bool) -> Turn | None:
-        """The turn of a row: as its window plans it, or dealt again in steps that cost alike."""
+        """Return the turn of a row: as its window plans it, or dealt again in steps that cost alike."""
         if self.steps is not None:
             return self.steps.turn(row, following, wait=wait)
         found = self.rows.batches_of(row, wait=wait)

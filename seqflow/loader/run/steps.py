@@ -1,4 +1,4 @@
-"""The steps of an iteration: their batches are dealt anew so that ranks cost alike."""
+"""The steps of an iteration: their batches are dealt again so that ranks cost alike."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pool:
         """What each step holds, by name."""
 
     def turn(self, row: Row, following: int) -> Turn:
-        """The batch of a row; a run goes on at row `following` after it."""
+        """Return the batch of a row; a run goes on at row `following` after it."""
         place = row.place - self.first
         if self.dealt is not None:
             windows, batches, made = self.windows, self.dealt, place
@@ -90,7 +90,7 @@ class StepPlanner:
         """For each stream the batch after those whose costs were counted."""
 
     def turn(self, row: Row, following: int, *, wait: bool) -> Turn | None:
-        """A row of the table as it is dealt; None where that takes waiting. A run goes on at `following` after it."""
+        """Return a row of the table as it is dealt; None where that takes waiting. A run goes on at `following` after it."""
         pool = self._pools.get(row.stream)
         if pool is None or not pool.first <= row.place < pool.stop:
             pool = self._dealt(row, wait=wait)
@@ -110,7 +110,7 @@ class StepPlanner:
         return row.stream, stream.window_of(at.first), last.pieces[-1][0]
 
     def first_needed(self, stream: int, position: int) -> int:
-        """The first window, at most this one, that batches of a stream still need."""
+        """Return the first window, at most this one, that batches of a stream still need."""
         pool = self._pools.get(stream)
         return position if pool is None else min(position, pool.span.first)
 
@@ -119,7 +119,7 @@ class StepPlanner:
         return self._steps_of(table.streams[row.stream]).pool_of(table, row.stream, row.place)
 
     def _steps_of(self, stream: Stream) -> Steps:
-        """The steps of a stream, which begin again with each of its parts."""
+        """Return the steps of a stream, which begin again with each of its parts."""
         return replace(self._steps, base=stream.start_batch) if stream.is_cut else self._steps
 
     def _dealt(self, row: Row, *, wait: bool) -> Pool | None:
@@ -221,7 +221,7 @@ class HandedOut:
     def sums(
         self, of_spans: Sequence[Mapping[str, Array]], steps: Array, counts: Array, items: Array, kept: Array
     ) -> dict[int, dict[str, int | float]]:
-        """For each step what all its batches hold that are `kept`; BatchPlanError where 64 bits do not hold it."""
+        """For each step what all its batches hold that are `kept`; raise BatchPlanError when 64 bits do not hold it."""
         of_item, is_kept = np.repeat(steps, counts), np.repeat(kept, counts)
         totals: dict[int, dict[str, int | float]] = {int(step): {} for step in np.unique(steps)}
         for name, text in self.totals.texts.items():
@@ -239,7 +239,7 @@ class HandedOut:
 
 
 def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
-    """The dearest rank divided by the mean one, of batches in turn, over whole steps of so many of each rank.
+    """Return the most expensive rank divided by the mean one, of batches in turn, over whole steps of so many of each rank.
 
     None where there is no whole step, or none that costs anything.
     """
@@ -250,7 +250,7 @@ def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
 
 
 def _joined(found: Sequence[PlannedBatches]) -> tuple[tuple[OpenWindow, ...], list[Span]]:
-    """The windows of planned batches, and their spans, those that follow each other in one window as one."""
+    """Return the windows of planned batches, and their spans, those that follow each other in one window as one."""
     windows: list[OpenWindow] = []
     spans: list[Span] = []
     for _, own, span in found:

@@ -64,7 +64,7 @@ NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError,
 
 
 def blames_rows(error: Exception) -> bool:
-    """Whether the data of a row may have caused the error."""
+    """Return whether the data of a row may have caused the error."""
     return isinstance(error, ROW_ERRORS) and not isinstance(error, NET_ERRORS)
 
 
@@ -75,7 +75,7 @@ def by_halves(
     is_caught: Callable[[Exception], bool] = lambda error: True,
     failed: Exception | None = None,
 ) -> Iterator[tuple[slice, T | Exception]]:
-    """The results of `run(start, stop)` on rows; where they fail together, on each half of them, and so on.
+    """Yield the results of `run(start, stop)` on rows; where they fail together, on each half of them, and so on.
 
     A row that fails alone has its error for a result. Errors that are not caught are raised. `failed` is the error of
     all rows together, where it is known.
@@ -96,7 +96,7 @@ def by_halves(
 
 
 def fails_empty(run: Callable[[int, int], object]) -> bool:
-    """Whether a net fails without rows, too: whatever they are."""
+    """Return whether a net fails without rows, too: whatever they are."""
     try:
         run(0, 0)
     except Exception:
@@ -105,7 +105,7 @@ def fails_empty(run: Callable[[int, int], object]) -> bool:
 
 
 def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
-    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
+    """Return the first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
     if not count or fails_empty(run):
         return None
     found = by_halves(run, 0, count, failed=error)
@@ -113,7 +113,7 @@ def first_failing(run: Callable[[int, int], object], count: int, error: Exceptio
 
 
 def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
-    """The result of a net or a function on a record; LodError or OpTypeError where a function returns no record.
+    """Return the result of a net or a function on a record; raise LodError or OpTypeError when a function returns no record.
 
     What a function returns may not be written to: the function may keep it, and return it again.
     `reseed` gives the random ops of a net another seed, made from their own.
@@ -138,14 +138,14 @@ def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | 
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
-    """A record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
+    """Return a record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
     parents = parents_by_name(tensors)
     rows = (len(array) for name, array in tensors.items() if parents[name] is None and array.ndim)
     return Record(dict(tensors), parents, next(rows, 0))
 
 
 def one_row_space(record: Record) -> Record:
-    """The record; LodError unless all tensors without a parent have the same number of rows."""
+    """Return the record; raise LodError unless all tensors without a parent have the same number of rows."""
     rows = {name: record[name].shape[:1] for name, parent in record.parents.items() if parent is None}
     if set(rows.values()) - {(record.num_rows,)}:
         found = ", ".join(f"{name} has {count[0] if count else 'no'}" for name, count in rows.items())
@@ -205,9 +205,9 @@ def _condition(text: str) -> Net:
 
 
 def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
-    """The rows for which one of some conditions is false: the first that is.
+    """Return the rows for which one of some conditions is false: the first that is.
 
-    OpError for a condition that is not one truth value a row.
+    Raise OpError for a condition that is not one truth value a row.
     """
     left = np.ones(record.num_rows, np.bool_)
     found = []
@@ -239,7 +239,7 @@ def _fulfilled(text: str, record: Record) -> Array:
 
 
 def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The texts of conditions, each of which is one; OpTypeError for what is no text, NetError for what is no net."""
+    """Return the texts of conditions, each of which is one; raise OpTypeError for what is not a text, NetError for what is not a net."""
     if require is None:
         return ()
     texts = [require] if isinstance(require, str) else require
@@ -272,7 +272,7 @@ class OpenWindow:
 
 @dataclass(slots=True)
 class KeptWindow:
-    """The prepared rows of a source that one window holds: they are read once, and shuffled anew each epoch."""
+    """The prepared rows of a source that one window holds: they are read once, and shuffled again each epoch."""
 
     slices: dict[tuple[int, int], PreparedSlice] = field(default_factory=dict)
     _rows: RowSource | None = None
@@ -280,7 +280,7 @@ class KeptWindow:
     """The records that the rows are of."""
 
     def rows(self, records: Sequence[Record]) -> RowSource:
-        """The rows of the records, which are the same in each epoch."""
+        """Return the rows of the records, which are the same in each epoch."""
         if self._rows is None or [*map(id, records)] != [*map(id, self._of)]:
             self._rows, self._of = RowSource(records), records
         return self._rows
@@ -336,7 +336,7 @@ class WindowMaker:
         return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
-        """The good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
+        """Return the good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
         table, numbers, filtered = recipe.source.read_kept(
@@ -357,7 +357,7 @@ class WindowMaker:
         return take_rows(record, good), np.asarray(numbers)[good], ledger
 
     def _reject(self, ledger: Ledger, rejected: Rejected, *, is_prepared: bool = False) -> None:
-        """Count bad rows; ProviderError where they are errors."""
+        """Count bad rows; raise ProviderError when they are errors."""
         if not self.recipe.keeps_going:
             raise rejected.error()
         ledger.reject(rejected, is_prepared=is_prepared)
@@ -365,7 +365,7 @@ class WindowMaker:
     def _prepare(
         self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, ledger: Ledger
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """The results of `prepare`, and their row numbers in the block where it keeps the rows.
+        """Yield the results of `prepare`, and their row numbers in the block where it keeps the rows.
 
         Rows that it refuses are rejected where bad rows are left out: the others are prepared without them.
         """
@@ -409,7 +409,7 @@ class WindowMaker:
     def _fulfilling(
         self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
     ) -> tuple[Record, RowNumbers | None]:
-        """The prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
+        """Return the prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
         bad = unfulfilled(self.recipe.require, record)
         if not bad:
             return record, numbers
@@ -442,7 +442,7 @@ class WindowMaker:
         return OpenWindow(window, rows, batches, ledger, lengths)
 
     def known(self, window: Window) -> Ledger | None:
-        """The ledger of a window without batches, as the listing and the index know it; None where it must be read.
+        """Return the ledger of a window without batches, as the listing and the index know it; None where it must be read.
 
         They know it where no row can be bad, and `prepare` makes as many rows as it gets. Then each row is left out
         by its length, or dropped.
@@ -459,7 +459,7 @@ class WindowMaker:
         return ledger
 
     def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
-        """The rows of the source for some of these ranges that a condition, the batch plan, or `net` refuses.
+        """Yield the rows of the source for some of these ranges that a condition, the batch plan, or `net` refuses.
 
         They can be read again, since what `prepare` made of them has other columns. Where it made new rows, there are
         nulls in their place.

@@ -28,7 +28,7 @@ class Prefetch:
     helps while it waits; 0 does everything there. `memory` bounds the bytes of windows read ahead and in use, by
     default four windows. With `reuse` a batch is valid until the next one is asked for, which may have its memory.
 
-    Raises OpError for a number of threads that is none, and for `memory` that is no number of bytes.
+    Raises OpError for a number of threads that is none, and for `memory` that is not a number of bytes.
     """
 
     threads: int = None  # type: ignore[assignment]
@@ -47,7 +47,7 @@ class Prefetch:
             object.__setattr__(self, "memory", byte_count("Prefetch: memory", self.memory))
 
     def bytes_for(self, window: int, streams: int) -> int:
-        """The bytes of windows of this size that may be in memory; OpError where one does not fit."""
+        """Return the bytes of windows of this size that may be in memory; raise OpError when one does not fit."""
         if self.memory is None:
             return window * max(4, streams + 2)
         assert isinstance(self.memory, int)  # since it was checked
@@ -122,7 +122,7 @@ class Workers:
                 _run(future, task)
 
     def result(self, future: Future[T]) -> T:
-        """The result of a task, or its exception."""
+        """Return the result of a task, or its exception."""
         self.help_until(future.done)
         return future.result()
 
