@@ -74,8 +74,8 @@ class Job:
     def read(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Job:
         """Return the job in a TOML file. Paths in it are relative to its folder.
 
-`overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
-relative to the current folder. Raise JobError, with the line, when a setting is malformed.
+        `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
+        relative to the current folder. Raise JobError, with the line, when a setting is malformed.
         """
         given = overrides or {}
         return cls(**read_sections(Path(path), given), file=Path(path), overrides=absolute_overrides(given))

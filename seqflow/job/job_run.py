@@ -196,7 +196,7 @@ class JobRun:
     def _folders(self, index: Path | None) -> Iterator[tuple[str, Folders]]:
         """Provide a name of this run for its workers, and the folders in which they write; remove them at the end.
 
-The workers measure lengths if an `index` has to be made.
+        The workers measure lengths if an `index` has to be made.
         """
         name, target = new_name(), self._output.target
         parts = None if target is None else target.attempts_folder(name)

@@ -27,7 +27,7 @@ def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[It
 class PartSize:
     """Size of the part that is being written; it is full with the batch that reaches `part_bytes`.
 
-Bytes are those of the tensors of its batches, so that parts depend on the batches alone.
+    Bytes are those of the tensors of its batches, so that parts depend on the batches alone.
     """
 
     def __init__(self, sizes: FileSizes, threads: int) -> None:

@@ -104,7 +104,7 @@ def setup_of(job: Job, loader: Loader, run: str, folders: Folders) -> Setup:
 def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
     """Return a provider for other processes, without its files if it can be divided.
 
-Raise JobError or ProviderError when only this process can read it.
+    Raise JobError or ProviderError when only this process can read it.
     """
     if provider.is_stream:
         raise JobError(

@@ -74,7 +74,7 @@ def _of_costs(costs: StepCosts) -> list[tuple[str, str]]:
 def plan(job: Job) -> Plan:
     """Plan a run of the job. Read one window at most, and write nothing.
 
-Raise the errors that the run would raise up to that point.
+    Raise the errors that the run would raise up to that point.
     """
     loader = open_loader(job)
     check_targets(job, loader)

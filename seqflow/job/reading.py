@@ -102,7 +102,7 @@ class JobFile:
 def _without_parents(path: str) -> str:
     """Shorten `jobs/../out` to `out`, unless a symbolic link makes the two different places.
 
-A separator at the end stays, because it marks a folder.
+    A separator at the end stays, because it marks a folder.
     """
     short = os.path.normpath(path) + os.sep * path.endswith(os.sep)
     return short if os.path.realpath(short) == os.path.realpath(path) else path
@@ -114,7 +114,7 @@ def read_sections(
     """Return the fields of the Job in a TOML file, with some settings replaced; raise JobError for a malformed
     file or setting.
 
-With `only`, all other sections are ignored.
+    With `only`, all other sections are ignored.
     """
     try:
         text = path.read_text(encoding="utf-8")

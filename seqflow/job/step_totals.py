@@ -20,7 +20,7 @@ _MOST = np.iinfo(np.int64).max
 def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
     """Return name and dtype of the column of each total: int64, or float64 if its expression is a float.
 
-Raise the errors of `Loader` when an expression does not fit the prepared rows.
+    Raise the errors of `Loader` when an expression does not fit the prepared rows.
     """
     totals = loader.pipeline.totals
     if totals is None:
@@ -46,7 +46,7 @@ def empty_batch(loader: Loader | Mix) -> Record | None:
 def with_totals(batches: Iterable[Record]) -> Iterator[Record]:
     """Yield the batches, each with a column for each total of its step, the same for all rows.
 
-Raise JobError when a total is beyond int64, or the batch has a column of that name.
+    Raise JobError when a total is beyond int64, or the batch has a column of that name.
     """
     for batch in batches:
         yield (

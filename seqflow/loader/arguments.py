@@ -228,7 +228,7 @@ def bind_constants(
 def pads_of(pad: Pad | float | Mapping[str, Pad | float], empty: Callable[[], Record]) -> dict[str, Pad]:
     """Return the padding of each column: a number is `Pad(number)`; without a name, it is for the only list column.
 
-`empty` gives a record without rows, which shows its columns.
+    `empty` gives a record without rows, which shows its columns.
     """
     if not isinstance(pad, Mapping):
         lengths = planned_lengths(empty(), None, "pad")

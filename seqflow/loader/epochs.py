@@ -143,7 +143,7 @@ class EpochBatches:
     ) -> Iterator[Iteration]:
         """Provide an iteration of the pipeline; when it is left without an error, its epoch has ended.
 
-With `counts_on`, windows before its place were counted by the run before.
+        With `counts_on`, windows before its place were counted by the run before.
         """
         start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
         self._start, self._stats = None, stats

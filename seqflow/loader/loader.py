@@ -78,16 +78,16 @@ class Loader(EpochBatches):
     lengths describe each. `batch.num_rows` counts its rows. A state belongs to these data, settings, nets and
     the code of functions; `version` stands for that code if functions refer to objects that cannot be compared.
 
-`batch.number` is the number of a batch in its epoch, counted over all ranks, and `batch_at(number)` gives that
-batch again. `skip` omits batches by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
-from 5000 to 5023 of epoch 0, and `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
+    `batch.number` is the number of a batch in its epoch, counted over all ranks, and `batch_at(number)` gives that
+    batch again. `skip` omits batches by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
+    from 5000 to 5023 of epoch 0, and `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
 
-`totals` are sums over all batches of a training step, on all ranks, without communication:
-`totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
-A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
+    `totals` are sums over all batches of a training step, on all ranks, without communication:
+    `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
+    A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
 
-`require` is a condition on prepared rows, or several: a row for which one is false is a bad row, with the text as
-its reason. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
+    `require` is a condition on prepared rows, or several: a row for which one is false is a bad row, with the text as
+    its reason. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
 
     `rank`, `world_size` and `tail` may be given in place of `ranks`, and `threads`, `memory` and `reuse` in
     place of `prefetch`.
@@ -181,7 +181,7 @@ its reason. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows 
     def empty_batch(self) -> Record | None:
         """Return a batch without rows, with the tensors that batches have.
 
-None if Python functions make them, or a net needs rows.
+        None if Python functions make them, or a net needs rows.
         """
         return self.pipeline.empty_batch()
 
@@ -198,7 +198,7 @@ None if Python functions make them, or a net needs rows.
     def batches(self, handler: BadRowHandler, stats: Stats) -> Generator[Record, None, None]:
         """Return the batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.
 
-When `at_window_end` is true, both cover exactly the batches handed out.
+        When `at_window_end` is true, both cover exactly the batches handed out.
         """
         return self._iterate([handler], stats)
 

@@ -125,7 +125,7 @@ def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
 def _ray_train() -> tuple[int, int] | None:
     """Return rank and world size of a worker of Ray Train; None in any other process.
 
-Raise OpError when RANK or WORLD_SIZE of the environment differs.
+    Raise OpError when RANK or WORLD_SIZE of the environment differs.
     """
     train = sys.modules.get("ray.train")
     if not hasattr(train, "UserCallback"):  # its first version has a context in any process
@@ -430,7 +430,7 @@ class PoolRows(NamedTuple):
 class Steps:
     """Consecutive batches, cut into steps of `size` from batch `base` on, and steps cut into pools of `pool` steps.
 
-Without `pool`, a pool has the steps that begin in one window.
+    Without `pool`, a pool has the steps that begin in one window.
     """
 
     size: int

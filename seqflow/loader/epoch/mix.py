@@ -46,7 +46,7 @@ class Chunk(NamedTuple):
 class FixedOrder:
     """Order of sources with fixed weights: batch j of a source is due at (j + phase) / share.
 
-Therefore each source is less than one batch away from its share, and a batch is found without those before it.
+    Therefore each source is less than one batch away from its share, and a batch is found without those before it.
     """
 
     def __init__(self, weights: Sequence[float], phases: Array) -> None:

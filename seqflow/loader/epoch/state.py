@@ -109,7 +109,7 @@ def check_changes(changes: str) -> None:
 def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
     """Raise OpError when a state is after the end of the epoch.
 
-States of older versions lie at the end of their round of all ranks, or of all ranks and workers.
+    States of older versions lie at the end of their round of all ranks, or of all ranks and workers.
     """
     after = skips.kept_before(start.batch) - skips.kept_before(batches)
     if after >= max(start.ranks, deal.stride):

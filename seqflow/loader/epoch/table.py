@@ -53,8 +53,8 @@ class Row(NamedTuple):
 class Stream:
     """The windows of one stream as a column: `firsts[i]` is the first batch of window `base + i`, in the stream.
 
-The last entry of `firsts` is the number of batches planned so far. Windows make the stream longer, one
-after another, unless their batches were `counted` before anything was read.
+    The last entry of `firsts` is the number of batches planned so far. Windows make the stream longer, one
+    after another, unless their batches were `counted` before anything was read.
     """
 
     crosses = False
@@ -257,7 +257,7 @@ class RowStream(Stream):
     def without_batches(self, row: Row | None) -> Sequence[int]:
         """Return the positions of the windows that no batch takes rows from: they belong to no row.
 
-In a part, these include windows whose rows are all in a batch of an earlier part.
+        In a part, these include windows whose rows are all in a batch of an earlier part.
         """
         if row is not None:
             return ()
@@ -371,7 +371,7 @@ class Table:
     def has(self, k: int) -> bool | Missing:
         """Return whether row k exists, or the window that has to be planned first.
 
-A given number of rows is not checked here: `find` refuses a row that its stream does not have.
+        A given number of rows is not checked here: `find` refuses a row that its stream does not have.
         """
         if self.total is not None:
             return k < self.total

@@ -26,9 +26,9 @@ _UNIT_BITS = 32
 class Schedule:
     """A weight that changes with the number of the batch: `sf.Schedule({0: 0.8, 10_000: 0.2})`.
 
-`points` has the weight from each of these batches on. With `linear=True` the weight goes from each point to the
-next in a straight line, and stays at the last one's. Batches are counted over all ranks, from the beginning of
-the epoch; the first key is 0. A weight of 0 omits the source.
+    `points` has the weight from each of these batches on. With `linear=True` the weight goes from each point to the
+    next in a straight line, and stays at the last one's. Batches are counted over all ranks, from the beginning of
+    the epoch; the first key is 0. A weight of 0 omits the source.
 
     Raise OpError when a key is not an integer from 0 to 2**31 - 1, when 0 is missing, when a weight is negative
     or not finite, or when all weights are 0.
@@ -146,7 +146,7 @@ class Shares:
         return int(self.starts[-1])
 
     def end(self, member: int) -> int | None:
-        """Return the batch from which on a source has no share; None if it always has one later."""
+        """Return the batch from which on a source has no share; None if it keeps a share."""
         at = int(np.flatnonzero(self.of_batch[:, member]).max(initial=-1))
         return None if at == len(self.starts) - 1 else int(self.starts[at + 1])
 

@@ -90,7 +90,7 @@ class LoaderIdentity:
     def index_key(self, lengths: str | None) -> dict[str, Any]:
         """Return the identity of the lengths in an index: the data, and everything before the planning of batches.
 
-`lengths` are the planned ones. Without `prepare` and omitted rows it has only their column.
+        `lengths` are the planned ones. Without `prepare` and omitted rows it has only their column.
         """
         recipe, columns, data = self.recipe, _columns(self.recipe), self.data
         as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
@@ -313,7 +313,7 @@ def renamed(changes: Sequence[Change], folder: str) -> tuple[Change, ...]:
 def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], str]:
     """Return the new files of some data, if nothing else has changed, and the folder that older paths are now in.
 
-The folder of all files changes if one was added above it.
+    The folder of all files changes if one was added above it.
     """
     files, of_now = before.get("files"), now.get("files")
     same = all(before.get(name) == now.get(name) for name in {*before, *now} - {*_OF_FILES})
@@ -345,7 +345,7 @@ def changed_windows(
 ) -> Iterator[list[Windows]]:
     """Yield the windows of each stream of an epoch before its first change, and after each.
 
-`slices` are those of all current files, `paths` their paths in a state.
+    `slices` are those of all current files, `paths` their paths in a state.
     """
     none = np.zeros(0, np.int64)
     no_windows = Windows(slices.taken(none), None, np.zeros(1, np.int64), none)

@@ -362,7 +362,7 @@ def _settings(described: Any) -> Any:
 class Indexing:
     """The lengths index in a file: made during an epoch, or by a pass over the data, and read again.
 
-`lengths` are read or made when they are first needed; `measure` reads the slices that were not measured yet.
+    `lengths` are read or made when they are first needed; `measure` reads the slices that were not measured yet.
     """
 
     def __init__(
@@ -394,7 +394,7 @@ class Indexing:
     def _files(self) -> list[FileBlocks] | None:
         """Return the files of the data with their blocks, by which a later index recognizes them.
 
-None unless blocks come one file after another.
+        None unless blocks come one file after another.
         """
         source = self._identity.recipe.source
         if not source.source_reads_columns:  # a block is of several files

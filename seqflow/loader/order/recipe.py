@@ -29,7 +29,7 @@ change the order: saved states would go on elsewhere."""
 class Shuffle:
     """Blocks in a random order each epoch, and rows in a random order inside each window.
 
-The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled uniformly.
+    The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled exactly.
     """
 
     seed: int = 0
@@ -172,7 +172,7 @@ def check_unchanged(stamps: Stamps, path: str) -> None:
 class Listing:
     """The blocks of a source, listed once, in slices that fit into a window; size and modification time of its files.
 
-A stream has no listing: its blocks are not known before they come.
+    A stream has no listing: its blocks are not known before they come.
     """
 
     def __init__(self, recipe: Recipe) -> None:

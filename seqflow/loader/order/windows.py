@@ -217,7 +217,7 @@ class Windows(LazySequence[Window]):
     def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
         """Return windows of consecutive slices, as many as fit; a slice that is larger is a window of its own.
 
-Slices of a block share no window with other blocks, so that only one stream reads the block.
+        Slices of a block share no window with other blocks, so that only one stream reads the block.
         """
         nbytes = slices.nbytes if order is None else slices.nbytes[order]
         window_bytes = min(window_bytes, _MOST_BYTES)
@@ -363,7 +363,7 @@ _KEPT = 64
 class Layout:
     """The windows of each stream: listed before anything is read, or found one by one as a source gives them.
 
-`found` gives the windows of the only stream from the first one on; windows that were found are kept for a while.
+    `found` gives the windows of the only stream from the first one on; windows that were found are kept for a while.
     """
 
     def __init__(
@@ -481,7 +481,7 @@ class Parts:
         """Return the parts of the only stream: of all its windows if they are in columns, else found with the
         windows.
 
-Raise OpError when rows are counted and the rows of a window are not known.
+        Raise OpError when rows are counted and the rows of a window are not known.
         """
         if self._most_bytes is None:
             return

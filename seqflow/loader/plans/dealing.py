@@ -125,7 +125,7 @@ def window_costs(batches: WindowBatches) -> StepCosts | None:
 def window_tokens(batches: WindowBatches) -> Array:
     """int64[batches]: the elements of the planned column in each batch of a window.
 
-If the plan has a balance, the batches are those of whole steps after balancing.
+    If the plan has a balance, the batches are those of whole steps after balancing.
     """
     balance, planned = batches.plan.balance, batches.sizes[:, 1]
     if balance is None:
@@ -264,7 +264,7 @@ class Totals:
     def of(self, span: Span, without: Counter[str], *, of_rows: bool) -> dict[str, Array]:
         """int64, uint64 or float64: for each name the total of each batch, or of each of its rows in turn.
 
-The sums are Python integers if 64 bits may not hold them.
+        The sums are Python integers if 64 bits may not hold them.
 
         Rows, or pieces of them, whose total is 0 are counted in `without`.
         """

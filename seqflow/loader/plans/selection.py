@@ -90,8 +90,8 @@ def cut_tensors(
 ) -> Mapping[str, str]:
     """Return the tensors that are cut, each with its lengths: those of `columns`, or all under `lengths`.
 
-Raise BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
-Text counts as one value for each row.
+    Raise BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
+    Text counts as one value for each row.
     """
     if columns is None:
         found = {name: lengths for name, parent in record.parents.items() if parent == lengths}

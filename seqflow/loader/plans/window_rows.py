@@ -32,8 +32,8 @@ class Pad:
     of the batch's longest row, rounded up to a `multiple_of`. A row above `max_length` is an error, unless
     `truncate` cuts it (at its end; with side="left" at its start): lengths and mask then describe the cut row.
 
-The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
-integer that does not fit is an error. With `mask=False` there is no mask.
+    The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
+    integer that does not fit is an error. With `mask=False` there is no mask.
     """
 
     fill: float = 0
