@@ -49,7 +49,7 @@ class Job:
     """Sums over all batches of a step, by name: an expression for each, or names of tensors. The output has a
     column `step.name` for each."""
     steps_of: int | None = None
-    """Number of batches of each rank in a step, if the plan has no balance; None is 1."""
+    """Number of batches of a step, of all ranks together, if the plan has no balance; None is 1."""
     imports: tuple[str, ...] = ()
     """Modules to import first, such as those with your own ops; they may be in `folder`."""
     folder: Path = Path()
