@@ -70,6 +70,6 @@ def _check_columns(section: str, inferred: NetInference, outputs: Iterable[str])
     found = inferred.rows.unrelated(tuple(outputs))
     if found is not None:
         raise NetError(
-            f"[{section}]: {found.one!r} holds {found.rows}, {found.other!r} {found.other_rows}: they are no columns "
-            f"of one table\n  return only one of them, or lists with their lengths; {found.advice}"
+            f"[{section}]: {found.one!r} holds {found.rows}, {found.other!r} {found.other_rows}: they are not "
+            f"columns of one table\n  return only one of them, or lists with their lengths; {found.advice}"
         )

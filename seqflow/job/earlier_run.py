@@ -105,7 +105,7 @@ def earlier_run(
         if not resume:
             raise JobError(
                 f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
-                "  --resume goes on with it, --overwrite begins anew"
+                "  --resume goes on with it, --overwrite begins again"
             )
         return _unfinished(target, described, accept_changes)
     return _complete(target, described)
@@ -118,12 +118,12 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
     if content is None and (version := target.earlier_format) is not None:
         raise JobError(
             f"output: {name!r} holds the beginning of a run of seqflow {version}, which cut parts in another way\n"
-            "  go on with that version; --overwrite begins anew"
+            "  go on with that version; --overwrite begins again"
         )
     if content is None or not has_form(content, form):
         raise JobError(
             f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
-            "  --overwrite begins anew"
+            "  --overwrite begins again"
         )
     if not accept_changes:
         _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
@@ -160,23 +160,25 @@ def _is_fixed(content: Mapping[str, Any]) -> bool:
 
 
 def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the accepted differences from an unfinished run; raise JobError when there are others that cannot be accepted."""
+    """Return the accepted differences from an unfinished run; raise JobError when any difference cannot be
+    accepted.
+    """
     found = list(differences(content["job"], described))
     refused = [one.text for one in found if one.section not in ACCEPTABLE]
     if refused:
         raise JobError(
             f"output: {name!r} is of another job or of other data: {listed(refused)}\n"
-            "  only changes of nets, constants, tokenizers and imports can be accepted; --overwrite begins anew"
+            "  only changes of nets, constants, tokenizers and imports can be accepted; --overwrite begins again"
         )
     if found and _is_fixed(content):
         what = (
             "is sorted or partitioned"
             if content["are_runs"]
-            else "is finished, but for the names of its files"
+            else "is finished, except for the names of its files"
         )
         raise JobError(
             f"output: {name!r} {what}, and changes cannot be accepted: {listed([one.text for one in found])}\n"
-            "  --overwrite begins anew"
+            "  --overwrite begins again"
         )
     return tuple(one.text for one in found)
 
@@ -203,5 +205,5 @@ def _check_same(
         "  --overwrite replaces it; or choose another output"
     )
     if can_go_on and all(one.section in ACCEPTABLE for one in found):
-        message += "\n  --resume --accept-changes goes on with what is new, behind what is finished"
+        message += "\n  --resume --accept-changes uses the changes after the finished parts"
     raise JobError(message)

@@ -161,7 +161,9 @@ def _points(before: Any, rows: Specs) -> Any:
 
 
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
-    """Return the trailing sizes of a tensor; unknown ones become symbols with the same bounds, since batches may differ."""
+    """Return the trailing sizes of a tensor; unknown sizes become symbols with the same bounds, as batches may
+    differ.
+    """
     return [
         size if size.is_static else Dimension.axis_of(name, axis, size.min_length, size.max_length)
         for axis, size in enumerate(spec.shape.dimensions or ())

@@ -102,7 +102,7 @@ class JobRun:
         except BaseException as error:
             self._output.note_now()
             if self._output.has_progress:
-                error.add_note("what is finished is kept: --resume goes on behind it")
+                error.add_note("what is finished is kept: --resume goes on after it")
             raise
         finally:
             self._bad_rows.leave()

@@ -172,7 +172,7 @@ class PartWorker:
             if folder is not None and not folder.is_dir():
                 host = socket.gethostname()
                 raise JobError(
-                    f"engine: the folder of {what}, {str(folder.parent)!r}, is another one on {host!r}\n"
+                    f"engine: the folder of {what}, {str(folder.parent)!r}, differs on {host!r}\n"
                     "  workers on other machines need a file system that all of them share"
                 )
         paths = {**{f"constants.{name}": file for name, file in self.job.constants.items()}}

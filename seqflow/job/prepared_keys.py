@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def prepared_keys(job: Job, name: str, output: Path) -> Iterator[pa.Array]:
-    """Return the keys in the tensor `name`, or in its `values`, batch by batch: integers, or the strings of its bytes.
+    """Return the keys in the tensor `name` or its `values`, batch by batch: integers, or the strings of its bytes.
 
-    Bad rows that the job would put in quarantine are skipped. Raise JobError when there is no such tensor, or where
-    `output`, to which the keys will be written, is a file that the job reads.
+    Bad rows that the job would put in quarantine are skipped. Raise JobError when there is no such tensor, or
+    where `output`, to which the keys will be written, is a file that the job reads.
     """
     loader = prepared_loader(job)
     check_output(loader, output)

@@ -84,7 +84,7 @@ class JobFile:
         override.
         """
         if "\0" in path:
-            self.fail(name, f"{path!r} is no path: it has a NUL character")
+            self.fail(name, f"{path!r} is not a path: it has a NUL character")
         path = os.path.expanduser(path)
         if name in self.overridden or path.startswith("{") or "://" in path:
             return path

@@ -19,7 +19,9 @@ from seqflow.record import Record
 
 
 def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool) -> list[OutputFile]:
-    """Return the damaged files of a complete output; raise JobError when they cannot be made again, or `resume` is not given."""
+    """Return the damaged files of a complete output; raise JobError when they cannot be repaired, or `resume`
+    is not given.
+    """
     damaged = target.damaged_files(manifest)
     if damaged and target.is_file:
         raise JobError(
@@ -29,7 +31,7 @@ def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool)
     if damaged and not resume:
         raise JobError(
             f"output: parts of {str(target.path)!r} are gone, or not as this job has written them: "
-            f"{_listed(damaged, target)}\n  --resume makes these again, --overwrite begins anew"
+            f"{_listed(damaged, target)}\n  --resume makes these again, --overwrite begins again"
         )
     return damaged
 

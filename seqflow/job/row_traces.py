@@ -45,7 +45,9 @@ def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
 
 
 def open_traceable(job: Job) -> Loader | Mix:
-    """Open the batches of a job to trace them; raise JobError for a balance, whose steps depend on where parts end."""
+    """Return the batches of a job to trace them; raise JobError for a balance, whose steps depend on where
+    parts end.
+    """
     if job.batch.balance is not None:
         raise JobError(
             "trace: the job has a balance, which deals rows again in each part, expected one without\n"
@@ -106,7 +108,7 @@ def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
                         f"trace: {str(path)!r} is not as its job has written it: it was changed, or is gone"
                     )
                 return path if manifest == own else manifest.parent, content, file
-    raise JobError(f"trace: {str(path)!r} is no file of an output: no manifest next to it names it")
+    raise JobError(f"trace: {str(path)!r} is not a file of an output: no manifest next to it names it")
 
 
 def _job_of(target: Path, manifest: Mapping[str, Any]) -> Job:

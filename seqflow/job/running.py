@@ -32,9 +32,9 @@ class Report:
     dropped: int
     """Rows of short batches that `drop_last` omitted."""
     skipped: int
-    """Rows that `where` or the lengths limits of the batch plan omitted."""
+    """Rows that `where` omitted, or the batch plan because of their lengths."""
     filtered: int
-    """Those of the skipped rows that `where` omitted."""
+    """Number of the skipped rows that `where` omitted."""
     rows_read: int
     """Rows of the source, except rows that `where` omitted or that could not be read or prepared."""
     tokens: int

@@ -86,7 +86,7 @@ def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], opt
         raise OpTypeError(f"Loader: {name} is {value!r}, expected {kind.__name__}({', '.join(names)})")
     if given:
         raise OpTypeError(
-            f"Loader: {next(iter(given))} is given beside {name}\n  write it into {name}={kind.__name__}(…)"
+            f"Loader: {next(iter(given))} is given in addition to {name}\n  write it into {name}={kind.__name__}(…)"
         )
     return value
 
@@ -97,7 +97,7 @@ def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
         return 1
     if batch.balance is not None:
         raise OpError(
-            "Loader: steps_of is given beside a balance, which has its own\n  write Balance(steps_of=…)"
+            "Loader: steps_of is given in addition to a balance, which has its own\n  write Balance(steps_of=…)"
         )
     at_least_one("Loader", steps_of=steps_of)
     return steps_of

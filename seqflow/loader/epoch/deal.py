@@ -298,7 +298,7 @@ def upcoming(
         yield from ((0, at) for at in count(only.base + len(only.firsts) - 1))
         return
     seen = [-1] * len(table.streams)
-    # a total that was given may be larger than what there is, without a bound: `find` refuses the first row missing
+    # a given total may exceed the batches by any amount: `find` refuses the first missing row
     kept = skips.kept_before(min(table.total or 0, table.turns.total or 0))
     stride = min(deal.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
     for low in range(index + deal.rank, kept, stride * _AT_ONCE):
@@ -357,7 +357,7 @@ def _span(one: tuple[Any, ...]) -> SkipSpan:
         raise OpError.of("Loader.skip", f"has {one!r}, expected {_EXPECTED}")
     start, stop, epoch = numbers
     if stop <= start:
-        raise OpError.of("Loader.skip", f"has {one!r}, expected a first batch before the one behind the last")
+        raise OpError.of("Loader.skip", f"has {one!r}, expected a first batch before the end")
     return start, stop, epoch
 
 

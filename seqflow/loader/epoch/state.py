@@ -115,7 +115,7 @@ def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
     if after >= max(start.ranks, deal.stride):
         of = f", taken on {start.ranks} ranks," if start.ranks > 1 else ""
         raise OpError(
-            f"load_state_dict: the state{of} is behind batch {start.batch - 1}, but the epoch has {batches} batches: "
+            f"load_state_dict: the state{of} is after batch {start.batch - 1}, but the epoch has {batches} batches: "
             "it is damaged, or of other data"
         )
 
@@ -135,7 +135,7 @@ def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
     if found != FORMAT:
         raise OpError(
             f"load_state_dict: the state has format {_shown(found)}, expected {FORMAT}\n"
-            "  it was taken by another version of seqflow: go on with that one, or begin the epoch anew"
+            "  it was taken by another version of seqflow: go on with that one, or begin the epoch again"
         )
     if not has_form(state, {"format": is_count, **form}):
         advice = "\n  found text: json.loads(text) first" if isinstance(state, str | bytes) else ""

@@ -81,7 +81,7 @@ Weight = float | Schedule
 def _number(key: Any) -> int:
     if not isinstance(key, int | np.integer) or isinstance(key, bool) or not 0 <= key <= LARGEST:
         raise OpError.of(
-            "Schedule", f"{key!r} is no number of a batch, expected integers from 0 to {LARGEST}"
+            "Schedule", f"{key!r} is not the number of a batch, expected integers from 0 to {LARGEST}"
         )
     return int(key)
 

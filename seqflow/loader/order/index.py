@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
 """Keys of the file's metadata: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
-_ANEW = "\n  remove the file, or name another: it is made anew"
+_ANEW = "\n  remove the file, or name another: it is made again"
 
 SliceKey = tuple[int, int]
 """Number of a block, and the first row of a slice of it."""
@@ -144,7 +144,7 @@ def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
 def index_beside(files: Sequence[str]) -> Path:
     """Return the name of the index of some files: a hidden file in the folder of all of them."""
     if not files:
-        raise OpError("Loader: index: the source has no files to keep it beside\n  name a file: index=…")
+        raise OpError("Loader: index: the source has no files to keep it next to\n  name a file: index=…")
     if len(files) == 1:
         path = Path(files[0]).absolute()
         return path.with_name(f".{path.name}.lengths.arrow")
@@ -232,18 +232,18 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
     """Return the table of an index, its settings, and its files; raise ProviderError when it is damaged."""
     import pyarrow as pa
 
-    with reading(f"{path} is no lengths index, or damaged"):
+    with reading(f"{path} is not a lengths index, or damaged"):
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)
     metadata = table.schema.metadata or {}
     if _SETTINGS not in metadata:
-        raise OpError(f"{path} is an Arrow file, but no lengths index")
+        raise OpError(f"{path} is an Arrow file, but not a lengths index")
     try:
         described, files = json.loads(metadata[_SETTINGS]), json.loads(metadata.get(_FILES, b"null"))
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its settings are no JSON: {error}") from None
+        raise _damaged(path, f"its settings are not JSON: {error}") from None
     if not isinstance(described, dict):
-        raise _damaged(path, "its settings are no JSON object")
+        raise _damaged(path, "its settings are not a JSON object")
     _check_table(path, table, metadata.get(CHECKSUM))
     return table, described, files
 

@@ -79,7 +79,7 @@ class Recipe:
 
     @property
     def functions(self) -> list[Transform]:
-        """Those of `prepare` and `net` that are Python functions, whose results are not known before they run."""
+        """The Python functions among `prepare` and `net`, whose results are not known before they run."""
         return [one for one in (self.prepare, self.net) if one is not None and not isinstance(one, Net)]
 
     def planned_slices(self) -> Slices:

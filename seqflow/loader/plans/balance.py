@@ -177,7 +177,7 @@ class StepCosts:
 
     steps: int = 0
     """Number of whole steps; an epoch's last, incomplete step is not counted."""
-    dearest: float = 0.0
+    most_expensive: float = 0.0
     """Cost of the most expensive rank, summed over steps."""
     undealt: float = 0.0
     """Cost that the most expensive rank would have without balancing, summed over steps."""
@@ -198,7 +198,7 @@ class StepCosts:
         """Cost of the most expensive ranks divided by that of the mean: 1.2 means that ranks wait for 17 % of
         their time.
         """
-        return self.dearest / self.mean if self.mean else 1.0
+        return self.most_expensive / self.mean if self.mean else 1.0
 
     @property
     def imbalance_undealt(self) -> float:
@@ -231,7 +231,7 @@ class StepCosts:
         )
         shares = np.bincount(cell, costs[items], steps * group).reshape(steps, group).mean(axis=1)
         self.steps += len(dealt)
-        self.dearest += float(dealt.max(axis=1).sum())
+        self.most_expensive += float(dealt.max(axis=1).sum())
         self.undealt += float(undealt.max(axis=1).sum())
         self.mean += float(shares[whole].sum())
         counted = whole[slots.steps[slot]]
@@ -246,7 +246,7 @@ class StepCosts:
         """Return the sums over several sources."""
         found = StepCosts()
         for one in parts:
-            for name in ("steps", "dearest", "undealt", "mean", "rows", "above_share"):
+            for name in ("steps", "most_expensive", "undealt", "mean", "rows", "above_share"):
                 setattr(found, name, getattr(found, name) + getattr(one, name))
             found.most, found.least = max(found.most, one.most), min(found.least, one.least)
         return found

@@ -170,7 +170,7 @@ def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:
     if not found:
         known = [_column(name) for name in dict.fromkeys(record.parents.values()) if name is not None]
         raise BatchPlanError(
-            f"{plan}: columns has {column!r}, which is no list column{nearest(column, known)}\n"
+            f"{plan}: columns has {column!r}, which is not a list column{nearest(column, known)}\n"
             f"  there are {', '.join(known) or 'none'}"
         )
     return found

@@ -184,7 +184,7 @@ class Ledger:
     dropped: int = 0
     skipped: int = 0
     filtered: int = 0
-    """Those of the skipped rows that `where` omitted."""
+    """Number of the skipped rows that `where` omitted."""
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
     refused: dict[int, BadRow] = field(default_factory=dict)
@@ -254,7 +254,8 @@ class Stats:
     skipped: int = 0
     """Rows that `where` omitted, and those that the batch plan omitted because of their lengths."""
     filtered: int = 0
-    """Those of the skipped rows that `where` omitted; rows in files that names of folders exclude are not counted."""
+    """Number of the skipped rows that `where` omitted; rows in files that names of folders exclude are not
+    counted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
     seconds_reading: float = 0.0

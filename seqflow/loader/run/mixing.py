@@ -392,7 +392,7 @@ class MixRun:
             empty = mix.empty_batch()
             if empty is None:
                 raise BatchPlanError(
-                    "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
+                    "Mix: tail='pad' needs nets: the empty batch of a Python function is not known"
                 )
             return empty
         runs = [run for _, _, run, _ in turn.parts]

@@ -413,8 +413,8 @@ class Pipeline:
         is_inside = start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
         if is_inside and place.batch > (start.batch if table.total is None else table.total):
             raise OpError(
-                f"{what}batch {start.batch} is in the last pool of steps of its epoch, or nobody "
-                "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
+                f"{what}batch {start.batch} is in the last pool of steps of its epoch, or that is "
+                "not known, since batches are not counted before reading\n  begin the epoch again: set_epoch(…)"
             )
         self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
         return place if start.batch >= table.num_known else start
@@ -430,7 +430,7 @@ class Pipeline:
             while isinstance(found := not places or stream.has(places - 1), Missing):
                 run.plan(found, wait=True)
             if not found:
-                table.total = stream.planned  # fillers of the last round are no batches
+                table.total = stream.planned  # fillers of the last round do not count as batches
             last = stream.row(-1, number, places - 1).pieces[-1][0] if found and places else -1
             begun.append(last + 1 if found else stream.windows)
         return tuple(begun)
@@ -448,7 +448,7 @@ class Pipeline:
         """Return the reason why files may not be added in the middle of an epoch; None if they may."""
         if not self.recipe.source.source_reads_columns:
             return (
-                f"{added[0]} is new, but each block is of several files, which are others then\n"
+                f"{added[0]} is new, but a block consists of several files, and new files change the blocks\n"
                 "  begin the epoch again: set_epoch(…)"
             )
         steps = self.steps()
@@ -488,7 +488,7 @@ class Pipeline:
         """Return dtype and shape of each tensor of the batches; raise OpError when a Python function makes them."""
         recipe = self.recipe
         for function in recipe.functions:
-            raise OpError(f"Loader.spec: nobody knows what {name_of(function)} returns\n  write it as a net")
+            raise OpError(f"Loader.spec: the result of {name_of(function)} is not known\n  write it as a net")
         specs = _specs_of(self._empty_before_net(), recipe.pad)
         if not isinstance(recipe.net, Net):
             return specs

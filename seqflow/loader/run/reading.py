@@ -175,7 +175,7 @@ class WindowReader:
             return None
         started = perf_counter()
         stats = self._consumer.stats
-        if opening is None:  # all batches before it were handed out, or nobody would wait
+        if opening is None:  # all batches before it were handed out, or `wait` would be false
             opening = self._begin_now(*address)
         opening.stage.name = self._plan.layout.name_of(address)
         with stage(opening.stage):

@@ -184,7 +184,7 @@ class StepPlanner:
         found = ""
         if ranks is not None and columns is not None:
             found = (
-                f": in the first steps the dearest rank costs {ranks:.3f} times the mean; "
+                f": in the first steps the most expensive rank costs {ranks:.3f} times the mean; "
                 f"on {steps.group} ranks {columns:.3f} times"
             )
         warnings.warn(

@@ -197,7 +197,7 @@ def _total(record: Record, lengths: str, name: str) -> int:
     try:
         return int(kernels.check_lengths(found))
     except KernelError as error:
-        raise LodError(f"{name} returned {lengths} that are no lengths: {error}") from None
+        raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
 _NAME = re.compile(r"[^\W\d][\w.]*")
