@@ -22,8 +22,7 @@ from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
-"""Keys of [source] that say how files are found and read, not which rows are read, or that the loader's
-settings have."""
+"""Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
 _COUNTS = {**{name: is_count for name in COUNTED if name != "filtered"}, "rows_left": int}
 
 
@@ -40,7 +39,7 @@ _UNFINISHED = {
     "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM]),
 }
 _OPEN = {"loader": Mapping, "part": is_count}
-"""Entries that a job adds to the records of its output; where the run can go on, the next part and the loader's
+"""Entries that a job adds to the records of its output; while it can go on, also the next part and the loader's
 state."""
 
 

@@ -36,8 +36,7 @@ class Job:
     net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
     """Tensors the nets read: `.npy` files, memory-mapped, what `Vocabulary.save` wrote as `.arrow`, and the bytes of
-    `.json` and `.txt` files, such as tokenizers.
-    """
+    `.json` and `.txt` files, such as tokenizers."""
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     engine: EngineSettings = field(default_factory=EngineSettings)

@@ -91,15 +91,18 @@ class JobRun:
                 repair_output(
                     self._loader, self._output, self._handler, self.damaged, self._damaged_pieces, self._plan
                 )
+                # repairing has moved the loader to the batches of the damaged files
                 self._loader.load_state_dict(self._state)
                 is_sealed = False
             batches = None if self._is_sealed else self._write(progress)
             if not is_sealed:
+                # bad rows first: a sealed output counts as made, and none of its parts is made again
                 self._bad_rows.commit(batches)
                 self._output.seal(self._sealed(), batches)
             self._bad_rows.install(lambda file: self._output.note("bad_rows_file", file))
             return self._output.install()
         except BaseException as error:
+            # progress is saved once a second at most: save the last place, too
             self._output.note_now()
             if self._output.has_progress:
                 error.add_note("what is finished is kept: --resume goes on after it")
@@ -174,6 +177,7 @@ class JobRun:
             setup = setup_of(self._job, loader, name, folders)
             with open_engine(self._job.engine, setup) as engine:
                 tasks = tasks_of(loader, self._plan(), self._part)
+                # in order, although workers finish in any: places and counts are those of consecutive parts
                 for task, made in in_order(engine, tasks, lambda task: task.name):
                     add_counts(stats, made.counts)
                     state = self._state_behind(task.part, made)
@@ -204,6 +208,7 @@ class JobRun:
         lengths = None
         if index is not None:
             lengths = attempts_beside(index, name)
+            # left by a run that was killed
             remove_attempts_beside(index)
             lengths.mkdir(parents=True)
         try:

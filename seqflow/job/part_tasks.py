@@ -77,6 +77,7 @@ def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
             continue
         source = None
         if is_divided:
+            # only the files of the part: a list of all files would be sent with each task
             files = origins_of((*part.windows, *part.following))
             source = pickle.dumps(provider.of_files(files).source)
         yield PartTask(part, source)
@@ -112,6 +113,7 @@ def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
             '  write it to files first, or run with kind = "local" and no workers'
         )
     try:
+        # a worker has the files of its part only: values of dictionary columns come from all files
         provider.find_dictionaries(columns)
         return pickle.dumps(provider.of_files(()))
     except ProviderError:
@@ -139,6 +141,7 @@ def absolute(job: Job, cpus: int) -> Job:
         bad_rows=replace(
             job.bad_rows, path=place(None if job.bad_rows.path is None else str(job.bad_rows.path))
         ),
+        # the calling thread works too; this process makes the index, from the lengths of all parts
         order=replace(job.order, threads=cpus - 1, index=None),
     )
 
@@ -236,6 +239,7 @@ class PartMaker:
     def _write(self, number: int, batches: Iterable[Record]) -> tuple[list[OutputFile], pa.Schema | None]:
         target, folder = self._output.target, self._worker.folder
         if target is None or folder is None:
+            # nothing is written, but rows are read, checked and counted
             for _ in batches:
                 pass
             return [], None
@@ -246,6 +250,7 @@ class PartMaker:
         """Write the lengths that an index needs to a file and return its path."""
         if self._worker.lengths is None:
             return None
+        # a name for each attempt: an engine may run a task twice
         path = self._worker.lengths / f"{number:05}-{new_name()}.npz"
         measured.save(path)
         return path

@@ -67,6 +67,7 @@ def repair_output(
         if any(file.batches == batches for file in files):
             output.write_again(batches, records)
         else:
+            # only the piece of bad rows is damaged: it is written while the batches are made
             for _ in records:
                 pass
         if piece is not None:

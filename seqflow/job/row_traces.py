@@ -35,6 +35,7 @@ def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
     """Return the job file, relative to the folder of the output, and the settings that were overridden."""
     if job.file is None:
         return None
+    # the place of the output, and the processes that make it, change no batch
     kept = {
         name: value
         for name, value in job.overrides.items()
@@ -91,6 +92,7 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
 def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
     """Return the output that a file belongs to, its manifest, and the manifest's entry for the file."""
     own = path.with_name(f".{path.name}.manifest.json")
+    # in any folder above: files of a partitioned output are in folders of their own
     for manifest in (own, *(folder / MANIFEST for folder in path.parents)):
         if not manifest.is_file():
             continue

@@ -88,6 +88,7 @@ def run(
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
     loader = open_batches(job)
+    # before the output is opened: a job that is refused leaves no files
     for one in loaders_of(loader).values():
         check_targets(job, one)
         check_tables(job, one, infer(one))

@@ -23,15 +23,14 @@ class SourceSection:
     """Rows to keep: a condition on the source's columns, `lang == "py" and tokens.lengths > 30`."""
     kind: str | None = None
     """Kind of the source; None takes it from the suffixes; "text" reads any file as one row.
-    `"module:function"` is a function of your own, in a module of the job's folder or an installed one, which
-    makes the source of `paths` and `options`."""
+    `"module:function"` is your own function, of a module in the job's folder or an installed one, which makes
+    the source of `paths` and `options`."""
     options: dict[str, Any] | None = None
     """Arguments for that function: a section [source.options]."""
     exclude: tuple[str, ...] = ()
     """Patterns of files to omit."""
     partitioning: tuple[str, ...] | None = None
-    """Columns that nested folders give by their names, `["year", "month"]` for `2024/05/`; folders `year=2024`
-    need no such list."""
+    """Columns that nested folders name, `["year", "month"]` for `2024/05/`; folders `year=2024` need no such list."""
     rename: dict[str, str] | None = None
     """New names of columns by their old ones."""
     fill: Any = None
@@ -40,13 +39,12 @@ class SourceSection:
     valid: bool | tuple[str, ...] = False
     """Masks of nulls to add, `c.valid`, `c.values.valid`: true for all columns, or a list of columns."""
     schema: dict[str, str] | None = None
-    """Types of the columns that the function of `kind` returns, `ids = "list<int64>"`; for files it is an
-    option of their format."""
+    """Types of the columns that the function of `kind` returns, `ids = "list<int64>"`; for files an option of
+    their format."""
     batch_bytes: int | str | None = None
-    """Bytes that are read and prepared together if `kind` is a function; for files it is an option of their
-    format."""
+    """Bytes that are read and prepared together if `kind` is a function; for files an option of their format."""
     format: str = field(default="", metadata={"is_key": False})
-    """Format whose options are given, in a section such as [source.csv]; empty if there is none, or for keys of
+    """Format whose options are given, in a section such as [source.csv]; empty without one, or for keys of
     [source]."""
     given: Mapping[str, Any] = field(default_factory=dict, metadata={"is_key": False})
     """Options of a format: those of its section, or keys of [source]."""
@@ -86,8 +84,7 @@ class MixSection:
     seed: int = 0
     """Seed that decides from which source each row, or each batch, comes."""
     stop: Literal["first", "all"] = "first"
-    """End of the epoch: with the source that is exhausted first, or with the last; the other sources then begin
-    again."""
+    """End of the epoch: with the first exhausted source, or with the last one; the others then begin again."""
     column: str = "source"
     """Column with the number of the source that each row comes from; an empty text omits it."""
 
@@ -97,8 +94,7 @@ class OrderSection:
     """Order of the rows, and how much of them is in memory at one time: arguments of `Loader`."""
 
     shuffle: bool = False
-    """Whether rows are in a random order inside a window, and blocks in a random order; otherwise the order of
-    the source."""
+    """Whether rows are in random order inside a window, and blocks in random order; else the order of the source."""
     seed: int | None = None
     """Seed that decides that order (default: 0)."""
     window: int | str = "64 MiB"
@@ -128,12 +124,11 @@ class OutputSection:
     path: str | None = None
     """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow."""
     kind: Literal["parquet", "arrow", "none"] | None = None
-    """Kind of the output; None takes it from the suffix of `path`, and is "parquet" for a folder; "none" writes
-    nothing."""
+    """Kind of the output; None takes it from the suffix of `path`, "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None
     """Columns to write; None writes all."""
     sort_by: str | tuple[str, ...] | None = None
-    """Columns by which all rows are sorted, over all files; a leading "-" sorts in descending order: `["lang",
+    """Columns by which all rows of all files are sorted; a leading "-" sorts in descending order: `["lang",
     "-score"]`."""
     partition_by: str | tuple[str, ...] | None = None
     """Columns whose values become folders, `lang=python/part-00000.parquet`; the files no longer contain them."""

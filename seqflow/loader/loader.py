@@ -189,7 +189,7 @@ class Loader(EpochBatches):
     def lengths_index(self, *, anew: bool = False, update: bool = False) -> LengthsIndex:
         """Return the lengths of all prepared rows from the file `index`, which is made if it does not exist.
 
-        `again` always makes it, and replaces an older index once the new one is complete; `update` also
+        `anew` always makes it, and replaces an older index once the new one is complete; `update` also
         replaces it, but reads only files that are new or have changed. Raise OpError when the file is not an
         index, or belongs to other data or settings; the message names the difference.
         """

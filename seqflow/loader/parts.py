@@ -114,6 +114,7 @@ def _parts_of(iteration: Iteration, parts: Parts, first: int) -> Iterator[PartBa
         run.begin_part(number)
         yield PartBatches(number, iteration, parts)
         stop = parts.stop(number)
+        # a full part may be the last one: only the next window tells
         if stop is None or run.epoch.layout.window((0, stop)) is None:
             return
 

@@ -127,6 +127,7 @@ def _ray_train() -> tuple[int, int] | None:
 
     Raise OpError when RANK or WORLD_SIZE of the environment differs.
     """
+    # not imported: a worker of Ray Train has imported it already
     train = sys.modules.get("ray.train")
     if not hasattr(train, "UserCallback"):  # its first version has a context in any process
         return None
@@ -149,6 +150,7 @@ def _environment() -> tuple[int, int, str]:
     node.
     """
     rank, world_size = _variable("RANK"), _variable("WORLD_SIZE")
+    # first, since torchrun sets the local variables too, and these count one node
     if rank is not None and world_size is not None:
         return rank, world_size, "RANK, WORLD_SIZE of the environment"
     local_rank, local_size = _variable("LOCAL_RANK"), _variable("LOCAL_WORLD_SIZE")
@@ -247,6 +249,7 @@ def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Miss
     if skips:
         own, after = skips.number(own), skips.number(after - 1) + 1
     if world_size > 1:
+        # the last row of the round, not the own one: all ranks must agree whether it is complete
         whole = table.has(skips.number(index + world_size - 1))
         if isinstance(whole, Missing):
             return whole
@@ -306,6 +309,7 @@ def upcoming(
         for stream, first, last in _windows(table, skips.numbers(indices), reach):
             if last > seen[stream]:
                 positions, of = range(max(seen[stream] + 1, first), last + 1), table.streams[stream]
+                # windows without batches need not be read
                 yield from ((stream, at) for at in positions if of.crosses or of.count_of(at))
                 seen[stream] = last
 
@@ -459,6 +463,7 @@ class Steps:
         of = table.streams[stream]
         start, stop = of.span(of.window_of(self._between(table, stream, step, step + 1).first))
         first = self._step_of(table, stream, start)
+        # a step that begins in an earlier window belongs to the pool of that window
         if start and self._step_of(table, stream, start - 1) == first:
             first += 1
         last = self._step_of(table, stream, stop - 1)

@@ -68,6 +68,7 @@ class FixedOrder:
             ]
         )
         members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        # equal due times are ordered by source, so that all ranks find the same order
         members = members[np.lexsort((members, due))]
         skipped = max(0, start - int(lows.sum()))
         before = lows + np.bincount(members[:skipped], minlength=len(lows))
@@ -107,6 +108,7 @@ class ScheduledOrder:
         """Compute the sources of at least so many batches."""
         if count <= len(self._members):
             return
+        # twice as many as needed: the order can only be computed from its beginning
         chunks = -(-2 * count // _CHUNK)
         try:
             check_memory((4, chunks * _CHUNK), np.dtype(np.int64))
@@ -130,6 +132,7 @@ class Picks:
         fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
         self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
         self._order = self._scheduled or FixedOrder(fixed, phases)
+        # a cache on the method would be shared by all mixes, and keep them in memory
         self._chunk = lru_cache(maxsize=4)(self._found)
 
     def of(self, number: int) -> list[tuple[int, int]]:
@@ -213,8 +216,7 @@ class Picks:
 
 
 _AT_ONCE = 256
-"""Number of rows looked up together. More would begin passes of a short member that lie after the end of the
-epoch."""
+"""Rows looked up together. More would begin passes of a short member that lie after the end of the epoch."""
 
 
 class MixRow(NamedTuple):

@@ -69,6 +69,7 @@ class Stream:
         first: int = 0,
     ) -> None:
         self.base, self.counted = base, counts is not None
+        # an array, not a list: 8 bytes for each window
         self.firsts = array("q", [first])
         if counts is not None:
             ends = first + np.cumsum(np.asarray(counts, np.int64))
@@ -146,6 +147,7 @@ class Stream:
         """Return the position at which a run goes on after a window: the next window with batches, if it is known."""
         if not self.counted:
             return position + 1
+        # equal entries are windows without batches, which are passed over
         return min(max(position + 1, bisect_right(self.firsts, self.firsts[position + 1]) - 1), self.stop)
 
     def without_batches(self, row: Row | None) -> Sequence[int]:
@@ -206,6 +208,7 @@ class RowStream(Stream):
         """int64: the number of batches that begin before each of some rows."""
         batches, firsts = np.array(self.restarts, np.int64).T
         at = np.searchsorted(firsts, rows, side="right") - 1
+        # rounded up: a batch that begins before a row counts, even if it ends after it
         return np.asarray(batches[at] - (firsts[at] - rows) // self.n)
 
     def first_row(self, place: int) -> int:
@@ -286,12 +289,14 @@ class Turns:
             self.starts, self.alive = turns.starts[:upto], turns.alive[:upto]
             self._done = turns._done[:upto]
             done = [turns.before(stream, at) for stream in range(len(counts))]
+        # an unknown count makes one segment, which never ends
         left = [1 if count is None else max(0, count - one) for count, one in zip(counts, done, strict=True)]
         while any(left):
             alive = [stream for stream, one in enumerate(left) if one]
             self.starts.append(at)
             self.alive.append(alive)
             self._done.append(list(done))
+            # one segment for all rounds until the next stream is exhausted
             rounds = min(left[stream] for stream in alive)
             at += rounds * len(alive)
             for stream in alive:
@@ -333,6 +338,7 @@ class Turns:
         found, alive = self._done[at][stream], self.alive[at]
         if stream not in alive:
             return found
+        # rounded up: the round that k is in counts if the stream comes before k
         return found + max(0, -((self.starts[at] + alive.index(stream) - k) // len(alive)))
 
 

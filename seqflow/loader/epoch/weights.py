@@ -217,6 +217,7 @@ def assigned(shares: Shares, count: int, order: Array) -> Array:
     comes.
     """
     sources = len(order)
+    # with one source, 2m - 2 would be 0
     if sources == 1:
         return np.zeros(count, np.int64)
     released, due = _times(shares, count, order)
@@ -227,10 +228,12 @@ def assigned(shares: Shares, count: int, order: Array) -> Array:
         while at < len(released) and released[at] <= number + 1:
             heappush(waiting, due[at])
             at += 1
+        # no batch may come yet, except from sources without a share: the next one comes early
         if not waiting or (number >= last and waiting[0] >= _NEVER * sources):
             heappush(waiting, due[at])
             at += 1
         found[number] = heappop(waiting)
+    # due times are multiples of m plus the place of the source
     return np.asarray(np.argsort(order, kind="stable")[found % sources])
 
 

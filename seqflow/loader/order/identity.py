@@ -29,8 +29,7 @@ from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
 FORMAT = 2
-"""Format of a state, and the version of the meaning of a seed, a plan and a digest: it rises when one of them
-changes."""
+"""Format of a state, and version of the meaning of seeds, plans and digests: it rises when one of them changes."""
 _LISTED_FILES = 1000
 """Largest number of files that a state lists by name."""
 _NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once", "num_leaves")

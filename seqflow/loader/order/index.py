@@ -163,6 +163,7 @@ def write_index(
     import pyarrow as pa
 
     rows = [(one.block.origin, one.number, one.start, lengths[one.key]) for one in slices]
+    # nothing changes rows: lengths of whole blocks fit windows of any size
     if key["window"] is None:
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
@@ -183,6 +184,7 @@ def write_index(
             path.parent.mkdir(parents=True, exist_ok=True)
             writer.write(table, 0)
             writer.close()
+            # renamed last: a killed process leaves no incomplete index
             writer.temporary.replace(path)
     finally:
         writer.discard()
@@ -262,6 +264,7 @@ def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
     if not pc.list_value_length(table["lengths"]).equals(table["rows"]):
         raise _damaged(path, "rows are not the numbers of lengths")
     lengths = flat.to_numpy()
+    # added up in float64: damaged lengths may exceed int64
     if lengths.min(initial=0) < UNUSABLE or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
         raise _damaged(path, "it has negative lengths, or too large ones")
     if expected != checksum(table):
@@ -333,6 +336,7 @@ def reusable_lengths(
         index, described, old_files = open_index(path)
     except SeqflowError:
         return {}
+    # the key as JSON, in which tuples are lists, as in the file
     if not has_form(old_files, _FILES_FORM) or _settings(described) != _settings(json.loads(json.dumps(key))):
         return {}
     starts = np.cumsum([0, *(count for *_, count in old_files)]).tolist()
@@ -410,7 +414,7 @@ class Indexing:
     ) -> LengthsIndex:
         """Return the lengths of all prepared rows from the file, which is made if it does not exist.
 
-        `again` always makes it, and replaces an older index once the new one is complete; `update` also
+        `anew` always makes it, and replaces an older index once the new one is complete; `update` also
         replaces it, but reads only files that are new or have changed. With `measure`, other processes read the
         data. Raise OpError when the file is not an index, or belongs to other data or settings; the message
         names the difference.

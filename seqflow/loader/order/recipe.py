@@ -85,6 +85,7 @@ class Recipe:
     def planned_slices(self) -> Slices:
         """Return all blocks in the order of the source in columns, the large ones sliced."""
         blocks = self.source.block_columns(counted=self._needs_counts, max_bytes=self.memory)
+        # cutting a block into slices needs its rows, which formats such as CSV do not record
         large = np.flatnonzero(blocks.nbytes > self.window).tolist() if blocks.others else []
         counted = {number: self.source.counted(blocks[number], self.memory) for number in large}
         return Slices.of(blocks.with_others(counted), self.window, sliced=self.slices_large)
@@ -191,6 +192,7 @@ class Listing:
         """
         if self._slices is None:
             recipe = self._recipe
+            # before the blocks are listed: a file that changes in between is noticed when it is read
             stamps = {path: stamp_of(path) for path in recipe.source.files}
             self.stamps.update({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()

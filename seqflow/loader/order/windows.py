@@ -109,6 +109,7 @@ def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> 
         return [BlockSlice(block, number)]
     most = max(1, rows * window_bytes // (_SLICES * size))
     windows = -(-rows // (_SLICES * most))
+    # equal slices, only the last may be shorter
     stops = [*range(0, rows, -(-rows // (_SLICES * windows))), rows]
     return [BlockSlice(block, number, start, stop) for start, stop in pairwise(stops)]
 
@@ -225,7 +226,9 @@ class Windows(LazySequence[Window]):
             nbytes = nbytes.astype(object)
         ends = np.cumsum(nbytes)
         begins = ends - nbytes
+        # the end of a window that would begin at each slice; the loop below follows them from slice 0
         following = np.searchsorted(ends, begins + window_bytes, side="right")
+        # at least one slice: one that is larger than a window is a window of its own
         following = np.maximum(following, np.arange(1, len(ends) + 1))
         is_slice = slices.is_slice
         if is_slice.any():  # only where rows are in the order of the source
@@ -329,6 +332,7 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
             heapq.heapify(loads)
         else:
             load, stream = heapq.heappop(loads)
+            # at least 1: windows of unknown size would all go to one stream
             heapq.heappush(loads, (load + max(1, nbytes), stream))
             if sliced is not None:
                 of_block[sliced] = stream

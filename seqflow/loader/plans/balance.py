@@ -19,8 +19,7 @@ from seqflow.record import Record
 LENGTH, LONGEST = "length", "longest"
 """Names in a cost besides columns: the elements of a piece, and those of the longest in its batch."""
 _SCALE = float(1 << 40)
-"""Largest cost, in whole units, to which costs that are not integers are scaled: their totals are then the same
-on all machines."""
+"""Largest cost after scaling costs that are not integers to whole units: totals are then the same on all machines."""
 
 
 @renamed_fields()
@@ -190,8 +189,8 @@ class StepCosts:
     least: float = float("inf")
     """Cost of the cheapest row."""
     above_share: int = 0
-    """Number of rows that cost more than a rank's share of their step: no order helps. Lower the capacity, cut
-    them, or take more `steps_of`."""
+    """Rows that cost more than a rank's share of their step. Lower the capacity, cut them, or take more
+    `steps_of`."""
 
     @property
     def imbalance(self) -> float:
@@ -239,6 +238,7 @@ class StepCosts:
         self.rows += len(of_whole)
         self.most = max(self.most, float(of_whole.max(initial=0)))
         self.least = min(self.least, float(of_whole.min(initial=np.inf)))
+        # a share is a rounded mean: a row that costs exactly a share is not above it
         self.above_share += int(np.count_nonzero(of_whole > shares[slots.steps[slot]][counted] * (1 + 1e-9)))
 
     @staticmethod

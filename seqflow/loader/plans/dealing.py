@@ -160,6 +160,7 @@ def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
     for batches, items in zip(batches_of, items_of, strict=True):
         columns, counts = slots.columns[batches], slots.counts[batches]
         batch, layer, room = _places(columns.tobytes(), counts.tobytes())
+        # one item for each rank: there is nothing to balance
         dealt = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
         found[starts[batches][batch] + layer] = dealt
     return found
@@ -194,6 +195,7 @@ def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: in
     bits = sequence_bits(key, most * (int(layers.max()) + 1))  # of step and layer: the same in all streams
     order = np.lexsort((bits[layer * most + numbers[steps]], layer))
     of_item = np.repeat(steps[order], sizes[order])
+    # stable: items of equal cost keep their order on all machines
     falling = np.argsort(-costs, kind="stable")
     by_step = falling[np.argsort(of_item, kind="stable")]
     return np.split(by_step, np.cumsum(totals)[:-1])
@@ -344,6 +346,7 @@ class Totals:
         found = np.asarray(expression(**operands))
         if found.dtype.kind in "iu" and len(expression.rpn) > 1:
             with suppress(ExpressionError):  # of operators on bits, which take no floats
+                # integers wrap without an error: the same expression in floats shows it
                 about = expression(**{one: of.astype(np.float64) for one, of in operands.items()})
                 if np.abs(about).max(initial=0) >= 2.0 ** (64 - (found.dtype.kind == "i")):
                     raise BatchPlanError(

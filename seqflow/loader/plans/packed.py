@@ -85,8 +85,8 @@ class Packed(BatchPlan):
     oversize: Oversize = "split"
     """Treatment of a sequence above `capacity`: cut into pieces, cut off, omitted, or a bad row."""
     multiple_of: int = field(default=1, metadata=LATER)
-    """Each piece is padded to a multiple of this, as context parallelism requires: 2 * ranks. `capacity` must
-    be a multiple too."""
+    """Each piece is padded to a multiple of this, 2 * ranks for context parallelism. `capacity` must be a
+    multiple too."""
     first_fills: dict[str, float] = field(default_factory=dict, metadata=LATER)
     """Values that replace the first element of each piece, by column: -100 for labels that a model shifts itself."""
     balance: Balance | None = field(default=None, metadata=LATER)
@@ -102,6 +102,7 @@ class Packed(BatchPlan):
                 "Packed.capacity",
                 f"is {self.capacity}, expected a multiple of multiple_of = {self.multiple_of}",
             )
+        # segment_ids and position_ids are int32
         if self.capacity >= 2**31:
             raise OpError.of("Packed.capacity", f"is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):
@@ -148,6 +149,7 @@ class Packed(BatchPlan):
         chosen = np.repeat(first, pieces) + kernels.lengths_to_positions(pieces)
         sources, starts, lengths = (kernels.gather(part, chosen) for part in packing[:3])
         if self.multiple_of > 1:
+            # packed on rounded lengths: the last piece of a row gets its true length back
             lengths = np.minimum(lengths, sizes[sources] - starts)
         counts, _, short = batches_of_n(len(order), self.rows)
         return Layout(counts, None, short, PackingPlan(sources, starts, lengths, pieces))

@@ -254,8 +254,7 @@ class Stats:
     skipped: int = 0
     """Rows that `where` omitted, and those that the batch plan omitted because of their lengths."""
     filtered: int = 0
-    """Number of the skipped rows that `where` omitted; rows in files that names of folders exclude are not
-    counted."""
+    """Number of the skipped rows that `where` omitted; rows in files excluded by names of folders are not counted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
     seconds_reading: float = 0.0
@@ -319,6 +318,7 @@ class Stats:
         return html_table("Stats", (), self.lines())
 
     def add_making(self, seconds: float) -> None:
+        # workers add here; all other counts change in the iterating thread
         with self._lock:
             self.seconds_making += seconds
 
@@ -368,6 +368,7 @@ class BadRowHandler:
         """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the
         only sign.
         """
+        # one row may be all that a source has; if all of many are bad, a setting is wrong
         if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"

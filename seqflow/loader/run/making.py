@@ -172,6 +172,7 @@ class BatchMaker:
         if not self._reuse:
             return None
         try:
+            # not a check before the pop: another thread may take the last one in between
             return self.free.pop()
         except IndexError:
             return BatchMemory()
@@ -214,6 +215,7 @@ def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Ex
     run = partial(_run_part, net, turn)
     found = by_halves(run, 0, count, failed=error)
     failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
+    # rows that fail only together, or a net that fails without rows: omitting rows is not a cure
     if not failing or (len(failing) == count and fails_empty(run)):
         return None
     chosen = np.setdiff1d(np.arange(count), list(failing))

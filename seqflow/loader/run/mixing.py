@@ -179,6 +179,7 @@ class MixPipeline:
         start = MixPosition(
             int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
         )
+        # the changes are restored below: a source that refuses must not leave the others changed
         picks, before = self.picks(start.epoch), [one.changes for one in self.members]
         try:
             for number, (member, source) in enumerate(zip(self.members, state["sources"], strict=True)):
@@ -297,6 +298,7 @@ class MixRun:
         if (member, number) not in self._runs:
             done = sum(self.table.counts[member][:number])
             place = self.start.of_member(member, number, self.picks.before(member, self.start.batch) - done)
+            # ranks and skips are applied by the mix: a member makes every batch that it is asked for
             consumer = replace(
                 self._consumer, handlers=[self._consumer.handlers[member]], stats=self._of_members[member],
                 deal=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
@@ -456,6 +458,7 @@ class MixRun:
         last = self._last_of_round(turn)
         total = self.table.total
         is_last = bool(turn.fill) or (total is not None and last >= total)
+        # the state is after the whole round: all ranks save the same one
         looked = last if total is None else min(last, total)
         self.progress.position = MixPosition(
             self.start.epoch, turn.next, self.deal.world_size, is_last, self._members_before(looked + 1)

@@ -297,6 +297,7 @@ class Pipeline:
             ]
             return Table(streams, self._given_total(), before)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
+        # a missing index is made here only if counts are needed: an epoch makes it while it reads
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
             counts = [lengths.counts(recipe, windows, epoch) for windows in dealt]
@@ -383,6 +384,7 @@ class Pipeline:
                 if start.batch:  # before the first batch of an epoch nothing needs to be noted
                     start = self._with_files(start, added, what, numbering)
         except BaseException:
+            # a refused state leaves the loader as it was
             self.changes = before
             raise
         return start
@@ -400,6 +402,7 @@ class Pipeline:
         """Record files that were added at a place, which the windows after it include; return the place to go on."""
         place = start._replace(batch=self._end_of_pool(start.batch, numbering))
         earlier, change = self.changes, Change(start.epoch, place.batch, (), tuple(added))
+        # noted without its windows first: the tables before it, read below, show which were begun
         self.changes = (*earlier, change)
         if self._index is not None and self._index.path.exists():
             self._index.read(update=True)
@@ -513,6 +516,7 @@ def _resumed(table: Table, layout: Layout, start: Position) -> Table:
             f"load_state_dict: the state is in window {at.position} of stream 0, which has {windows}: the state is "
             "damaged"
         )
+    # windows that were found on the way to the position hold their rows
     layout.release(at.position)
     resumed = Stream(layout.counts[0], base=at.position, first=at.first)
     resumed.add(at.batches)

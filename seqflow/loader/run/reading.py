@@ -26,8 +26,7 @@ from seqflow.progress import Stage, stage
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
 _SMALL_BLOCK, _MOST_TOGETHER = 128 << 10, 16 << 20
-"""Size in bytes from which on a block is read alone, and the largest sum of small blocks that are read in one
-task."""
+"""Bytes from which on a block is read alone, and the most bytes of small blocks that are read in one task."""
 
 
 class WindowOpening:
@@ -66,9 +65,11 @@ class WindowOpening:
             try:
                 self._found[at] = self._maker.read(one, self._epoch)
             except BaseException as error:
+                # kept, not raised: the window opens, and raises it, when all its slices are counted
                 self._found[at] = error
             with self._lock:
                 self.stage.done += 1
+                # under the lock: exactly one thread sees the last slice, and plans the window
                 last = self.stage.done == len(self._found)
             if last:
                 self._open()
@@ -97,6 +98,7 @@ def _read_together(window: Window) -> Iterator[list[NumberedSlice]]:
     for _, slices in groupby(enumerate(window.slices), key=lambda entry: entry[1].number):
         block = list(slices)
         is_known = block[0][1].block.nbytes is not None
+        # a block of unknown size is read alone: it may be large
         nbytes = sum(one.nbytes for _, one in block) if is_known else _SMALL_BLOCK
         if together and (nbytes >= _SMALL_BLOCK or size + nbytes > _MOST_TOGETHER):
             yield together
@@ -154,7 +156,9 @@ class WindowReader:
                 self._upcoming = iter(())
                 self._next = None
                 return
+            # until the first window has shown how much `prepare` adds, only one is opened
             is_full = self._growth is None or self._bytes + self._estimate(window) > self.maker.recipe.memory
+            # without open windows one is opened whatever its size, or a large one would never come
             if (self._openings and is_full) or self._waits(window):
                 return
             self._next = None
@@ -183,9 +187,11 @@ class WindowReader:
         size = opened.rows.nbytes
         self._bytes += size - opening.estimate
         if opening.window.nbytes:
+            # the largest growth, not the mean: windows above the mean would exceed the memory
             self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
         opening.estimate = size
         stats.seconds_waiting += perf_counter() - started
+        # a window that was released may be opened again; it counts once
         if address not in self._seen:
             self._check(address, len(opened.batches))
             self._note(address, opened.ledger)
@@ -252,6 +258,7 @@ class WindowReader:
     def _begin_now(self, stream: int, position: int) -> WindowOpening:
         """Begin to read a window that was not read ahead, in place of windows that are not needed any more."""
         first = self.first_needed(stream, position)
+        # windows whose ledgers are open were read ahead, and no batch of them was handed out yet
         self.release(stream, min([first, *(at for of, at in self.unclosed if of == stream)]))
         window = self._plan.layout.window((stream, position))
         assert window is not None
@@ -297,8 +304,7 @@ class WindowReader:
 
 
 Planned = tuple[tuple[OpenWindow, ...], WindowBatches, int]
-"""The windows that data rows of a row of the table come from, planned batches, and the number of the row among
-them."""
+"""The windows that rows of a row of the table come from, planned batches, and the number of the row among them."""
 
 
 class PlannedRows:
@@ -356,6 +362,7 @@ class PlannedRows:
         _, start, stop = row.pieces[0]
 
         def batches_of(rows: WindowRows) -> WindowBatches:
+            # Rows draws no random numbers, so any key gives the same batches
             return Rows(n).of_window(rows, own.lengths, 0, own.window.number)
 
         if stop - start == n:
@@ -380,9 +387,11 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
     workers = Workers(threads)
     try:
         largest = max((one.nbytes for one in slices), default=1)
+        # so many tasks fit into memory even if each reads a slice as large as the largest
         ahead = max(1, maker.recipe.memory // max(1, largest))
         tasks: deque[Future[None]] = deque()
         with stage(Stage("blocks", len({one.number for one in slices}))) as here:
+            # a task for each block: the slices of a block continue where the last one ended
             for _, of_block in groupby(slices, key=lambda one: one.number):
                 tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
                 while len(tasks) >= ahead:

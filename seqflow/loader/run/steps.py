@@ -23,8 +23,7 @@ from seqflow.loader.run.reading import PlannedRows
 from seqflow.loader.run.windows import OpenWindow
 
 PlannedBatches = tuple[Row, tuple[OpenWindow, ...], Span]
-"""Consecutive rows of a stream: the first row, the windows that their data rows come from, and their planned
-batches."""
+"""Consecutive rows of a stream: the first row, the windows of their data rows, and their planned batches."""
 
 
 class Pool:

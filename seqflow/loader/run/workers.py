@@ -97,6 +97,7 @@ class Workers:
         """Return so many threads; fewer, or none, if the system refuses more."""
         threads: list[threading.Thread] = []
         for number in range(count):
+            # daemon: an iteration that was never closed must not keep the process from ending
             thread = threading.Thread(target=self._work, name=f"seqflow-loader-{number}", daemon=True)
             try:
                 thread.start()
@@ -108,6 +109,7 @@ class Workers:
     def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Future[T]:
         """Run a task on one of the threads; without threads it waits for `help_until`."""
         future: Future[T] = Future()
+        # appending to a deque and taking from it are atomic; the lock only wakes a thread
         (self._urgent if urgent else self._tasks).append((future, task))
         if self._threads:
             with self._changed:
@@ -192,6 +194,7 @@ os.register_at_fork(after_in_child=_open.clear)  # a child has none of their thr
 @atexit.register
 def _close_all() -> None:
     """End all threads while they still can end: at its exit Python stops running threads at any point."""
+    # stop all before joining any, so that all end during the first wait
     workers = list(_open)
     for one in workers:
         one.stop()
