@@ -17,11 +17,11 @@ from seqflow.record import to_arrow
 
 
 def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> JobSpecs:
-    """Infer every tensor of a job; the errors are those of `run`, before any data is read.
+    """Infer every tensor of a job; the errors are those that `run` would raise, before any data is read.
 
-    The results of Python functions cannot be inferred, so the check of a job that has one ends there. `show` gets
-    the tensors before the output is looked at: one that is there already does not hide them. Those of a mix are
-    shown for each source, and those of the last one returned.
+    The results of Python functions cannot be inferred, so the check of a job that has one ends there. `show`
+    gets the tensors before the output is looked at: an output that exists already does not hide them. For a mix
+    they are shown for each source, and those of the last source are returned.
     """
     loader = open_batches(job)
     loaders = loaders_of(loader)
@@ -35,7 +35,7 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
 
 
 def _check_output(job: Job, loader: Loader | Mix) -> None:
-    """JobError where the output could not be written, or its columns are not those of the batches."""
+    """Raise JobError when the output could not be written, or its columns are not those of the batches."""
     for one in loaders_of(loader).values():
         check_targets(job, one)
     if job.output.path is None:  # the run may be given one
@@ -48,7 +48,7 @@ def _check_output(job: Job, loader: Loader | Mix) -> None:
 
 
 def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
-    """NetError where the outputs of `prepare`, or the written outputs of `net`, are not columns of one table."""
+    """Raise NetError when the outputs of `prepare`, or the written outputs of `net`, are not columns of one table."""
     if isinstance(loader.prepare, Net) and found.prepare is not None:
         _check_columns("prepare", found.prepare, loader.prepare.outputs(tuple(found.source)))
     is_written = job.output.path is not None and job.output.kind != "none"
@@ -57,7 +57,7 @@ def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
 
 
 def check_workers(job: Job, loader: Loader) -> None:
-    """JobError where workers would have to skip batches whose numbers are not known before reading."""
+    """Raise JobError when workers would have to skip batches whose numbers are not known before reading."""
     if job.skip and job.engine.has_workers and not loader.pipeline.table(loader.epoch)[1].counted:
         raise JobError(
             "skip: workers make parts by themselves, and batches of this plan are not counted before reading\n"
@@ -66,10 +66,10 @@ def check_workers(job: Job, loader: Loader) -> None:
 
 
 def _check_columns(section: str, inferred: NetInference, outputs: Iterable[str]) -> None:
-    """NetError where two outputs have different row spaces: row i of one does not belong to row i of the other."""
+    """Raise NetError when two outputs have different row spaces, so that their rows do not belong together."""
     found = inferred.rows.unrelated(tuple(outputs))
     if found is not None:
         raise NetError(
-            f"[{section}]: {found.one!r} holds {found.rows}, {found.other!r} {found.other_rows}: they are no columns "
-            f"of one table\n  return only one of them, or lists with their lengths; {found.advice}"
+            f"[{section}]: {found.one!r} holds {found.rows}, {found.other!r} {found.other_rows}: they are not "
+            f"columns of one table\n  return only one of them, or lists with their lengths; {found.advice}"
         )

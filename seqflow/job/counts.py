@@ -12,16 +12,16 @@ from seqflow.loader import Stats
 COUNTED = (
     "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
 )  # fmt: skip
-"""The fields of the loader's Stats that a run notes with its progress."""
+"""Fields of the loader's Stats that are saved with the progress of a run."""
 
 
 def counts_of(stats: Stats) -> dict[str, Any]:
-    """What a run notes of its counts."""
+    """Return the counts of a run in the form in which they are saved."""
     return {name: getattr(stats, name) for name in COUNTED}
 
 
 def counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts in a progress file or manifest."""
+    """Return the counts in a progress file or manifest."""
     return {name: record["counts"].get(name, 0) for name in COUNTED}
 
 
@@ -32,12 +32,12 @@ def add_counts(stats: Stats, counts: Mapping[str, Any]) -> None:
 
 
 def set_counts(stats: Stats, before: Mapping[str, Any], since: Stats) -> None:
-    """Make the counts of a run those of the runs before it and its own."""
+    """Set the counts of a run to the sum of its own and those of the runs before it."""
     for name in COUNTED:
         setattr(stats, name, before[name] + getattr(since, name))
 
 
 def peak_memory() -> int:
-    """The most bytes that this process had in memory."""
+    """Return the peak memory of this process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

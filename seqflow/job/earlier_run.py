@@ -1,4 +1,4 @@
-"""The identity of a job in progress files and manifests, and what an earlier run of the same job has left."""
+"""Identity of a job in progress files and manifests, and the output that an earlier run of the same job has left."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
-"""Keys of [source] that say how files are found and read, not what is read, and what the loader's settings have."""
+"""Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
 _COUNTS = {**{name: is_count for name in COUNTED if name != "filtered"}, "rows_left": int}
 
 
 def _are_counts(counts: Any) -> bool:
-    """Whether these are counts of a run; older ones have none of what is filtered."""
+    """Return whether these are counts of a run; those of older runs have no count of filtered rows."""
     return has_form(counts, _COUNTS) and is_count(counts.get("filtered", 0))
 
 
@@ -39,11 +39,12 @@ _UNFINISHED = {
     "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM]),
 }
 _OPEN = {"loader": Mapping, "part": is_count}
-"""What a job adds to the records of its output; where it can go on, the next part and the loader's state there."""
+"""Entries that a job adds to the records of its output; while it can go on, also the next part and the loader's
+state."""
 
 
 def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
-    """The identity of a job: everything that decides its output, as JSON."""
+    """Return the identity of a job as JSON: everything that decides its output."""
     folder = Path(job.output.path or "").expanduser().absolute().parent
     bad = job.bad_rows.path
     settings = {
@@ -64,7 +65,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
 
 
 def _of_sources(job: Job, loader: Loader | Mix) -> dict[str, Any]:
-    """Return the settings and data that decide the batches: of the source, or of each source of a mix."""
+    """Return the settings and data that decide the batches, of the source or of each source of a mix."""
     if isinstance(loader, Loader):
         section = job.source.settings().items()
         settings = {f"source.{key}": value for key, value in section if key not in _ACCESS}
@@ -91,21 +92,21 @@ def job_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[Dif
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """The record that an earlier run has left at the output."""
+    """Record that an earlier run has left at the output."""
 
     content: Mapping[str, Any]
     is_complete: bool
     changes: tuple[str, ...] = ()
-    """What is another one than that run had, and is accepted."""
+    """Accepted differences between that run and this one."""
 
 
 def earlier_run(
     target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
 ) -> EarlierRun | None:
-    """The record of an earlier run of this job; None where the run begins anew.
+    """Return the record of an earlier run of this job; None if the run begins again.
 
-    JobError where the output is not complete and `resume` doesn't ask to go on, or where it is of another job or of
-    other data.
+    Raise JobError when the output is not complete and `resume` is not given, or when the output comes from
+    another job or other data.
     """
     if overwrite:
         return None
@@ -113,25 +114,25 @@ def earlier_run(
         if not resume:
             raise JobError(
                 f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
-                "  --resume goes on with it, --overwrite begins anew"
+                "  --resume goes on with it, --overwrite begins again"
             )
         return _unfinished(target, described, accept_changes)
     return _complete(target, described)
 
 
 def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
-    """The progress file of a run of this job; JobError for a damaged one, or one of another job."""
+    """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = str(target.path), target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
     if content is None and (version := target.earlier_format) is not None:
         raise JobError(
             f"output: {name!r} holds the beginning of a run of seqflow {version}, which cut parts in another way\n"
-            "  go on with that version; --overwrite begins anew"
+            "  go on with that version; --overwrite begins again"
         )
     if content is None or not has_form(content, form):
         raise JobError(
             f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
-            "  --overwrite begins anew"
+            "  --overwrite begins again"
         )
     if not accept_changes:
         _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
@@ -141,7 +142,9 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
 
 
 def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None:
-    """The manifest of a complete output of this job; None where there is no output. JobError for another output."""
+    """Return the manifest of a complete output of this job; None if there is no output. Raise JobError for
+    another output.
+    """
     if not (target.path if target.is_file else target.manifest).exists():
         return None
     name, content = str(target.path), target.read_manifest()
@@ -159,34 +162,38 @@ def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None
 
 
 def _is_fixed(content: Mapping[str, Any]) -> bool:
-    """Whether an unfinished output can only be completed without changes: sealed, or made of sorted runs."""
+    """Return whether an unfinished output can only be completed without changes, because it is sealed or made
+    of sorted runs.
+    """
     return bool(content["sealed"] or content["are_runs"])
 
 
 def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
-    """The accepted differences from an unfinished run; JobError where there are others that cannot be accepted."""
+    """Return the accepted differences from an unfinished run; raise JobError when any difference cannot be
+    accepted.
+    """
     found = job_differences(content["job"], described)
     refused = [one.text for one in found if not one.may_change]
     if refused:
         raise JobError(
             f"output: {name!r} is of another job or of other data: {listed(refused)}\n"
-            "  only changes of nets, constants, tokenizers and imports can be accepted; --overwrite begins anew"
+            "  only changes of nets, constants, tokenizers and imports can be accepted; --overwrite begins again"
         )
     if found and _is_fixed(content):
         what = (
             "is sorted or partitioned"
             if content["are_runs"]
-            else "is finished, but for the names of its files"
+            else "is finished, except for the names of its files"
         )
         raise JobError(
             f"output: {name!r} {what}, and changes cannot be accepted: {listed([one.text for one in found])}\n"
-            "  --overwrite begins anew"
+            "  --overwrite begins again"
         )
     return tuple(one.text for one in found)
 
 
 def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The changes to note in the manifest, each with the first part and row that were made with it."""
+    """Return the changes to record in the manifest, each with the first part and row that were made with it."""
     earlier: list[dict[str, Any]] = content["changes"]
     if not changes:
         return earlier
@@ -207,5 +214,5 @@ def _check_same(
         "  --overwrite replaces it; or choose another output"
     )
     if can_go_on and all(one.may_change for one in found):
-        message += "\n  --resume --accept-changes goes on with what is new, behind what is finished"
+        message += "\n  --resume --accept-changes uses the changes after the finished parts"
     raise JobError(message)

@@ -27,7 +27,7 @@ Limits = dict[DimensionLike, int]
 
 @dataclass(frozen=True, slots=True)
 class JobSpecs:
-    """Dtypes and shapes of a job's tensors: those of its source, its nets and its batches."""
+    """Dtypes and shapes of a job's tensors: of its source, its nets and its batches."""
 
     source: Specs
     prepare: NetInference | None
@@ -67,7 +67,7 @@ def infer(loader: Loader, name: str = "") -> JobSpecs:
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
-    """The tensors of a block of the source."""
+    """Return the tensors of a block of the source."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
     rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
@@ -78,10 +78,10 @@ def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
 def batch_specs(
     rows: Specs, loader: Loader, longest: Mapping[str, int], bounds: SourceBounds
 ) -> tuple[Specs, Limits]:
-    """The tensors of a batch of these rows, and upper bounds of further sizes.
+    """Return the tensors of a batch of these rows, and upper bounds of further sizes.
 
-    `longest` has upper bounds of the lengths of rows, which hold for the lengths in a batch, too. No batch holds
-    more than all blocks of the source together.
+    `longest` has upper bounds of the lengths of rows, which also hold for the lengths in a batch. No batch
+    holds more than all blocks of the source together.
     """
     parents = {
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
@@ -107,7 +107,7 @@ def batch_specs(
 def _totals(
     rows: Specs, parents: Mapping[str, str | None], bounds: SourceBounds
 ) -> tuple[int | None, dict[str, int]]:
-    """Upper bounds of the rows of all blocks together, and of the sum of each lengths tensor."""
+    """Return upper bounds of the rows of all blocks together, and of the sum of each lengths tensor."""
     own: int | None = None
     sums: dict[str, int] = {}
     for name, parent in parents.items():
@@ -120,7 +120,7 @@ def _totals(
 
 
 def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
-    """The specs of a record of `own` such rows."""
+    """Return the specs of a record with `own` rows."""
     space = OwnRows("the record")
     return {
         name: TensorSpec(
@@ -134,7 +134,9 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
 
 
 def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan) -> Specs:
-    """The specs of a batch of `own` rows: of tensors of rows, of packed columns, and of what packing makes."""
+    """Return the specs of a batch with `own` rows: tensors of rows, packed columns, and the tensors that
+    packing makes.
+    """
     is_packed, specs = plan.packed_capacity is not None, {}
     space = OwnRows("the packed rows" if is_packed else "the record")
     for name, tensor in batch.items():
@@ -152,14 +154,16 @@ def _batch_specs(batch: Record, rows: Specs, own: Dimension, plan: BatchPlan) ->
 
 
 def _points(before: Any, rows: Specs) -> Any:
-    """The target of the indices of a window in a batch, whose rows are others; positions keep theirs."""
+    """Return the target of the indices of a window in a batch, whose rows differ; positions keep their target."""
     if before is None or (isinstance(before, Positions) and before.inside in rows):
         return before
     return OwnRows("a window before batches were made")
 
 
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
-    """The trailing sizes of a tensor; unknown ones become symbols with the same bounds, since batches may differ."""
+    """Return the trailing sizes of a tensor; unknown sizes become symbols with the same bounds, as batches may
+    differ.
+    """
     return [
         size if size.is_static else Dimension.axis_of(name, axis, size.min_length, size.max_length)
         for axis, size in enumerate(spec.shape.dimensions or ())
@@ -167,7 +171,7 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
 
 
 def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) -> Record:
-    """A record of these tensors without rows; unknown sizes become their lower bound."""
+    """Return a record of these tensors without rows; unknown sizes become their lower bound."""
     tensors = {
         name: np.empty([0, *(d.min_length for d in (spec.shape.dimensions or ())[1:])], spec.dtype)
         for name, spec in rows.items()

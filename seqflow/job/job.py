@@ -22,7 +22,7 @@ _UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows")
 @checked()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """source → prepare → batch → net → output.
+    """Sections of a job: source → prepare → batch → net → output.
 
     `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
     """
@@ -36,47 +36,45 @@ class Job:
     net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
     """Tensors the nets read: `.npy` files, memory-mapped, what `Vocabulary.save` wrote as `.arrow`, and the bytes of
-    `.json` and `.txt` files, such as tokenizers.
-    """
+    `.json` and `.txt` files, such as tokenizers."""
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     engine: EngineSettings = field(default_factory=EngineSettings)
     require: str | tuple[str, ...] = ()
-    """Conditions on prepared rows: those for which one is false are bad rows."""
+    """Conditions on prepared rows; a row for which one is false is a bad row."""
     skip: tuple[tuple[int, ...], ...] = ()
-    """Spans of batches that are left out, by their numbers: `[5000, 5024]` are those from 5000 to 5023."""
+    """Spans of batches to omit, by their numbers: `[5000, 5024]` are those from 5000 to 5023."""
     totals: Mapping[str, str] | tuple[str, ...] = ()
-    """What all batches of a step hold together, by name: an expression for each, or names of tensors. The output has
-    a column `step.name` for each.
-    """
+    """Sums over all batches of a step, by name: an expression for each, or names of tensors. The output has a
+    column `step.name` for each."""
     steps_of: int | None = None
-    """The batches of a step, of all ranks together, where the plan has no balance; None is 1."""
+    """Number of batches of a step, of all ranks together, if the plan has no balance; None is 1."""
     imports: tuple[str, ...] = ()
-    """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
+    """Modules to import first, such as those with your own ops; they may be in `folder`."""
     folder: Path = Path()
-    """The job file's folder."""
+    """Folder of the job file."""
     file: Path | None = None
-    """The job file, where there is one."""
+    """Path of the job file; None if there is none."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
-    """The settings that were replaced by their dotted names; paths among them are absolute."""
+    """Settings that were replaced, by their dotted names; paths among them are absolute."""
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The modules that it names: those to import first, and that of a batch plan of its own."""
+        """Modules that the job names: those to import first, and the module of its own batch plan."""
         plan = type(self.batch).__module__
         return self.imports if plan.partition(".")[0] == "seqflow" else (*self.imports, plan)
 
     def __reduce__(self) -> tuple[Callable[..., Job], tuple[tuple[str, ...], Path, bytes]]:
-        """Another process imports the modules from the job's folder first: the batch plan may be one of theirs."""
+        """Import the modules from the job's folder first in another process: they may define the batch plan."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return _job_of, (self.modules, self.folder, pickle.dumps(values))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Job:
-        """The job in a TOML file. Paths in it are relative to its folder.
+        """Return the job in a TOML file. Paths in it are relative to its folder.
 
         `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
-        relative to the current folder. JobError, with the line, for a malformed setting.
+        relative to the current folder. Raise JobError, with the line, when a setting is malformed.
         """
         given = overrides or {}
         return cls(**read_sections(Path(path), given), file=Path(path), overrides=absolute_overrides(given))
@@ -85,12 +83,12 @@ class Job:
     def read_until_prepare(
         cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     ) -> Job:
-        """The job in a TOML file without its [batch], [net], [constants] and [output]."""
+        """Return the job in a TOML file without its [batch], [net], [constants] and [output]."""
         return cls(**read_sections(Path(path), overrides or {}, _UNTIL_PREPARE))
 
     @classmethod
     def from_dict(cls, tables: Mapping[str, Any], folder: FilePath = "") -> Job:
-        """The job a dict describes, with the keys of a job file; paths in it are relative to `folder`."""
+        """Return the job that a dict describes, with the keys of a job file; paths in it are relative to `folder`."""
         return cls(**sections_from_tables(tables, Path(folder)))
 
 

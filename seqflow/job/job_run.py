@@ -1,4 +1,4 @@
-"""One run of a job: its parts are made here or by the workers of an engine, committed in order, and noted."""
+"""One run of a job: this process or the workers of an engine make its parts, which are committed in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Progress = Callable[[Stats, int | None], None]
 
 
 class JobRun:
-    """One run of a job, from its beginning or resumed from a progress file, in which it notes where it is."""
+    """One run of a job, from its beginning or resumed from a progress file, in which it saves its position."""
 
     def __init__(
         self, job: Job, loader: Loader | Mix, output: OutputWriter, described: dict[str, Any], record: Any
@@ -38,17 +38,17 @@ class JobRun:
         self._job, self._loader, self._output, self._described = job, loader, output, described
         self.outcome: Outcome = "new"
         self.damaged: list[OutputFile] = []
-        """Committed files of the output that are gone or changed."""
+        """Committed files of the output that are missing or changed."""
         self._damaged_pieces: list[OutputFile] = []
-        """Those of the quarantine file."""
+        """Missing or changed pieces of the quarantine file."""
         self._changes: list[dict[str, Any]] = []
-        """Those that were accepted, each with the place from which on it holds."""
+        """Accepted changes, each with the place from which on it holds."""
         self._part = 0
-        """The first part that is not committed."""
+        """Number of the first part that is not committed."""
         self.peak_memory = 0
-        """The most bytes that a worker had in memory."""
+        """Peak memory of the workers, in bytes."""
         self._num_pieces = self._num_noted_pieces = 0
-        """Pieces of the quarantine file that belong to the parts before, and those that are noted."""
+        """Pieces of the quarantine file that belong to earlier parts, and pieces that are recorded."""
         if record is None:
             self._begin()
         else:
@@ -63,7 +63,7 @@ class JobRun:
         self._output.begin()
 
     def _resume(self, record: Mapping[str, Any]) -> None:
-        """Resume from a progress file; begin anew if a damaged part cannot be made again by itself."""
+        """Resume from a progress file; begin again if a damaged part cannot be made again alone."""
         self.counts, self._is_sealed = counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
@@ -91,24 +91,27 @@ class JobRun:
                 repair_output(
                     self._loader, self._output, self._handler, self.damaged, self._damaged_pieces, self._plan
                 )
+                # repairing has moved the loader to the batches of the damaged files
                 self._loader.load_state_dict(self._state)
                 is_sealed = False
             batches = None if self._is_sealed else self._write(progress)
             if not is_sealed:
+                # bad rows first: a sealed output counts as made, and none of its parts is made again
                 self._bad_rows.commit(batches)
                 self._output.seal(self._sealed(), batches)
             self._bad_rows.install(lambda file: self._output.note("bad_rows_file", file))
             return self._output.install()
         except BaseException as error:
+            # progress is saved once a second at most: save the last place, too
             self._output.note_now()
             if self._output.has_progress:
-                error.add_note("what is finished is kept: --resume goes on behind it")
+                error.add_note("what is finished is kept: --resume goes on after it")
             raise
         finally:
             self._bad_rows.leave()
 
     def _write(self, progress: Progress | None) -> Batches:
-        """Write all parts, committing those that are full; returns the range of batches not committed yet."""
+        """Write all parts and commit those that are full; return the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
         if progress is not None:
             progress(stats, loader.num_rows if isinstance(loader, Loader) else None)
@@ -124,7 +127,7 @@ class JobRun:
         return Batches(start, None)
 
     def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
-        """Make all parts of a mix in this process; returns the place where the last one begins."""
+        """Make all parts of a mix in this process; return the place where the last one begins."""
         output, before, mixed = self._output, self.counts, Stats()
         size = PartSize(output.layout.sizes, output.layout.threads)
         start = place_of(self._state, self._part)
@@ -149,7 +152,7 @@ class JobRun:
         self._output.commit(batches)
 
     def _make_here(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
-        """Make all parts in this process; returns the place where the last one that is not full begins."""
+        """Make all parts in this process; return the place where the last one that is not full begins."""
         output = self._output
         start = place_of(self._state, self._part)
         with closing(make_parts(loader, self._plan(), self._part, self._handler, stats)) as parts:
@@ -167,13 +170,14 @@ class JobRun:
         return start
 
     def _make_elsewhere(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
-        """Have all parts made by the workers of an engine, and take their files in order."""
+        """Make all parts with the workers of an engine, and take their files in order."""
         output = self._output
         start, measured = place_of(self._state, self._part), loader.pipeline.unmeasured()
         with self._folders(loader.index if measured is not None else None) as (name, folders):
             setup = setup_of(self._job, loader, name, folders)
             with open_engine(self._job.engine, setup) as engine:
                 tasks = tasks_of(loader, self._plan(), self._part)
+                # in order, although workers finish in any: places and counts are those of consecutive parts
                 for task, made in in_order(engine, tasks, lambda task: task.name):
                     add_counts(stats, made.counts)
                     state = self._state_behind(task.part, made)
@@ -194,9 +198,9 @@ class JobRun:
 
     @contextmanager
     def _folders(self, index: Path | None) -> Iterator[tuple[str, Folders]]:
-        """The name of this run for its workers, and the folders in which they write; removed in the end.
+        """Provide a name of this run for its workers, and the folders in which they write; remove them at the end.
 
-        They measure lengths where there is an `index` to be made.
+        The workers measure lengths if an `index` has to be made.
         """
         name, target = new_name(), self._output.target
         parts = None if target is None else target.attempts_folder(name)
@@ -204,6 +208,7 @@ class JobRun:
         lengths = None
         if index is not None:
             lengths = attempts_beside(index, name)
+            # left by a run that was killed
             remove_attempts_beside(index)
             lengths.mkdir(parents=True)
         try:
@@ -214,7 +219,7 @@ class JobRun:
                     rmtree(folder, ignore_errors=True)
 
     def _state_behind(self, part: PlannedPart, made: MadePart) -> dict[str, Any]:
-        """The state of a loader that has handed out the batches of a part."""
+        """Return the state of a loader that has handed out the batches of a part."""
         windows, batch = {}, self._state["batch"] + made.num_batches
         if not part.counts_batches:
             first = batch - made.last_batches
@@ -222,13 +227,13 @@ class JobRun:
         return {**self._state, "batch": batch, "windows": windows}
 
     def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
-        """Note that all parts before this one are committed."""
+        """Record that all parts before this one are committed."""
         self._part, self.counts, self._state = part, counts_of(stats), state
         self._num_pieces = self._bad_rows.num_pieces
         self._output.note_soon(self)
 
     def _plan(self) -> Parts:
-        """Where the parts of the output end."""
+        """Return the plan of where the parts of the output end."""
         sizes, layout = self._output.layout.sizes, self._output.layout
         rows = (
             None
@@ -238,12 +243,12 @@ class JobRun:
         return Parts(sizes.part_bytes * layout.threads, rows)
 
     def whole(self) -> dict[str, Any]:
-        """What is noted of the run, all of it."""
+        """Return the whole record of the run."""
         self._num_noted_pieces = self._num_pieces
         return {**self._sealed(self._num_pieces), "part": self._part, "loader": self._state}
 
     def change(self) -> Change:
-        """What has changed since it was last noted."""
+        """Return the changes since the record was last saved."""
         pieces = self._bad_rows.pieces(self._num_noted_pieces, self._num_pieces)
         self._num_noted_pieces = self._num_pieces
         extend = {"bad_rows": pieces} if pieces else {}
@@ -251,7 +256,7 @@ class JobRun:
         return Change({"counts": self.counts, "part": self._part}, {"loader": place}, extend)
 
     def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
-        """What is noted where only names are left to give."""
+        """Return the record of a run whose files only need their final names."""
         pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
         record = {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
         made_by = None if self._output.target is None else made_by_of(self._job, self._output.target.folder)
@@ -259,7 +264,7 @@ class JobRun:
 
 
 def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:
-    """The position of a loader's state in the sequence of batches, at the beginning of a part."""
+    """Return the position of a loader's state in the sequence of batches, at the beginning of a part."""
     if "members" in state:  # a mix, whose parts are cut by batches
         return {key: state[key] for key in ("epoch", "batch", "ended", "members")}
     return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": part}

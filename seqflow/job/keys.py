@@ -1,4 +1,4 @@
-"""`python -m seqflow.job.keys` writes the keys of a job file into `docs/jobs.md`, from the sections' dataclasses."""
+"""Write the keys of a job file into `docs/jobs.md` from the sections' dataclasses: `python -m seqflow.job.keys`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
 
 
 def page() -> str:
-    """The text of the page as it is, with the keys between its two marks written anew."""
+    """Return the text of the page with the keys between its two marks written again."""
     text = PAGE.read_text(encoding="utf-8")
     return text.partition(_BEGIN)[0] + _BEGIN + _keys() + _END + text.partition(_END)[2]
 
@@ -80,7 +80,7 @@ def _summary(section: type) -> str:
 
 
 def _table(*sections: type) -> str:
-    """The keys of a section, or of several formats, each with the name of its own section."""
+    """Return the table of keys of a section, or of several formats, each with the name of its own section."""
     rows = [
         f"| `{f'{section.kind}.' if issubclass(section, Format) else ''}{field.name}` | "
         f"`{_kind(get_type_hints(section)[field.name])}` | {_default(field)} | {meanings_of(section)[field.name]} |"
@@ -107,7 +107,7 @@ def _default(field: Field[Any]) -> str:
 
 
 def meanings_of(section: type) -> dict[str, str]:
-    """The text below each field in the source of the class."""
+    """Return the docstring below each field in the source of the class."""
     pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""$', re.MULTILINE | re.DOTALL)
     found = pattern.findall(inspect.getsource(section))
     return {name: " ".join(text.split()).replace("|", "\\|") for name, text in found}

@@ -1,4 +1,4 @@
-"""The batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
+"""Batches of a mix of several sources, as a job writes them: parts end with batches, not with windows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from seqflow.record import Record
 def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[Iterator[Record]]:
     """Iterate over the batches of a mix from its place on.
 
-    After each batch `handler` and `stats` hold what belongs to the batches handed out, and nothing else: the windows
-    of the sources in which these batches begin.
+    After each batch `handler` and `stats` cover exactly the batches handed out: the windows of the sources in
+    which these batches begin.
     """
     handlers = [BadRowHandler(write=handler.write) for _ in mix.loaders]
     with mix.iteration(handlers, stats, counts_on=True) as iteration:
@@ -25,9 +25,9 @@ def mixed_batches(mix: Mix, handler: BadRowHandler, stats: Stats) -> Iterator[It
 
 
 class PartSize:
-    """The size of the part that is being written; it is full with the batch with which it reaches `part_bytes`.
+    """Size of the part that is being written; it is full with the batch that reaches `part_bytes`.
 
-    Bytes are those of the tensors of its batches, so that the batches alone cut parts.
+    Bytes are those of the tensors of its batches, so that parts depend on the batches alone.
     """
 
     def __init__(self, sizes: FileSizes, threads: int) -> None:
@@ -40,7 +40,7 @@ class PartSize:
         self._rows += batch.num_rows
 
     def is_full(self) -> bool:
-        """Return whether the part ends here; the next one begins then."""
+        """Return whether the part ends here; the next one then begins."""
         full = self._bytes >= self._most_bytes or (
             self._most_rows is not None and self._rows >= self._most_rows
         )
@@ -50,7 +50,9 @@ class PartSize:
 
 
 def identity_of_mix(mix: Mix) -> dict[str, Any]:
-    """Return what decides the batches of a mix: the settings of all sources, and those in which one differs."""
+    """Return the settings that decide the batches of a mix: those of all sources, and those that differ between
+    them.
+    """
     found: dict[str, Any] = {}
     for name, loader in zip(mix.names, mix.loaders, strict=True):
         for key, value in loader.settings().items():

@@ -1,4 +1,4 @@
-"""Import the modules of a job, such as those with the user's own ops."""
+"""Import the modules of a job, such as those with your own ops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seqflow.identity.transform_differences import content_differences, is_texts
 
 
 def import_modules(names: tuple[str, ...], folder: Path) -> None:
-    """Import modules by name, from `folder` too; JobError where there is none."""
+    """Import modules by name, also from `folder`; raise JobError when a module is missing."""
     with _on_path(folder):
         for name in names:
             try:
@@ -34,7 +34,7 @@ def import_modules(names: tuple[str, ...], folder: Path) -> None:
 
 
 def module_identity(names: tuple[str, ...], folder: Path) -> dict[str, str]:
-    """The digest of each file of the modules, and of the user's own modules that they import."""
+    """Return the digest of each file of the modules, and of the user's own modules that they import."""
     with _on_path(folder):
         return module_texts(names)
 

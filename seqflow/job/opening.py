@@ -1,4 +1,4 @@
-"""Open what a job describes: its loader, with the nets and constants, and the writer of its output."""
+"""Open the parts of a job: its loader, with the nets and constants, and the writer of its output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
 _BYTES_SUFFIXES = (".json", ".txt")
-"""Constants from files with these suffixes are the bytes of the file."""
+"""Suffixes of files whose bytes are the constant."""
 
 
 def open_job_output(job: Job) -> OutputWriter:
@@ -57,7 +57,7 @@ def open_batches(job: Job) -> Loader | Mix:
 
 
 def open_loader(job: Job, source: Provider | None = None) -> Loader:
-    """Make the loader of a job, after importing its modules; of a source that is open already, where it is given."""
+    """Make the loader of a job after importing its modules; `provider` replaces its source."""
     if job.mix is not None:
         raise JobError(
             "mix: this takes a job of one source, and [mix] has several\n  give it a job with [source]"
@@ -74,7 +74,7 @@ def _totals(job: Job) -> dict[str, Any]:
 
 
 def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
-    """Return the loader of each source by its name, which is empty where there is one source only."""
+    """Return the loader of each source by its name; the name is empty if there is only one source."""
     if isinstance(loader, Loader):
         return {"": loader}
     return dict(zip(loader.names, loader.loaders, strict=True))
@@ -86,7 +86,7 @@ def files_of(loader: Loader | Mix) -> tuple[str, ...]:
 
 
 def _open_options(section: SourceSection) -> dict[str, Any]:
-    """The arguments of `sf.open` for a source."""
+    """Return the arguments of `sf.open` for a source."""
     options = {field.name: getattr(section, field.name) for field in keys_of(SourceSection)}
     paths = options.pop("paths")
     if section.format:
@@ -97,7 +97,7 @@ def _open_options(section: SourceSection) -> dict[str, Any]:
 
 
 def _loader_options(job: Job) -> dict[str, Any]:
-    """The options of a loader that do not concern its source."""
+    """Return the options of a loader that do not concern its source."""
     sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
     memory_map = all(section.given.get("memory_map") is not False for section in sections)
     constants = {name: _constant(name, file, memory_map) for name, file in job.constants.items()}
@@ -119,7 +119,7 @@ def _loader_options(job: Job) -> dict[str, Any]:
 
 
 def import_job_modules(job: Job) -> None:
-    """Import the modules of a job, and those of its own kinds of sources and batch plans."""
+    """Import the modules of a job, and those that define its sources and batch plans."""
     sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
     own_kinds = (module_of(section.kind or "") for section in sections)
     import_modules((*job.modules, *filter(None, own_kinds)), job.folder)

@@ -1,4 +1,4 @@
-"""The parts of a job as tasks: what is sent to a worker, what it does, and what comes back."""
+"""Parts of a job as tasks: the data that is sent to a worker, its work, and its results."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from seqflow.record import Record
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """A part, as it is sent: with what the source knows of the files of the part."""
+    """A part as it is sent, with the source's facts about the files of the part."""
 
     part: PlannedPart
     source: bytes | None
-    """The pickled source with these files alone; None where it cannot be divided."""
+    """The pickled source with these files alone; None if it cannot be divided."""
 
     @property
     def name(self) -> str:
-        """The part, its windows and its files, for errors."""
+        """Name of the part in errors: its number, windows and files."""
         first, last = self.part.windows[0].number, self.part.windows[-1].number
         windows = f"window {first}" if first == last else f"windows {first} to {last}"
         files = origins_of(self.part.windows)
@@ -51,25 +51,25 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class MadePart:
-    """What comes back of a part: paths and numbers; its rows are in files."""
+    """Result of a part: paths and numbers; its rows are in files."""
 
     files: tuple[OutputFile, ...]
-    """Under the names of this attempt; row groups are numbered in the part."""
+    """Files under the names of this attempt; row groups are numbered within the part."""
     schema: bytes | None
-    """That of its batches, serialized; None where it had none."""
+    """Serialized schema of its batches; None if it had none."""
     counts: Mapping[str, Any]
     num_batches: int
-    """Its batches, those that are skipped with them."""
+    """Number of its batches, including skipped ones."""
     last_batches: int
-    """The batches of its last window."""
+    """Batches of its last window."""
     bad_rows: OutputFile | None
     lengths: Path | None
-    """A file of the lengths of its rows, where an index is made of them."""
+    """File of the lengths of its rows, if they go into an index."""
     peak_memory: int
 
 
 def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
-    """The parts of a run, from part `first` on, each when it is asked for. Nothing is read."""
+    """Yield the parts of a run from part `first` on, each when it is requested. Nothing is read."""
     provider = loader.source
     is_divided = provider.of_files(()).source is not provider.source
     for part in plan_parts(loader, parts, first):
@@ -77,6 +77,7 @@ def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
             continue
         source = None
         if is_divided:
+            # only the files of the part: a list of all files would be sent with each task
             files = origins_of((*part.windows, *part.following))
             source = pickle.dumps(provider.of_files(files).source)
         yield PartTask(part, source)
@@ -84,7 +85,7 @@ def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where workers write: none where there is nothing of a kind to write."""
+    """Folders in which workers write; None for a kind of file that is not written."""
 
     parts: Path | None
     bad_rows: Path | None
@@ -92,7 +93,7 @@ class Folders:
 
 
 def setup_of(job: Job, loader: Loader, run: str, folders: Folders) -> Setup:
-    """What each worker gets once. JobError for a source that other processes cannot read."""
+    """Return the setup that each worker gets once. Raise JobError when other processes cannot read the source."""
     source = sendable_source(loader.source, job.source.columns)
     cpus = job.engine.cpus
     worker = PartWorker(
@@ -102,9 +103,9 @@ def setup_of(job: Job, loader: Loader, run: str, folders: Folders) -> Setup:
 
 
 def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
-    """A provider as other processes can have it, without its files where it can be divided.
+    """Return a provider for other processes, without its files if it can be divided.
 
-    JobError, or ProviderError, for one that only this process can read.
+    Raise JobError or ProviderError when only this process can read it.
     """
     if provider.is_stream:
         raise JobError(
@@ -112,6 +113,7 @@ def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
             '  write it to files first, or run with kind = "local" and no workers'
         )
     try:
+        # a worker has the files of its part only: values of dictionary columns come from all files
         provider.find_dictionaries(columns)
         return pickle.dumps(provider.of_files(()))
     except ProviderError:
@@ -123,7 +125,7 @@ def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
 
 
 def absolute(job: Job, cpus: int) -> Job:
-    """The job with paths that mean the same wherever a worker runs, and with a worker's threads."""
+    """Return the job with paths that mean the same wherever a worker runs, and with the threads of a worker."""
     folder = job.folder.resolve()
 
     def place(path: str | None) -> str | None:
@@ -139,23 +141,24 @@ def absolute(job: Job, cpus: int) -> Job:
         bad_rows=replace(
             job.bad_rows, path=place(None if job.bad_rows.path is None else str(job.bad_rows.path))
         ),
+        # the calling thread works too; this process makes the index, from the lengths of all parts
         order=replace(job.order, threads=cpus - 1, index=None),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PartWorker:
-    """Prepares a worker for the parts of a job."""
+    """Setup that prepares a worker for the parts of a job."""
 
     job: Job
     source: bytes
-    """The pickled provider, without files where it can be divided."""
+    """The pickled provider, without files if it can be divided."""
     folder: Path | None
-    """Where the files of attempts go; None where nothing is written."""
+    """Folder for the files of attempts; None if nothing is written."""
     bad_rows: Path | None
-    """Where pieces of the quarantine file go."""
+    """Folder for pieces of the quarantine file."""
     lengths: Path | None
-    """Where lengths for an index go."""
+    """Folder for lengths that go into an index."""
     is_inline: bool
     """Whether row groups are written in the thread that makes the batches."""
 
@@ -163,7 +166,7 @@ class PartWorker:
         return PartMaker(self)
 
     def check_seen(self) -> None:
-        """JobError where this machine does not see the folders of the run, or those of the job."""
+        """Raise JobError when this machine does not see the folders of the run, or those of the job."""
         for what, folder in {
             "the output": self.folder,
             "the quarantine file": self.bad_rows,
@@ -172,7 +175,7 @@ class PartWorker:
             if folder is not None and not folder.is_dir():
                 host = socket.gethostname()
                 raise JobError(
-                    f"engine: the folder of {what}, {str(folder.parent)!r}, is another one on {host!r}\n"
+                    f"engine: the folder of {what}, {str(folder.parent)!r}, differs on {host!r}\n"
                     "  workers on other machines need a file system that all of them share"
                 )
         paths = {**{f"constants.{name}": file for name, file in self.job.constants.items()}}
@@ -183,7 +186,7 @@ class PartWorker:
 
 
 class PartMaker:
-    """Makes parts of a job: it reads, prepares, plans and writes them under names of their own."""
+    """Makes parts of a job: reads, prepares, plans and writes them under names of their own."""
 
     def __init__(self, worker: PartWorker) -> None:
         self._worker, self._job = worker, worker.job
@@ -236,6 +239,7 @@ class PartMaker:
     def _write(self, number: int, batches: Iterable[Record]) -> tuple[list[OutputFile], pa.Schema | None]:
         target, folder = self._output.target, self._worker.folder
         if target is None or folder is None:
+            # nothing is written, but rows are read, checked and counted
             for _ in batches:
                 pass
             return [], None
@@ -243,16 +247,17 @@ class PartMaker:
         return attempt.write(self._output.layout, with_totals(batches), inline=self._worker.is_inline)
 
     def _saved(self, number: int, measured: Measured) -> Path | None:
-        """A file of the lengths that an index needs."""
+        """Write the lengths that an index needs to a file and return its path."""
         if self._worker.lengths is None:
             return None
+        # a name for each attempt: an engine may run a task twice
         path = self._worker.lengths / f"{number:05}-{new_name()}.npz"
         measured.save(path)
         return path
 
 
 def _check_there(part: PlannedPart) -> None:
-    """JobError where this machine does not see a file that was there when it was listed."""
+    """Raise JobError when this machine does not see a file that existed when files were listed."""
     missing = next((path for path in part.stamps if not os.path.exists(path)), None)
     if missing is not None:
         raise JobError(

@@ -1,4 +1,4 @@
-"""Plan: the sizes of a run before it, counted from footers and indexes, or estimated from one window."""
+"""Sizes of a run, counted from footers and indexes, or estimated from one window, before the run."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from seqflow.record import to_arrow
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sizes of a run. All but windows and bytes are estimates where `is_estimate` says so."""
+    """Sizes of a run. All except windows and bytes are estimates if `is_estimate` is true."""
 
     windows: int
     rows: int | None
-    """Rows of the source; None where its format doesn't know them."""
+    """Rows of the source; None if its format does not record them."""
     bytes: int
     """Bytes of the source in memory."""
     batches: int
     is_estimate: bool
-    """Batches are estimated from those of the first window."""
+    """Whether batches are estimated from those of the first window."""
     fill: float | None
-    """Of the first window."""
+    """Share of elements of the first window that are tokens."""
     output_bytes: int
     """Arrow bytes of all batches, estimated from one batch."""
     memory: int
-    """The most bytes of windows in memory at once, estimated from the first."""
+    """Largest memory of windows at one time in bytes, estimated from the first window."""
     sort_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     costs: StepCosts | None = None
-    """What ranks cost in the steps of the first window, where the plan has a balance."""
+    """Costs of the ranks in the steps of the first window, if the plan has a balance."""
 
     def lines(self) -> list[tuple[str, str]]:
         about = "about " if self.is_estimate else ""
@@ -58,7 +58,7 @@ class Plan:
 
 
 def _of_costs(costs: StepCosts) -> list[tuple[str, str]]:
-    """How much dearer than the mean the dearest rank is, and what would make it less."""
+    """Return how much more than the mean the most expensive rank costs, and how to lower it."""
     if not costs.steps:
         return [("imbalance", "not known: the first window has no whole step")]
     above = f"; {costs.above_share:,} rows cost more than a rank's share" if costs.above_share else ""
@@ -72,9 +72,9 @@ def _of_costs(costs: StepCosts) -> list[tuple[str, str]]:
 
 
 def plan(job: Job) -> Plan:
-    """Plan a run of the job. Reads one window at most, and writes nothing.
+    """Plan a run of the job. Read one window at most, and write nothing.
 
-    Raises the errors that the run would raise up to there.
+    Raise the errors that the run would raise up to that point.
     """
     loader = open_loader(job)
     check_targets(job, loader)
@@ -114,7 +114,7 @@ def plan(job: Job) -> Plan:
 
 
 def _counted(loader: Loader) -> int | None:
-    """The number of batches, where it is known without reading rows."""
+    """Return the number of batches; None if it is not known without reading rows."""
     if loader.index is not None and not loader.index.exists():
         return None
     try:
@@ -124,7 +124,7 @@ def _counted(loader: Loader) -> int | None:
 
 
 def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> int:
-    """Arrow bytes that are written of the first batch of a window."""
+    """Return the Arrow bytes that are written of the first batch of a window."""
     if not len(window.batches) or job.output.kind == "none":
         return 0
     batch = window.batches.make(0)

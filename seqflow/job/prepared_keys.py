@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def prepared_keys(job: Job, name: str, output: Path) -> Iterator[pa.Array]:
-    """The keys in the tensor `name`, or in its `values`, batch by batch: integers, or the strings of its bytes.
+    """Return the keys in the tensor `name` or its `values`, batch by batch: integers, or the strings of its bytes.
 
-    Bad rows that the job would put in quarantine are skipped. JobError where there is no such tensor, or where
-    `output`, to which the keys will be written, is a file that the job reads.
+    Bad rows that the job would put in quarantine are skipped. Raise JobError when there is no such tensor, or
+    where `output`, to which the keys will be written, is a file that the job reads.
     """
     loader = prepared_loader(job)
     check_output(loader, output)
@@ -32,14 +32,14 @@ def prepared_keys(job: Job, name: str, output: Path) -> Iterator[pa.Array]:
 
 
 def prepared_loader(job: Job) -> Loader:
-    """The loader of a job up to `prepare`, whose bad rows go to no file."""
+    """Return the loader of a job up to `prepare`, whose bad rows go to no file."""
     if job.bad_rows.policy == "quarantine":
         job = replace(job, bad_rows=BadRows("skip"))
     return open_loader(job)
 
 
 def check_output(loader: Loader, output: Path) -> None:
-    """JobError where the vocabulary would be written over a file that is read."""
+    """Raise JobError when the vocabulary would be written over a file that is read."""
     if (found := overwritten(output, loader.source.files)) is not None:
         raise JobError(f"output: {str(output)!r} is {found!r}, a file that is read\n  choose a new name")
 

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 _OPTION_TYPES = option_types()
 _OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
-"""Options of formats that were keys of [source]."""
+"""Options of formats that were keys of [source] in earlier versions."""
 
 _PATHS = (
     "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
@@ -60,12 +60,12 @@ _RANGES: Mapping[str, tuple[int, int | None]] = {
     "engine.workers": (1, None),
     "engine.cpus": (1, None),
 }
-"""The least and the most that a number may be."""
+"""Smallest and largest value of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """The file that settings come from, for error messages and relative paths."""
+    """File that settings come from, for error messages and relative paths."""
 
     name: str
     text: str
@@ -73,16 +73,18 @@ class JobFile:
     overridden: frozenset[str] = frozenset()
 
     def place(self, name: str) -> str:
-        """`job.toml, line 7`, or the `--set` that gave the setting."""
+        """Return the place of a setting: `job.toml, line 7`, or the `--set` that gave it."""
         if name in self.overridden:
             return f"--set {name}"
         line = line_of(self.text, name)
         return self.name if line is None else f"{self.name}, line {line}"
 
     def locate(self, name: str, path: str) -> str:
-        """A path of the setting `name`: from the job's folder, or the current one where it was overridden."""
+        """Return the path in the setting `name`: relative to the job's folder, or to the current one for an
+        override.
+        """
         if "\0" in path:
-            self.fail(name, f"{path!r} is no path: it has a NUL character")
+            self.fail(name, f"{path!r} is not a path: it has a NUL character")
         path = os.path.expanduser(path)
         if name in self.overridden or path.startswith("{") or "://" in path:
             return path
@@ -98,9 +100,9 @@ class JobFile:
 
 
 def _without_parents(path: str) -> str:
-    """Shorten `jobs/../out` to `out`, unless a symbolic link makes these two different places.
+    """Shorten `jobs/../out` to `out`, unless a symbolic link makes the two different places.
 
-    A separator at the end, which says that it is a folder, stays.
+    A separator at the end stays, because it marks a folder.
     """
     short = os.path.normpath(path) + os.sep * path.endswith(os.sep)
     return short if os.path.realpath(short) == os.path.realpath(path) else path
@@ -109,9 +111,10 @@ def _without_parents(path: str) -> str:
 def read_sections(
     path: Path, overrides: Mapping[str, Any], only: Container[str] | None = None
 ) -> dict[str, Any]:
-    """The fields of the Job in a TOML file, with some settings replaced; JobError for a malformed file or setting.
+    """Return the fields of the Job in a TOML file, with some settings replaced; raise JobError for a malformed
+    file or setting.
 
-    With `only` other sections than these are as if they were not in the file.
+    With `only`, all other sections are ignored.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -152,7 +155,7 @@ def absolute_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sections_from_tables(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The fields of the Job that a dict describes; JobError for a malformed setting."""
+    """Return the fields of the Job that a dict describes; raise JobError for a malformed setting."""
     return _sections(tables, JobFile("job", "", folder))
 
 
@@ -206,7 +209,9 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
 
 
 def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -> tuple[str, dict[str, Any]]:
-    """The format that has a section in this one, and its options; else those that are keys as they once were."""
+    """Return the format that has a section in this one, and its options; else the options given as keys of
+    [source].
+    """
     formats = [key for key in table if key in FORMATS]
     given: Mapping[str, Any] = {key: value for key, value in table.items() if key in _OLD_KEYS}
     place = name
@@ -278,7 +283,7 @@ def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
 
 
 def _no_key_of_one_source(tables: Mapping[str, Any], job_file: JobFile) -> None:
-    """JobError for what a mix does not take."""
+    """Raise JobError for a key that a mix does not take."""
     if "index" in _table(tables, "order", job_file):
         job_file.fail("order.index", "index has the lengths of one source, and [mix] has several")
     engine = _section(EngineSettings, "engine", tables, job_file)
@@ -333,7 +338,7 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
 
 
 def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
-    """The plan of a module, in the job's folder or installed."""
+    """Return the plan from a module in the job's folder or an installed one."""
     module, _, name = kind.partition(":")
     try:
         import_modules((module.strip(),), job_file.folder)
@@ -348,7 +353,7 @@ def _own_plan(kind: str, job_file: JobFile) -> type[BatchPlan]:
 
 
 def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buckets:
-    """Buckets around the plan that the other keys describe."""
+    """Return Buckets around the plan that the other keys describe."""
     if "boundaries" not in arguments:
         job_file.fail("batch", f"{title} needs 'boundaries'")
     boundaries = _checked(arguments["boundaries"], int | tuple[int, ...], "batch.boundaries", job_file)
@@ -429,7 +434,9 @@ def _section(
     title: str = "",
     further: tuple[str, ...] = (),
 ) -> T:
-    """One section, every value checked against the type of its field. `further` keys are known and read elsewhere."""
+    """Return a section, after checking every value against the type of its field. `further` keys are read
+    elsewhere.
+    """
     table = _table(tables, name, job_file)
     try:
         table = renamed_arguments(getattr(section, "__name__", name), table, shown=f"[{name}]")
@@ -471,7 +478,9 @@ def _check_known(
 
 
 def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
-    """A setting of the annotated type, its paths located; JobError for a size or number out of range."""
+    """Return a setting of the annotated type, with paths located; raise JobError for a size or number out of
+    range.
+    """
     value, key = _checked(value, hint, name, job_file), name.rpartition(".")[2]
     if value is None:
         return None
@@ -494,7 +503,7 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
 
 
 def _checked(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
-    """The value, lists as tuples; JobError unless it is of the annotated type."""
+    """Return the value, with lists as tuples; raise JobError unless it has the annotated type."""
     if not fits(value, hint):
         _wrong(value, name.rpartition(".")[2], described(hint, _WORDS), name, job_file, choices(hint))
     return tuple(value) if isinstance(value, list) else value
@@ -508,7 +517,7 @@ def _wrong(
 
 
 _WORDS = {**WORDS, bool: "true or false", dict: "a table"}
-"""Types in the words of TOML."""
+"""Names of types in the terms of TOML."""
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
     "mix": _mix,
@@ -526,4 +535,4 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "steps_of": _steps_of,
     "imports": _imports,
 }
-"""The sections and keys of a job, and what reads each."""
+"""Functions that read the sections and keys of a job."""

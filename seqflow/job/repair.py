@@ -19,7 +19,9 @@ from seqflow.record import Record
 
 
 def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool) -> list[OutputFile]:
-    """The damaged files of a complete output; JobError where they cannot be made again, or `resume` is not given."""
+    """Return the damaged files of a complete output; raise JobError when they cannot be repaired, or `resume`
+    is not given.
+    """
     damaged = target.damaged_files(manifest)
     if damaged and target.is_file:
         raise JobError(
@@ -29,7 +31,7 @@ def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool)
     if damaged and not resume:
         raise JobError(
             f"output: parts of {str(target.path)!r} are gone, or not as this job has written them: "
-            f"{_listed(damaged, target)}\n  --resume makes these again, --overwrite begins anew"
+            f"{_listed(damaged, target)}\n  --resume makes these again, --overwrite begins again"
         )
     return damaged
 
@@ -40,7 +42,7 @@ def _listed(files: Sequence[OutputFile], target: Target) -> str:
 
 
 def is_repairable(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
-    """Whether each file holds consecutive batches, which this job would make with the same content."""
+    """Return whether each file holds consecutive batches that this job would make with the same content."""
     return not files or (all(file.batches is not None for file in files) and not record.get("changes"))
 
 
@@ -65,6 +67,7 @@ def repair_output(
         if any(file.batches == batches for file in files):
             output.write_again(batches, records)
         else:
+            # only the piece of bad rows is damaged: it is written while the batches are made
             for _ in records:
                 pass
         if piece is not None:
@@ -72,7 +75,7 @@ def repair_output(
 
 
 def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
-    """The batches of a file; an empty one where the job has none."""
+    """Yield the batches of a file; one without rows if the job has none."""
     loader.load_state_dict({**loader.state_dict(), **span.start})
     stats = Stats()
     part = span.start.get("part")
@@ -90,7 +93,7 @@ def _batches(loader: Loader | Mix, span: Batches, bad_rows: BadRowHandler, plan:
 
 
 def _until(batches: Iterator[Record], loader: Loader | Mix, stop: int | None) -> Iterator[Record]:
-    """The batches up to a place of the loader."""
+    """Yield the batches up to a place of the loader."""
     for batch in batches:
         yield batch
         if loader.place.batch == stop:

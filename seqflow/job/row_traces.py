@@ -1,4 +1,4 @@
-"""Traces of rows of an output: the job of its manifest is opened again, and its batches are counted."""
+"""Trace rows of an output: open the job of its manifest again and count its batches."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _MADE_BY = {"file": str, "set": Mapping}
 
 
 def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
-    """Return the job file, relative to the folder of the output, and the settings that replaced some of it."""
+    """Return the job file, relative to the folder of the output, and the settings that were overridden."""
     if job.file is None:
         return None
+    # the place of the output, and the processes that make it, change no batch
     kept = {
         name: value
         for name, value in job.overrides.items()
@@ -45,7 +46,9 @@ def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
 
 
 def open_traceable(job: Job) -> Loader | Mix:
-    """Open the batches of a job to trace them; JobError for a balance, whose steps depend on where parts end."""
+    """Return the batches of a job to trace them; raise JobError for a balance, whose steps depend on where
+    parts end.
+    """
     if job.batch.balance is not None:
         raise JobError(
             "trace: the job has a balance, which deals rows again in each part, expected one without\n"
@@ -55,11 +58,11 @@ def open_traceable(job: Job) -> Loader | Mix:
 
 
 def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
-    """Return where a row of an output file comes from: file, block and row, or those of the pieces of a packed row.
+    """Return the origin of a row of an output file: file, block and row, or those of the pieces of a packed row.
 
-    The job is that of the manifest next to the file, or the one that is given. JobError for a file that no manifest
-    names, a row that it has not, an output whose rows do not follow each other as the batches do, and where the job
-    or its data have changed.
+    The job is the one in the manifest next to the file, or the given one. Raise JobError when no manifest names
+    the file, when the file does not have the row, when the rows of the output are not in the order of the
+    batches, or when the job or its data have changed.
     """
     target, manifest, file = _entry_of(path)
     if not 0 <= row < file.num_rows:
@@ -87,8 +90,9 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
 
 
 def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
-    """The output that a file is of, its manifest, and what that says of the file."""
+    """Return the output that a file belongs to, its manifest, and the manifest's entry for the file."""
     own = path.with_name(f".{path.name}.manifest.json")
+    # in any folder above: files of a partitioned output are in folders of their own
     for manifest in (own, *(folder / MANIFEST for folder in path.parents)):
         if not manifest.is_file():
             continue
@@ -106,11 +110,11 @@ def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
                         f"trace: {str(path)!r} is not as its job has written it: it was changed, or is gone"
                     )
                 return path if manifest == own else manifest.parent, content, file
-    raise JobError(f"trace: {str(path)!r} is no file of an output: no manifest next to it names it")
+    raise JobError(f"trace: {str(path)!r} is not a file of an output: no manifest next to it names it")
 
 
 def _job_of(target: Path, manifest: Mapping[str, Any]) -> Job:
-    """The job that the manifest of an output names."""
+    """Return the job that the manifest of an output names."""
     made_by: Any = manifest.get("made_by")
     if not has_form(made_by, _MADE_BY):
         raise JobError(f"trace: the manifest of {str(target)!r} names no job file\n  give it with --job")
@@ -122,7 +126,7 @@ def _job_of(target: Path, manifest: Mapping[str, Any]) -> Job:
 
 
 def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, int]:
-    """The number of the batch that a row of a file is of, and its row in the batch."""
+    """Return the number of the batch that a row of a file belongs to, and its row in the batch."""
     if file.batches is not None:
         loader.load_state_dict({**loader.state_dict(), **file.batches.start})
     with closing(iter(loader)) as batches:
@@ -136,7 +140,7 @@ def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, in
 
 
 def _traces(job: Job, loader: Loader | Mix, number: int, row: int) -> list[Trace]:
-    """Where a row of a batch that was written comes from."""
+    """Return the origin of a row of a batch that was written."""
     if job.net.net is not None or job.net.file is not None:
         net = loader.net if isinstance(loader, Loader) else loader.loaders[0].net
         before = open_batches(replace(job, net=NetSection())).batch_at(number)

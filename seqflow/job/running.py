@@ -28,32 +28,32 @@ class Report:
     """Counts, times and files of a run."""
 
     rows: int
-    """Rows in the batches, as `prepare` made them; one that is cut into pieces counts once."""
+    """Rows in the batches, as `prepare` made them; a row that is cut into pieces counts once."""
     dropped: int
-    """Rows of short batches that `drop_last` left out."""
+    """Rows of short batches that `drop_last` omitted."""
     skipped: int
-    """Rows that `where` left out, and those that the batch plan left out by their lengths."""
+    """Rows that `where` omitted, or the batch plan because of their lengths."""
     filtered: int
-    """Those of them that `where` left out."""
+    """Number of the skipped rows that `where` omitted."""
     rows_read: int
-    """Rows of the source, without those that `where` left out, or that could not be read or prepared."""
+    """Rows of the source, except rows that `where` omitted or that could not be read or prepared."""
     tokens: int
     fill: float | None
-    """The part of the elements of all batches that are tokens; None without a list column to count."""
+    """Share of elements of all batches that are tokens; None without a list column to count."""
     batches: int
     bad_rows: int
     seconds: float
     peak_memory: int
-    """The most bytes that the process had in memory; with an engine's workers, one of them."""
+    """Peak memory of the process in bytes; with an engine, the largest of its workers."""
     files: tuple[Path, ...]
     output_bytes: int
 
     outcome: Outcome = "new"
-    """Whether the run began anew, went on behind a killed one, or found that everything was done."""
+    """Whether the run began again, resumed an interrupted one, or found a complete output."""
     damaged: tuple[Path, ...] = ()
-    """Files of an earlier run that were gone or changed, and are made again."""
+    """Files of an earlier run that were missing or changed, and are made again."""
     changes: tuple[str, ...] = ()
-    """What was another one than that of the run that was resumed, and was accepted."""
+    """Accepted differences from the run that was resumed."""
 
 
 @checked()
@@ -67,19 +67,20 @@ def run(
 ) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
 
-    About every `output.part_bytes` of the plan, at the end of a window, parts are finished under hidden names, and
-    noted in a progress file once a second at most. Where a run was killed, or has failed, `resume` goes on behind the
-    last of them, and the output becomes what it would have been. Where the same job has written the output before,
-    nothing is done; JobError where another has, unless `overwrite` replaces what is there.
+    About every `output.part_bytes` of the plan, at the end of a window, parts are finished under hidden names,
+    and recorded in a progress file once a second at most. If a run was killed or has failed, `resume` goes on
+    after the last of them, and the output is the same as that of an uninterrupted run. If the same job has
+    written the output before, nothing is done; raise JobError when another job has, unless `overwrite` replaces
+    its files.
 
-    A job is all that decides its output: settings, nets and the files and constants they read, imported modules, and
-    the content of its input. With `accept_changes` a run that is resumed may have other nets, constants, tokenizers
-    and modules: it goes on with them behind what is finished, and the manifest says from which part on.
+    The identity of a job is everything that decides its output: settings, nets and the files and constants they
+    read, imported modules, and the content of its input. With `accept_changes` a resumed run may have other
+    nets, constants, tokenizers and modules: it uses them after the finished parts, and the manifest says from
+    which part on.
 
-    `progress(stats, total_rows)` is called at the beginning and after each batch; the total is None where the source
-    does not know.
-    A job without rows writes an empty file with the columns that its batches would have.
-    Raises the errors of the loader and the output, and removes what was not committed.
+    `progress(stats, total_rows)` is called at the beginning and after each batch; the total is None if the
+    source does not know it. A job without rows writes an empty file with the columns that its batches would
+    have. Raise the errors of the loader and the output, and remove files that were not committed.
     """
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
@@ -87,6 +88,7 @@ def run(
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
     loader = open_batches(job)
+    # before the output is opened: a job that is refused leaves no files
     for one in loaders_of(loader).values():
         check_targets(job, one)
         check_tables(job, one, infer(one))
@@ -112,7 +114,7 @@ class _Result(NamedTuple):
 def _write_output(
     job: Job, loader: Loader | Mix, output: OutputWriter, progress: Progress | None, **options: bool
 ) -> _Result:
-    """Run the job, resuming an earlier run; does nothing where its output is complete and intact."""
+    """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
     described = describe(job, loader)
     target, record = output.target, None
     earlier = None if target is None else earlier_run(target, described, **options)

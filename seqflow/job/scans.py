@@ -1,4 +1,4 @@
-"""Scans: all blocks of a source looked at once, by the workers of an engine: lengths for an index, counts of keys."""
+"""Scan all blocks of a source once with the workers of an engine: lengths for an index, counts of keys."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from seqflow.providers import Provider
 from seqflow.vocabulary.counting import added, count, keys_of_blocks
 
 _TASK_BYTES, _TASK_BLOCKS = 64 << 20, 1000
-"""Planned bytes, and blocks, of a task, about."""
+"""Approximate planned bytes, and blocks, of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """Consecutive blocks, in slices where they are read so."""
+    """Consecutive blocks of a scan, in slices if they are read so."""
 
     slices: tuple[BlockSlice, ...]
     stamps: Stamps
-    """Their files, as they were when they were listed."""
+    """Size and modification time of their files, when they were listed."""
     source: bytes | None
-    """The pickled source with these files alone; None where it cannot be divided."""
+    """The pickled source with these files alone; None if it cannot be divided."""
 
     @property
     def name(self) -> str:
-        """The blocks, for errors."""
+        """Name of the blocks in errors."""
         first, last = self.slices[0].block, self.slices[-1].block
         return f"blocks from {first.origin}, block {first.index}, to {last.origin}, block {last.index}"
 
 
 Look = Callable[[Provider, ScanTask], Any]
-"""Looks at the blocks of a task, read from a provider."""
+"""Function that examines the blocks of a task, read from a provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanWorker:
-    """Prepares a worker for the blocks of a source."""
+    """Setup that prepares a worker for the blocks of a source."""
 
     job: Job | None
-    """Whose modules are imported first."""
+    """Job whose modules are imported first."""
     source: bytes
     prepare: Callable[[Provider], Look]
 
@@ -80,7 +80,7 @@ def _scan(
     settings: EngineSettings,
     slices: Sequence[BlockSlice],
 ) -> Iterator[Any]:
-    """What the workers find in blocks of a loader's source, in order."""
+    """Yield the results of the workers for the blocks of a loader's source, in order."""
     if not slices:
         return
     source = sendable_source(loader.source, loader.columns)
@@ -102,7 +102,7 @@ def _tasks(provider: Provider, listing: Listing, slices: Sequence[BlockSlice]) -
 
 
 def _together(slices: Sequence[BlockSlice]) -> Iterator[list[BlockSlice]]:
-    """The slices of each task: whole blocks, as many as make a task of some size."""
+    """Yield the slices of each task: as many whole blocks as make a task of some size."""
     together: list[BlockSlice] = []
     size = blocks = 0
     for _, of_block in groupby(slices, key=lambda one: one.number):
@@ -117,7 +117,7 @@ def _together(slices: Sequence[BlockSlice]) -> Iterator[list[BlockSlice]]:
 
 
 def measure(loader: Loader, job: Job | None, settings: EngineSettings, measured: Measured) -> None:
-    """Have the lengths of all rows of a loader measured by workers."""
+    """Measure the lengths of all rows of a loader with workers."""
     opened = (
         partial(_with_plan, loader.batch) if job is None else partial(_with_job, absolute(job, settings.cpus))
     )
@@ -148,7 +148,7 @@ def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look
 
 
 def count_column(provider: Provider, column: str, settings: EngineSettings) -> pa.Table:
-    """How often each key of a column occurs, as `vocabulary.counting.count`."""
+    """Return how often each key of a column occurs, as `vocabulary.counting.count`."""
     loader = Loader(provider, batch=1, threads=0, rank=0, world_size=1)
     return added(_scan(loader, None, partial(_counting, column), settings, loader.pipeline.listing.slices()))
 
@@ -161,7 +161,7 @@ def _counting(column: str, provider: Provider) -> Look:
 
 
 def count_prepared(job: Job, name: str, settings: EngineSettings) -> pa.Table:
-    """How often each key of a tensor that a job prepares occurs."""
+    """Return how often each key of a tensor that a job prepares occurs."""
     loader = prepared_loader(job)
     opened = partial(_with_job, absolute(job, settings.cpus))
     look, slices = partial(_counting_prepared, opened, name), loader.pipeline.listing.slices()

@@ -15,15 +15,15 @@ class SourceBounds:
     """Upper bounds of the sizes of a source: of each block, and of all of them."""
 
     blocks: int | None = None
-    """The number of blocks; None where it is not known before reading."""
+    """Number of blocks; None if it is not known before reading."""
     block: Mapping[str, int] = field(default_factory=dict)
-    """The most that any block has, by size: `rows`, or `sum(tokens.lengths)`."""
+    """Largest size of any block, by name: `rows`, or `sum(tokens.lengths)`."""
     total: Mapping[str, int] = field(default_factory=dict)
-    """The same for all blocks together."""
+    """Sizes of all blocks together."""
 
     @classmethod
     def of(cls, loader: Loader) -> SourceBounds:
-        """The bounds that footers and sizes of files give."""
+        """Return the bounds that footers and sizes of files give."""
         blocks = block_bounds(loader.source)
         if blocks is None:
             return cls()
@@ -36,12 +36,12 @@ class SourceBounds:
         )
 
     def limits(self, names: Mapping[str, object]) -> dict[DimensionLike, int]:
-        """Bounds of the sums of those lengths tensors that are among `names`, in one block."""
+        """Return bounds of the sums in one block of the lengths tensors among `names`."""
         sums = {Dimension.sum_of(name): name for name in names}
         return {size: self.block[str(size)] for size in sums if str(size) in self.block}
 
     def over_all_blocks(self, size: Dimension) -> int | None:
-        """Upper bound of the sum of a size over all blocks, prepared or not; None for none."""
+        """Return an upper bound of the sum of a size over all blocks, prepared or not; None if there is none."""
         if self.blocks is None:
             return None
         bounds = [] if size.max_length is None else [self.blocks * size.max_length]

@@ -1,4 +1,4 @@
-"""A job file to start from, written for the files at hand: what is in it depends on their columns."""
+"""Write a first job file for given files; its settings depend on their columns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ return tokens.values, tokens.lengths
 '''
 
 Setting = tuple[str, str]
-"""A line of a section, and what it is for."""
+"""A line of a section, and its purpose."""
 
 _ORDER: list[Setting] = [
     ("# shuffle = true", "rows in a random order; `seed` decides which"),
@@ -63,16 +63,17 @@ _BAD_ROWS: list[Setting] = [
     ('path = "bad.parquet"', "where they are written, with file, row and reason"),
 ]
 _TOKENS, _TEXTS = ("tokens", "input_ids", "token_ids", "ids"), ("text", "content", "bytes")
-"""Names that columns of tokens, and of texts, usually have: they come before others."""
+"""Usual names of columns of tokens, and of texts: they are preferred to others."""
 _FILLS = {"ids": "[]", "text": '""', "": "0"}
-"""What may stand for a null, by what is packed."""
+"""Possible replacement of a null, by the kind of column that is packed."""
 
 
 def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> str:
-    """The text of a job for these paths, to be written to `job`.
+    """Return the text of a job for these paths, to be written to `job`.
 
-    The first list of integers is packed; else the first text is split into bytes and packed; else rows are counted.
-    JobError where there is nothing to read; the errors of `sf.open` for paths that cannot be read.
+    The first list of integers is packed; if there is none, the first text is split into bytes and packed;
+    otherwise batches have a number of rows. Raise JobError when there is nothing to read, and the errors of
+    `sf.open` when paths cannot be read.
     """
     if not paths:
         raise JobError("init: no paths, expected files, folders or globs")
@@ -108,13 +109,13 @@ def _toml(value: object) -> str:
 
 
 def _section(name: str, settings: Sequence[Setting]) -> str:
-    """The lines of a section, their comments one below the other."""
+    """Return the lines of a section, their comments aligned."""
     width = min(40, max(len(setting) for setting, _ in settings))
     return f"\n[{name}]\n" + "".join(f"{setting:<{width}}  # {why}\n" for setting, why in settings)
 
 
 def _planned(schema: pa.Schema) -> tuple[str | None, str, list[str]]:
-    """The column that is packed, what it is ("ids" or "text"), and other lists; None where there is none."""
+    """Return the column to pack, its kind ("ids" or "text"), and other lists; None if there is none."""
     named = [field for field in schema if field.name.isidentifier()]
     ids = [
         field.name for field in named if _is_list(field.type) and pa.types.is_integer(field.type.value_type)

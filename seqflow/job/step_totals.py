@@ -18,9 +18,9 @@ _MOST = np.iinfo(np.int64).max
 
 
 def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
-    """Return name and dtype of the column of each total: int64, or float64 where its expression is a float.
+    """Return name and dtype of the column of each total: int64, or float64 if its expression is a float.
 
-    The errors are those of `Loader` for expressions that the prepared rows do not fit.
+    Raise the errors of `Loader` when an expression does not fit the prepared rows.
     """
     totals = loader.pipeline.totals
     if totals is None:
@@ -36,7 +36,7 @@ def total_columns(loader: Loader | Mix) -> dict[str, np.dtype[Any]]:
 
 
 def empty_batch(loader: Loader | Mix) -> Record | None:
-    """Return a batch without rows, with the columns that are written; None where a net needs rows."""
+    """Return a batch without rows, with the columns that are written; None if a net needs rows."""
     batch = loader.pipeline.empty_batch()
     if batch is None:
         return None
@@ -44,9 +44,9 @@ def empty_batch(loader: Loader | Mix) -> Record | None:
 
 
 def with_totals(batches: Iterable[Record]) -> Iterator[Record]:
-    """Yield the batches, those of a step with a column for each of its totals, the same for all rows.
+    """Yield the batches, each with a column for each total of its step, the same for all rows.
 
-    JobError for a total beyond int64, and where the batch has a column of that name.
+    Raise JobError when a total is beyond int64, or the batch has a column of that name.
     """
     for batch in batches:
         yield (

@@ -15,7 +15,7 @@ from seqflow.output.overwriting import belongs_to, overwritten
 
 
 def check_targets(job: Job, loader: Loader) -> None:
-    """JobError where an output would overwrite an input, or another output."""
+    """Raise JobError when an output would overwrite an input, or another output."""
     nets = [section.file for section in (job.prepare, job.net) if section.file is not None]
     named = [file for net in (loader.prepare, loader.net) if isinstance(net, Net) for file in net.files]
     inputs = [*sorted(loader.source.files), *job.constants.values(), *nets, *named]
@@ -41,7 +41,7 @@ def check_targets(job: Job, loader: Loader) -> None:
 
 
 def _check_place(setting: str, target: Path, job: Job, loader: Loader) -> None:
-    """JobError where an output would be found as a file of the source by the next run, or is a URI."""
+    """Raise JobError when the next run would find an output as a file of the source, or the output is a URI."""
     if "://" in str(target) or (":/" in str(target) and not target.is_absolute()):
         uri = re.sub(":/+", "://", str(target), count=1)  # a Path has folded its slashes
         raise JobError(f"{setting}: {uri!r} is a URI, which can't be written, expected a path")
@@ -57,7 +57,7 @@ def _check_place(setting: str, target: Path, job: Job, loader: Loader) -> None:
 
 
 def _targets(job: Job, loader: Loader) -> dict[str, Path]:
-    """The paths that a run writes, by the setting that names them."""
+    """Return the paths that a run writes, by the setting that names them."""
     output = None if job.output.kind == "none" else job.output.path
     paths = {"output.path": output, "bad_rows.path": job.bad_rows.path, "order.index": loader.index}
     return {setting: Path(path).expanduser() for setting, path in paths.items() if path is not None}

@@ -20,7 +20,7 @@ _ASSIGNMENT = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
 
 
 def line_of(text: str, name: str) -> int | None:
-    """The line, from 1, of the setting with this dotted name, or else of its table; None where neither is there.
+    """Return the line, from 1, of the setting with this dotted name, or of its table; None if neither is in the text.
 
     >>> line_of('[batch]\\nkind = "rows"', "batch.kind")
     2
@@ -35,7 +35,9 @@ def line_of(text: str, name: str) -> int | None:
 
 
 def _places(text: str) -> Iterator[tuple[int, str]]:
-    """The line and the dotted name of each table header and each assignment; repeated tables have a number, too."""
+    """Yield the line and the dotted name of each table header and each assignment; names of repeated tables
+    have a number.
+    """
     tables, repeated = [""], Counter[str]()
     for number, line in enumerate(_blanked(text).split("\n"), 1):
         if header := _HEADER.match(line):
@@ -51,7 +53,7 @@ def _places(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _blanked(text: str) -> str:
-    """The text without comments and long strings, its lines in place."""
+    """Return the text with comments and long strings blanked, and lines in place."""
     return _COMMENT_OR_STRING.sub(
         lambda match: match[0] if match["short"] is not None else "\n" * match[0].count("\n"), text
     )
@@ -62,7 +64,7 @@ def _dotted(key: str) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """The value that a text has in a TOML file; the text itself where it is not one.
+    """Return the value that a text has in a TOML file; the text itself if it is not a value.
 
     >>> parse_value("4096"), parse_value("best_fit")
     (4096, 'best_fit')

@@ -1,4 +1,4 @@
-"""Arguments of a Loader: their names and types, and checks that bring them into the form in which it keeps them."""
+"""Arguments of a Loader: their names and types, and checks that convert them to the form in which it keeps them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from seqflow.record import Record
 
 T = TypeVar("T")
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
-"""Options that are those of Ranks, and of Prefetch."""
+"""Options that are fields of Ranks, and of Prefetch."""
 _OTHER_NAMES = {
     "batch_size": "batch=n, or a plan such as TokenBudget(max_tokens) or Packed(capacity)",
     "num_workers": "threads=n; worker processes are not needed",
@@ -40,11 +40,11 @@ _OTHER_NAMES = {
     "shards": "streams=n",
     "balance": "batch=Packed(capacity, balance=Balance(group, linear=…)), or balance= of another plan",
 }
-"""Names that other loaders have for what is here."""
+"""Names that options have in other loaders, and what to write here."""
 
 
 class LoaderOptions(OpenOptions, total=False):
-    """Further keywords of a Loader: those of `sf.open`, and the fields of `ranks` and `prefetch` by themselves."""
+    """Further keywords of a Loader: those of `sf.open`, and the single fields of `ranks` and `prefetch`."""
 
     rank: int | None
     world_size: int | None
@@ -55,7 +55,7 @@ class LoaderOptions(OpenOptions, total=False):
 
 
 def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
-    """OpTypeError for an option that neither a loader nor `sf.open` has, with the nearest one."""
+    """Raise OpTypeError for an option that neither a loader nor `sf.open` has; suggest the nearest one."""
     own = [*own, *RANKS, *PREFETCH, "columns", "fill", "valid"]
     for name in options:
         if name in own or name in option_names():
@@ -67,7 +67,7 @@ def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
 
 
 def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
-    """The source, opened with those of the options that are `sf.open`'s. A provider is open already."""
+    """Return the source, opened with the options of `sf.open`. A provider is already open."""
     given = {name: options[name] for name in options if name not in (*RANKS, *PREFETCH)}
     if isinstance(source, Provider):
         given = {name: given[name] for name in ("where", "fill", "valid") if name in given}
@@ -76,7 +76,9 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
 
 
 def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], options: Mapping[str, Any]) -> T:
-    """Ranks, or how much is read ahead, or that of the options; OpTypeError where both are given."""
+    """Return the Ranks or Prefetch given as `value`, or made from single options; raise OpTypeError when both
+    are given.
+    """
     given = {one: options[one] for one in names if one in options}
     if value is None:
         return kind(**given)
@@ -84,25 +86,25 @@ def grouped(name: str, value: T | None, kind: type[T], names: Sequence[str], opt
         raise OpTypeError(f"Loader: {name} is {value!r}, expected {kind.__name__}({', '.join(names)})")
     if given:
         raise OpTypeError(
-            f"Loader: {next(iter(given))} is given beside {name}\n  write it into {name}={kind.__name__}(…)"
+            f"Loader: {next(iter(given))} is given in addition to {name}\n  write it into {name}={kind.__name__}(…)"
         )
     return value
 
 
 def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
-    """How many batches of each rank make a step, 1 by default; OpError where a balance says so, too."""
+    """Return the number of batches of each rank in a step (default: 1); raise OpError when a balance gives it too."""
     if steps_of is None:
         return 1
     if batch.balance is not None:
         raise OpError(
-            "Loader: steps_of is given beside a balance, which has its own\n  write Balance(steps_of=…)"
+            "Loader: steps_of is given in addition to a balance, which has its own\n  write Balance(steps_of=…)"
         )
     at_least_one("Loader", steps_of=steps_of)
     return steps_of
 
 
 def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Ranks, plan: BatchPlan) -> None:
-    """OpError where the totals of a step cannot be counted, or nothing asks for the steps."""
+    """Raise OpError when the totals of a step cannot be counted, or nothing uses the steps."""
     if totals is None:
         if steps_of != 1:
             raise OpError(
@@ -126,7 +128,7 @@ def check_totals(totals: Totals | None, steps_of: int, streams: int, ranks: Rank
 
 
 def check_pads(batch: BatchPlan) -> None:
-    """OpError for a budget of costs where rows are padded: their padding costs, too."""
+    """Raise OpError when a budget of costs is used with padded rows, whose padding has a cost too."""
     if not batch.takes_pads:
         raise OpError(
             "Loader: pad with TokenBudget(linear=…): padded rows cost what the longest does, expected flat batches\n"
@@ -135,7 +137,7 @@ def check_pads(batch: BatchPlan) -> None:
 
 
 def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
-    """The file of the lengths index: True is a hidden one beside the data."""
+    """Return the path of the lengths index; True is a hidden file next to the data."""
     if index is None or index is False:
         return None
     if index is True:
@@ -156,7 +158,7 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
 
 
 def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
-    """How rows are shuffled; True is with seed 0."""
+    """Return the Shuffle of the argument; True is Shuffle with seed 0."""
     if shuffle is None or shuffle is False:
         return None
     if shuffle is True:
@@ -167,7 +169,9 @@ def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
 
 
 def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
-    """The policy for bad rows, from its name; ProviderError where its file would be one of the source."""
+    """Return the policy for bad rows, from its name; raise ProviderError when its file would be a file of the
+    source.
+    """
     if isinstance(bad_rows, str):
         return BadRows(bad_rows)  # type: ignore[arg-type]
     if not isinstance(bad_rows, BadRows):
@@ -183,7 +187,7 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
 
 
 def version_of(version: str | int | None) -> str | None:
-    """The version of Python functions, as text."""
+    """Return the version of Python functions, as text."""
     if version is None:
         return None
     if not isinstance(version, str | int) or isinstance(version, bool):
@@ -192,7 +196,7 @@ def version_of(version: str | int | None) -> str | None:
 
 
 def transform_of(option: str, transform: Net | str | Transform | None) -> Net | Transform | None:
-    """A net from its text; a net or a function as it is."""
+    """Return the Net of a text, and a net or a function unchanged."""
     if isinstance(transform, str):
         return Net(transform)
     if transform is not None and not isinstance(transform, Net) and not callable(transform):
@@ -205,7 +209,7 @@ def transform_of(option: str, transform: Net | str | Transform | None) -> Net | 
 def bind_constants(
     constants: Mapping[str, Any] | None, *transforms: Net | Transform | None
 ) -> list[Net | Transform | None]:
-    """Give each net the constants it reads; NetError for one that no net reads."""
+    """Give each net the constants it reads; raise NetError for one that no net reads."""
     if constants is not None and not isinstance(constants, Mapping):
         raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
     given = dict(constants or {})
@@ -222,9 +226,9 @@ def bind_constants(
 
 
 def pads_of(pad: Pad | float | Mapping[str, Pad | float], empty: Callable[[], Record]) -> dict[str, Pad]:
-    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column.
+    """Return the padding of each column: a number is `Pad(number)`; without a name, it is for the only list column.
 
-    `empty` gives a record without rows, which shows what columns there are.
+    `empty` gives a record without rows, which shows its columns.
     """
     if not isinstance(pad, Mapping):
         lengths = planned_lengths(empty(), None, "pad")

@@ -1,4 +1,4 @@
-"""Batches epoch after epoch: what a Loader and a Mix have in common, around the pipeline that makes the batches."""
+"""Batches epoch after epoch: the part that a Loader and a Mix share, around the pipeline that makes the batches."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from seqflow.torch.tensors import to_tensors
 
 @checked()
 class EpochBatches:
-    """The batches of a pipeline, epoch after epoch, for one rank; it knows where it is, and can go on there."""
+    """The batches of a pipeline for one rank, epoch after epoch; it knows its position, and can go on there."""
 
     def __init__(self, pipeline: Pipeline | MixPipeline) -> None:
         self.pipeline = pipeline
         self.epoch = 0
-        """The epoch of the next iteration; one that is exhausted advances it."""
+        """Epoch of the next iteration; an iteration that is exhausted advances it."""
         self._stats = Stats()
         self._run: Run | None = None
         """Run of the current iteration."""
         self._start: Place | None = None
-        """Where the next iteration begins; None: at the first batch of `epoch`."""
+        """Place where the next iteration begins; None is the first batch of `epoch`."""
         self._progress: Progress | None = None
-        """That of the last iteration, unless it was exhausted."""
+        """Progress of the last iteration, unless it was exhausted."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made from, and where it is; not what it has read."""
+        """Return its settings and its position, without what it has read."""
         return {name: value for name, value in vars(self).items() if name not in ("_stats", "_run")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ class EpochBatches:
 
     @property
     def deal(self) -> Deal:
-        """Which batches this process and its workers get."""
+        """Batches that this process and its workers get."""
         return self.pipeline.deal
 
     @deal.setter
@@ -73,7 +73,7 @@ class EpochBatches:
 
     @property
     def epochs_differ(self) -> bool:
-        """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
+        """Whether the batches of one epoch differ from those of the next, because of their order or of random ops."""
         return self.pipeline.epochs_differ
 
     @property
@@ -83,7 +83,7 @@ class EpochBatches:
 
     @property
     def place(self) -> Place:
-        """The place behind the last batch that was handed out; before the first, where the next iteration begins."""
+        """Place after the last batch handed out; before the first batch, where the next iteration begins."""
         if self._progress is not None:
             return self._progress.position
         return self._start or self.pipeline.beginning(self.epoch)
@@ -94,7 +94,9 @@ class EpochBatches:
         self.epoch, self._start, self._progress = epoch, None, None
 
     def __len__(self) -> int:
-        """The number of batches of this rank in an epoch; TypeError where it is not known before reading."""
+        """Return the number of batches of this rank in an epoch; raise TypeError when it is not known before
+        reading.
+        """
         total = self.pipeline.num_batches(self.epoch)
         if total is None:
             raise TypeError(
@@ -105,7 +107,9 @@ class EpochBatches:
 
     @one_at_a_time
     def __iter__(self) -> Generator[Record, None, None]:
-        """The batches of the coming epoch; bad rows are in their file as windows end, also where it is left early."""
+        """Yield the batches of the coming epoch; bad rows are in their file when windows end, even if the loop
+        stops early.
+        """
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
         files = [one.file for one in handlers if one.write is not None]
@@ -137,9 +141,9 @@ class EpochBatches:
         counts_on: bool = False,
         parts: Parts | None = None,
     ) -> Iterator[Iteration]:
-        """An iteration of the pipeline; left without an error, its epoch is at its end.
+        """Provide an iteration of the pipeline; when it is left without an error, its epoch has ended.
 
-        With `counts_on` windows before its place were counted by the run before.
+        With `counts_on`, windows before its place were counted by the run before.
         """
         start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
         self._start, self._stats = None, stats
@@ -166,11 +170,11 @@ class EpochBatches:
                     self._run = None
 
     def batch_at(self, number: int, epoch: int = 0) -> Record:
-        """Batch `number` of an epoch, counted over all ranks as `batch.number` is, also where it is skipped.
+        """Return batch `number` of an epoch, counted over all ranks as `batch.number` is, even if it is skipped.
 
-        It reads the window of the batch alone where the batches of all windows are known: by an index, or for `Rows`
-        of data whose rows are known and kept. Else it reads all windows up to it. The place stays where it is.
-        OpError where the epoch has no such batch.
+        Only the window of the batch is read if the batches of all windows are known: by an index, or for `Rows`
+        of data whose rows are known and kept. Otherwise all windows up to it are read. The position of the
+        loader does not change. Raise OpError when the epoch has no such batch.
         """
         _check_counts("batch_at", number=number, epoch=epoch)
         with self._one("batch_at", number, epoch) as (run, turn):
@@ -188,14 +192,15 @@ class EpochBatches:
         column: str | None = None,
         epoch: int = 0,
     ) -> list[Trace]:
-        """Where a batch comes from: file, block and row of each of its rows, as `net` gets them.
+        """Return the origin of a batch: file, block and row of each of its rows, as `net` gets them.
 
-        Of a packed batch it is each piece, with the elements that it has. With `row` it is that row of the batch, or
-        its pieces, and with `element` besides a single one: the element of the list column that batches are planned
-        on, or of `column`. Rows that a net `prepare` keeps, selects, or makes of the lists of a row are known, in the
-        last case with `part`, their number among them; of others the block is, and `hidden_by` names what made them.
-        In a Mix `source` is the name of the source. What is read is as in `batch_at`. OpError where the epoch has no
-        such batch, OpIndexError for a row or element that is not in it.
+        For a packed batch there is a trace of each piece, with its elements. With `row`, trace only that row of
+        the batch, or its pieces; with `row` and `element`, a single element of the list column that batches are
+        planned on, or of `column`. Rows that a net `prepare` keeps, selects, or makes of the lists of a row are
+        known; in the last case `part` is their number among the rows made. For other rows only the block is
+        known, and `hidden_by` names the function or net that made them. In a Mix, `source` is the name of the
+        source. The windows that are read are those of `batch_at`. Raise OpError when the epoch has no such
+        batch, and OpIndexError when the batch has no such row or element.
         """
         _check_counts("trace", number=number, epoch=epoch)
         traces: list[Trace] = []
@@ -214,7 +219,8 @@ class EpochBatches:
 
     @contextmanager
     def _one(self, what: str, number: int, epoch: int, *, traced: bool = False) -> Iterator[tuple[Run, Any]]:
-        """The turn of a batch by its number, and the run that makes it; OpError where the epoch has none.
+        """Provide the turn of a batch by its number, and the run that makes it; raise OpError when the epoch
+        has none.
 
         Bad rows are not written again.
         """
@@ -224,7 +230,7 @@ class EpochBatches:
             yield run, turn_by_number(run, what, number, epoch)
 
     def take(self, n: int) -> list[Record]:
-        """The first n batches of the coming epoch; the place stays where it is."""
+        """Return the first n batches of the coming epoch; the position of the loader does not change."""
         if n < 0:
             raise OpError(f"take: n is {n}, expected 0 or more")
         before = self.epoch, self._start, self._progress
@@ -235,37 +241,38 @@ class EpochBatches:
             self.epoch, self._start, self._progress = before
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The batches of the coming epoch as a stream of Arrow record batches, as `to_arrow` makes them.
+        """Return the batches of the coming epoch as a stream of Arrow record batches, as `to_arrow` makes them.
 
-        Whatever reads Arrow streams reads it: `duckdb.sql("FROM loader")`, `polars.DataFrame(loader)`,
-        `pyarrow.table(loader)`. All batches need the first one's columns and types, so no axis padded to the longest
-        row. An error on the way arrives as the reader's own, with its message.
+        Every reader of Arrow streams can read it: `duckdb.sql("FROM loader")`, `polars.DataFrame(loader)`,
+        `pyarrow.table(loader)`. All batches must have the columns and types of the first, so an axis padded to
+        the longest row is not possible. An error during iteration becomes an error of the reader, with the same
+        message.
         """
         reader = reader_of(iter(self), self.pipeline.empty_batch())
         return reader.__arrow_c_stream__(requested_schema)
 
     def stats(self) -> Stats:
-        """Counts of the last iteration so far, and where its time went."""
+        """Return the counts of the last iteration so far, and where its time was spent."""
         if self._run is not None:
             self._run.sum_counts()
         return self._stats
 
     def state_dict(self) -> dict[str, Any]:
-        """The place behind the last batch that was handed out, as JSON-compatible values.
+        """Return the place after the last batch handed out, as JSON-compatible values.
 
         Before the first batch it is the place at which the next iteration begins.
         """
         return {"format": FORMAT, **self.place.to_json(), **self.pipeline.fingerprint()}
 
     def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
-        """Begin the next iteration behind the batch that was the last when the state was taken.
+        """Begin the next iteration after the batch that was the last when the state was taken.
 
-        The number of ranks and threads may differ. OpError where the data, a setting, a net or function, or
-        what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
-        `skip` may change, and so may `prepare` where that loses and repeats no row: where a window ends, and
-        where batches are counted by the rows of the source. Files that are new are taken, too: windows that were
-        begun go on as planned, all other blocks are ordered again after them, and later states list the change.
-        The plan and `window` may change where an epoch begins.
+        The number of ranks and threads may differ. Raise OpError when the data, a setting, a net or function,
+        or what it reads, has changed; the message names the difference. With `changes="accept"` `net` and
+        `skip` may change, and `prepare` may change if no row is lost or repeated: at the end of a window, and
+        if batches are counted by the rows of the source. New files are accepted too: windows that were begun go
+        on as planned, all other blocks are ordered again after them, and later states list the change. The plan
+        and `window` may change at the beginning of an epoch.
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch
@@ -279,10 +286,10 @@ class EpochBatches:
         cu_seqlens: bool = False,
         ragged: bool = False,
     ) -> TensorBatches:
-        """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
+        """Return the same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
         `pin_memory`, `int64`, `cu_seqlens` and `ragged` are those of `seqflow.torch.to_tensors`. State, epoch and
-        length are the loader's. OpError for another library.
+        length are the loader's. Raise OpError for another library.
         """
         if library != "torch":
             raise OpError(
@@ -293,21 +300,21 @@ class EpochBatches:
         return TensorBatches(self, options)
 
     def _where(self) -> str:
-        """The place and the rank, as text."""
+        """Return the place and the rank, as text."""
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
 
 
 def _check_counts(what: str, **counts: int) -> None:
-    """OpError unless each is an integer, 0 or more."""
+    """Raise OpError unless each is an integer, 0 or more."""
     for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise OpError(f"{what}: {name} is {value!r}, expected an integer, 0 or more")
 
 
 class TensorBatches:
-    """The batches of a loader as dicts of PyTorch tensors, each converted when it is handed out."""
+    """The batches of a loader as dicts of PyTorch tensors; each is converted when it is handed out."""
 
     def __init__(self, loader: EpochBatches, options: Mapping[str, Any]) -> None:
         self.loader = loader
@@ -341,7 +348,7 @@ class TensorBatches:
 
 
 def _numbered(tensors: dict[str, Any], batch: Record) -> dict[str, Any]:
-    """The tensors of a batch, with its number and the sources of its rows."""
+    """Return the tensors of a batch, with its number and the sources of its rows."""
     from seqflow.torch.loader_dataset import TensorBatch
 
     return TensorBatch(tensors, getattr(batch, "sources", ()), batch.number)

@@ -52,43 +52,45 @@ class Loader(EpochBatches):
         loader = Loader("docs/*.parquet", columns=["tokens"], shuffle=True, batch=256, net="x, mask = pad(…)")
         for batch in loader: ...
 
-    `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider. Its blocks are divided
-    into windows of about `window` bytes. In a window, and independently of all others, `prepare` runs on each block
-    and may change lengths and the number of rows; batches are planned on lengths; `net` runs on each batch. Both are
-    a Net, its text, or a Python function from record to mapping. `batch` is a number of rows, `Rows`, `TokenBudget`,
-    `Buckets` or `Packed`. `constants` are bound to both nets. `pad` names list columns that become padded tensors.
-    `options` are those of `sf.open`, such as `columns`; `fill` and `valid` say what nulls become, as in `from_arrow`:
-    without them a null of any type makes its row a bad one. `bad_rows` says what happens to these.
+    `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider. Its blocks are
+    divided into windows of about `window` bytes. In a window, and independently of all others, `prepare` runs
+    on each block and may change lengths and the number of rows; batches are planned on lengths; `net` runs on
+    each batch. Both are a Net, its text, or a Python function from record to mapping. `batch` is a number of
+    rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are bound to both nets. `pad` names list
+    columns that become padded tensors. `options` are those of `sf.open`, such as `columns`; `fill` and `valid`
+    say how nulls are replaced, as in `from_arrow`: without them a null of any type makes its row a bad row.
+    `bad_rows` says what happens to bad rows.
 
     `shuffle` is True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
     inside a window. A window that holds everything is shuffled exactly, and is kept for the next epoch.
 
-    All ranks see one sequence of batches: `ranks`, by default those of Ray Train or of the environment (see `Ranks`),
-    says which of them this process gets. `streams` interleaves that many streams of windows, so that a rank reads its
-    part of the data alone; the number of batches has to be known for that, from an `index`, or given as
-    `steps_per_epoch`. `index` is a file with the lengths of all prepared rows; True keeps it beside the data. It is
-    made during the first epoch, or by a pass over the data where `len` or `streams` need it before, and used from
-    then on. `prefetch` says how many threads read and make batches ahead, in how much memory.
+    All ranks see one sequence of batches: `ranks`, by default those of Ray Train or of the environment (see
+    `Ranks`), says which of them this process gets. `streams` interleaves that many streams of windows, so that
+    a rank reads only its part of the data; the number of batches must be known for that, from an `index`, or
+    given as `steps_per_epoch`. `index` is a file with the lengths of all prepared rows; True keeps it next to
+    the data. It is made during the first epoch, or by a pass over the data if `len` or `streams` need it
+    earlier, and used from then on. `prefetch` sets the number of threads that read and make batches ahead, and
+    their memory.
 
-    Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
-    is the place behind the last batch that was handed out, and `load_state_dict` goes on there, with any number
-    of ranks and threads. A batch is a Record: a mapping of names to tensors that knows which lengths describe
-    each. `batch.num_rows` counts its rows. A state is of these data, settings and nets, and of the code of functions;
-    `version` stands for that code, where functions refer to what cannot be compared.
+    Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted.
+    `state_dict()` is the place after the last batch that was handed out, and `load_state_dict` goes on there,
+    with any number of ranks and threads. A batch is a Record: a mapping of names to tensors that knows which
+    lengths describe each. `batch.num_rows` counts its rows. A state belongs to these data, settings, nets and
+    the code of functions; `version` stands for that code if functions refer to objects that cannot be compared.
 
     `batch.number` is the number of a batch in its epoch, counted over all ranks, and `batch_at(number)` gives that
-    batch again. `skip` leaves batches out by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
+    batch again. `skip` omits batches by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
     from 5000 to 5023 of epoch 0, and `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
 
-    `totals` count what all batches of a training step hold, on all ranks, without communication:
+    `totals` are sums over all batches of a training step, on all ranks, without communication:
     `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
     A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
 
     `require` is a condition on prepared rows, or several: a row for which one is false is a bad row, with the text as
-    its reason. `"lengths_any(labels.values != -100, labels.lengths)"` lets none pass whose labels are all masked.
+    its reason. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
 
-    `rank`, `world_size` and `tail` may be given by themselves in place of `ranks`, and so may `threads`, `memory` and
-    `reuse` in place of `prefetch`.
+    `rank`, `world_size` and `tail` may be given in place of `ranks`, and `threads`, `memory` and `reuse` in
+    place of `prefetch`.
     """
 
     pipeline: Pipeline
@@ -152,7 +154,9 @@ class Loader(EpochBatches):
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        """Its batches, source, windows, and what is known of their number and fill without reading rows."""
+        """Return a text with its batches, source, windows, and the known facts about their number and fill; no
+        row is read.
+        """
         return text_table(self._title(), known_of(self))
 
     def _repr_html_(self) -> str:
@@ -163,63 +167,65 @@ class Loader(EpochBatches):
 
     @property
     def num_rows(self) -> int | None:
-        """Rows of the source, where the format knows them."""
+        """Rows of the source; None if the format does not record them."""
         return self.source.num_rows
 
     @property
     def spec(self) -> dict[str, TensorSpec]:
         """Dtype and shape of each tensor of the batches by name, before anything is read.
 
-        Sizes that differ from batch to batch are unknown. OpError where a Python function makes the batches.
+        Sizes that differ from batch to batch are unknown. Raise OpError when a Python function makes the batches.
         """
         return self.pipeline.spec()
 
     def empty_batch(self) -> Record | None:
-        """A batch without rows, with the tensors that batches have.
+        """Return a batch without rows, with the tensors that batches have.
 
-        None where Python functions make them, or a net needs rows.
+        None if Python functions make them, or a net needs rows.
         """
         return self.pipeline.empty_batch()
 
     @checked()
     def lengths_index(self, *, anew: bool = False, update: bool = False) -> LengthsIndex:
-        """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
+        """Return the lengths of all prepared rows from the file `index`, which is made if it does not exist.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
-        reads only files that are new or have changed. OpError where the file is no index, or of other data or
-        settings: it names the difference.
+        `anew` always makes it, and replaces an older index once the new one is complete; `update` also
+        replaces it, but reads only files that are new or have changed. Raise OpError when the file is not an
+        index, or belongs to other data or settings; the message names the difference.
         """
         return self.pipeline.lengths_index(anew=anew, update=update)
 
     def batches(self, handler: BadRowHandler, stats: Stats) -> Generator[Record, None, None]:
-        """The batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.
+        """Return the batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.
 
-        Where `at_window_end` is true, both hold what belongs to the batches handed out, and nothing else.
+        When `at_window_end` is true, both cover exactly the batches handed out.
         """
         return self._iterate([handler], stats)
 
     def window_maker(self) -> WindowMaker:
-        """Makes single windows, for those who look at some before an epoch."""
+        """Return a maker of single windows, to examine some before an epoch."""
         return self.pipeline.window_maker()
 
     def settings(self) -> dict[str, Any]:
-        """What decides which batches there are and in which order, by name."""
+        """Return the settings that decide the batches and their order, by name."""
         return self.pipeline.settings()
 
     def data_fingerprint(self) -> dict[str, Any]:
-        """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
+        """Return the fingerprint of the data in states: relative paths, sizes, rows and columns, as they were
+        first listed.
+        """
         return self.pipeline.identity.data
 
 
 _OWN = tuple(inspect.signature(Loader).parameters)[1:-1]
-"""The options of a loader, but those that go to `sf.open`, and those of ranks and prefetching."""
+"""Options of the loader, except those for `sf.open`, and those of ranks and prefetching."""
 
 
 _UNKNOWN = "not known before reading"
 
 
 def known_of(loader: Loader) -> list[tuple[str, str]]:
-    """Name and value of each fact. No row is read for it, no index made, and no block of a stream taken."""
+    """Return name and value of each known fact. No row is read, no index made, and no block of a stream taken."""
     recipe = loader.pipeline.recipe
     source = recipe.source
     where = [] if source.where is None else [("where", source.where.text)]
@@ -264,7 +270,7 @@ def _batches(loader: Loader) -> str:
 
 
 def _fill(loader: Loader) -> str:
-    """That of the batches so far; before there are any that of the first window, by the index."""
+    """Return the fill of the batches so far; before there are any, that of the first window, by the index."""
     stats, pipeline = loader.stats(), loader.pipeline
     if stats.fill is not None:
         return f"{stats.fill:.2%} of the batches of the last iteration"
@@ -282,7 +288,9 @@ def _has_index(loader: Loader) -> bool:
 
 
 def _lists_at_once(pipeline: Pipeline) -> bool:
-    """Whether blocks are listed by metadata alone: filters look at rows, and so do formats that do not count them."""
+    """Return whether blocks are listed by metadata alone: filters look at rows, and formats without counts read
+    them.
+    """
     source = pipeline.recipe.source
     counted = source.where is None and not source.is_stream and source.num_rows is not None
     return counted or pipeline.listing.is_known

@@ -31,22 +31,22 @@ class Mix(EpochBatches):
         mix = sf.Mix({"web/*.parquet": 0.7, "books/*.parquet": 0.3}, seed=1, batch=256, shuffle=True)
         for batch in mix: print(batch.sources)
 
-    The keys are sources, whose loaders have the `options`, or Loaders; the values are their weights. With `weights`,
-    which has a number for each name, the keys are names of the sources that are the values:
-    `sf.Mix({"web": "web/*.parquet", "books": loader}, weights={"web": 0.7, "books": 0.3})`. Else a path is its own
-    name. `names` has those of all sources, and `batch.sources` those of which a batch has rows, as have the
-    dicts of `mix.to("torch")`. The column `source` has the number of the source that each row came from, its
-    place in `names`; `column` gives it another name, None leaves it out.
+    The keys are sources, whose loaders have the `options`, or Loaders; the values are their weights. With
+    `weights`, which has a number for each name, the keys are names and the values are sources: `sf.Mix({"web":
+    "web/*.parquet", "books": loader}, weights={"web": 0.7, "books": 0.3})`. Otherwise a path is its own name.
+    `names` has the names of all sources, and `batch.sources` those that a batch has rows of; the dicts of
+    `mix.to("torch")` have them too. The column `source` has the number of the source of each row, its place in
+    `names`; `column` gives it another name, None omits it.
 
-    Where batches have a number of rows, and all are sources whose rows are known, each batch has rows of every
-    source, in quotas: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Otherwise each batch comes from one
-    source; after any number of batches no source is more than one batch away from its share, and `seed` decides who
-    comes first. A weight may be a `Schedule`, which changes it with the number of the batch: then each batch comes
-    from one source.
+    If batches have a number of rows, and the rows of all sources are known, each batch has rows of every
+    source, in quotas: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Otherwise each batch comes from
+    one source; after any number of batches no source is more than one batch away from its share, and `seed`
+    decides which comes first. A weight may be a `Schedule`, which changes it with the number of the batch: then
+    each batch comes from one source.
 
-    An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then those
-    exhausted earlier begin again, in a new order. `ranks`, `skip`, `totals` and `steps_of` are those of a Loader. The
-    memory of `prefetch` is divided equally among the sources; without it each has four windows.
+    An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then
+    those exhausted earlier begin again, in a new order. `ranks`, `skip`, `totals` and `steps_of` are those of a
+    Loader. The memory of `prefetch` is divided equally among the sources; without it each has four windows.
     """
 
     pipeline: MixPipeline
@@ -95,7 +95,7 @@ _NAMED = "\n  a dict of names and sources needs weights={name: number}"
 def _named(
     sources: Any, weights: Mapping[str, Weight] | None
 ) -> tuple[tuple[str, ...], list[Any], list[Weight]]:
-    """The names of the sources, the sources, and their weights."""
+    """Return the names of the sources, the sources, and their weights."""
     if not isinstance(sources, Mapping) or not sources:
         raise OpTypeError(
             f"Mix: sources is {sources!r}, expected a dict of sources or loaders, and their weights"
@@ -124,7 +124,7 @@ def _named(
 
 
 def _name_of(source: Any, number: int) -> str:
-    """A path stands for itself; what has an origin has its name."""
+    """Return the name of a source: a path is its own name; other sources have that of their origin."""
     if is_path(source):
         return str(source)
     found = source.source if isinstance(source, Loader) else source
@@ -134,7 +134,9 @@ def _name_of(source: Any, number: int) -> str:
 def _loaders(
     sources: list[Any], weights: list[Weight], options: Mapping[str, Any]
 ) -> tuple[list[Loader], list[int] | None]:
-    """A loader for each source, and how many rows of a batch each gives; None where each batch is of one source."""
+    """Return a loader for each source, and the rows of a batch that each gives; None if each batch comes from
+    one source.
+    """
     fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
     is_free = len(fixed) < len(weights) or any(isinstance(one, Loader) for one in sources)
     quotas = None if is_free else _quotas(fixed, options)
@@ -161,7 +163,7 @@ def _loader(source: Any, options: Mapping[str, Any]) -> Loader:
 
 
 def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | None:
-    """The rows of each source in a batch, by largest remainders; None where batches have no number of rows."""
+    """Return the rows of each source in a batch, by largest remainders; None if batches have no number of rows."""
     n = batch_plan(options.get("batch", 256)).rows_across
     if n is None:
         return None
@@ -179,7 +181,7 @@ def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | Non
 
 
 def _divided(options: Mapping[str, Any], sources: int) -> dict[str, Any]:
-    """The options of each loader: `memory` is that of all together."""
+    """Return the options of each loader; `memory` is the limit for all together, so each gets its part."""
     prefetch = grouped("prefetch", options.get("prefetch"), Prefetch, PREFETCH, options)
     if prefetch.memory is None:
         return dict(options)

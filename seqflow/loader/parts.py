@@ -1,4 +1,4 @@
-"""An epoch by parts: made one after another here, or planned here and made by other processes."""
+"""An epoch in parts: made one after another in this process, or planned here and made by other processes."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from seqflow.record import Record
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """A part as whoever makes it needs it: nothing else passes from one part to the next."""
+    """A planned part, with everything that is needed to make it: nothing else passes from one part to the next."""
 
     number: int
     epoch: int
     windows: tuple[Window, ...]
     following: tuple[Window, ...]
-    """The windows behind them from which their last batch takes rows."""
+    """The windows after them from which their last batch takes rows."""
     first_row: int | None
-    """Rows before its first window, where batches run across windows; else None."""
+    """Number of rows before its first window, if batches run across windows; else None."""
     is_full: bool
-    """Whether it has reached its size: the last part may not."""
+    """Whether it has reached its size; the last part may not."""
     stop: int
-    """The position behind its last window."""
+    """Position after its last window."""
     counts_batches: bool
     """Whether batches of each window were counted before anything was read."""
     first_batch: int
-    """Batches before its first window, where they were counted; else 0."""
+    """Number of batches before its first window, if they were counted; else 0."""
     stamps: Stamps
-    """The files that it reads, as they were when they were listed."""
+    """Size and modification time of the files that it reads, when they were listed."""
 
 
 def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
-    """The files that windows are of, in order."""
+    """Return the files of windows, in order."""
     return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))
 
 
 def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
-    """Consecutive parts as one, with the number of the first."""
+    """Return consecutive parts as one, with the number of the first."""
     windows = {one.number: one for part in parts for one in (*part.windows, *part.following)}
     in_order = tuple(windows[number] for number in sorted(windows))
     own = sum(len(part.windows) for part in parts)
@@ -70,17 +70,17 @@ def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
 def make_parts(
     loader: Loader, parts: Parts, first: int, handler: BadRowHandler, stats: Stats
 ) -> Generator[PartBatches, None, None]:
-    """The batches of each part of the coming epoch, from part `first` on, at whose beginning the loader is.
+    """Yield the batches of each part of the coming epoch, from part `first` on, at whose beginning the loader is.
 
-    When those of a part were handed out, its state is the place behind the part, and handler and stats hold what
-    belongs to the parts so far, and nothing else.
+    After all batches of a part were handed out, the loader's state is the place after the part, and handler and
+    stats cover exactly the parts so far.
     """
     with loader.iteration([handler], stats, parts=parts) as iteration:
         yield from _parts_of(iteration, parts, first)
 
 
 class PartBatches:
-    """The batches of one part; once they were handed out, all that is counted belongs to them and those before."""
+    """The batches of one part; after they are handed out, all counts cover exactly this part and those before it."""
 
     def __init__(self, number: int, of: Iteration, parts: Parts) -> None:
         self.number, self._of, self._parts = number, of, parts
@@ -90,36 +90,37 @@ class PartBatches:
 
     @property
     def is_full(self) -> bool:
-        """Whether the part has reached its size; known when its batches were handed out."""
+        """Whether the part has reached its size; known after its batches are handed out."""
         return self._parts.stop(self.number) is not None
 
     @property
     def num_batches(self) -> int:
-        """The batches of the part, those that are skipped with them; known when its batches were handed out."""
+        """Number of batches of the part, including skipped ones; known after its batches are handed out."""
         (stream,) = self._of.run.table.streams
         return int(stream.planned - stream.start_batch)
 
     @property
     def last_batches(self) -> int:
-        """The batches of its last window."""
+        """Batches of its last window."""
         (stream,) = self._of.run.table.streams
         return stream.count_of(stream.stop - 1) or 0
 
 
 def _parts_of(iteration: Iteration, parts: Parts, first: int) -> Iterator[PartBatches]:
-    """The batches of each part of the only stream, from part `first` on."""
+    """Yield the batches of each part of the only stream, from part `first` on."""
     run = iteration.run
     assert isinstance(run, SourceRun)
     for number in count(first):
         run.begin_part(number)
         yield PartBatches(number, iteration, parts)
         stop = parts.stop(number)
+        # a full part may be the last one: only the next window tells
         if stop is None or run.epoch.layout.window((0, stop)) is None:
             return
 
 
 def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[PlannedPart]:
-    """The parts of the coming epoch, from part `first` on, for other processes to make. Nothing is read."""
+    """Yield the parts of the coming epoch, from part `first` on, for other processes to make. Nothing is read."""
     layout, table = loader.pipeline.table(loader.epoch)
     (stream,) = table.streams
     parts.of(layout)
@@ -151,16 +152,17 @@ def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[Planned
 
 
 def _find(layout: Layout, parts: Parts, count: int) -> None:
-    """Find all windows of the first `count` parts, where they are found one by one."""
+    """Find all windows of the first `count` parts, if they are found one by one."""
     while count and layout.counts == [None] and parts.stop(count - 1) is None:
         if layout.window((0, layout.num_found)) is None:
             return
 
 
 def loader_for_workers(loader: Loader) -> Loader:
-    """The loader for other processes, which make parts: it has no files, where its source can be divided.
+    """Return the loader for other processes, which make parts: it has no files if its source can be divided.
 
-    The values of dictionary columns are looked for here, in all files. ProviderError where they cannot be known.
+    The values of dictionary columns are collected here, from all files. Raise ProviderError when they cannot be
+    known.
     """
     loader.source.find_dictionaries(loader.columns)
     sent = copy(loader)
@@ -180,11 +182,11 @@ def make_part(
     source: Provider | None = None,
     measured: Measured | None = None,
 ) -> Iterator[PartBatches]:
-    """The batches of one part that another process has planned; the place of the loader stays where it is.
+    """Provide the batches of one part that another process has planned; the position of the loader does not change.
 
-    They are read from `source`, where that is another one than the loader's, with the files of the part alone.
-    Batches that the loader skips are left out where those before the part were counted, or there are none.
-    `measured` takes the lengths of what is read.
+    They are read from `source`, if given, which has only the files of the part. Batches that the loader skips
+    are omitted if the batches before the part were counted, or there are none. `measured` takes the lengths of
+    the rows that are read.
     """
     workers, parts = Workers(loader.pipeline.threads), Parts.of_one(len(part.windows))
     recipe = loader.recipe if source is None else replace(loader.recipe, source=source)

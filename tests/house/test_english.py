@@ -17,8 +17,6 @@ from pages import DOCS, ROOT
 
 NOT_YET = {
     "ops",
-    "seqflow/job",
-    "seqflow/loader",
     "seqflow/torch",
 }
 
@@ -33,7 +31,7 @@ BE = r"(?:is|are|was|were|be)"
 TURNS = {
     "after, before (for order)": r"\bbehind\b",
     "next to, and": r"\bbeside\b",
-    "again": r"(?<!--)\banew\b",
+    "again": r"(?<!--|.`)\banew\b",
     "no one, or the passive": r"\bnobody\b",
     "most expensive": r"\bdearest\b",
     "expand_trailing": r"\bhollow\b",

@@ -437,7 +437,9 @@ def columns(tmp_path):
 @pytest.mark.parametrize("text", OF_OTHER_ROWS)
 def test_columns_that_hold_other_rows_than_each_other_are_refused(columns, section, text):
     for refuse in (check, run):
-        with pytest.raises(NetError, match=rf"\[{section}\].*{OF_OTHER_ROWS[text]}.*no columns of one table"):
+        with pytest.raises(
+            NetError, match=rf"\[{section}\].*{OF_OTHER_ROWS[text]}.*not columns of one table"
+        ):
             refuse(columns(section, text))
 
 

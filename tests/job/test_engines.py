@@ -253,7 +253,7 @@ def test_a_run_goes_on_with_another_engine(
     for first, second in [(None, settings), (settings, None)]:
         with pytest.raises(InterruptedError) as caught:
             run(job(folder, JOBS[name], first), stop)
-        assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+        assert caught.value.__notes__ == ["what is finished is kept: --resume goes on after it"]
         assert not list((folder / "o").rglob("*tasks*"))
         report = run(job(folder, JOBS[name], second), resume=True)
         assert report.outcome == "resumed"
@@ -328,7 +328,7 @@ def test_a_part_that_always_kills_its_worker_ends_with_an_error_that_names_it(
         JobError, match=r"engine: part \d+, windows? \d+.* of .*in1\.parquet.*died 6 times"
     ) as caught:
         run(job(folder, tables, settings))
-    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on after it"]
     monkeypatch.setenv("DEADLY", "no")
     resumed = run(job(folder, tables), resume=True)
     assert resumed.outcome == "resumed"
@@ -411,8 +411,8 @@ def test_more_than_any_node_has_is_refused(
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        ("output", r"engine: the folder of the output, '.*o/out', is another one on"),
-        ("bad rows", r"engine: the folder of the quarantine file, '.*o', is another one on"),
+        ("output", r"engine: the folder of the output, '.*o/out', differs on"),
+        ("bad rows", r"engine: the folder of the quarantine file, '.*o', differs on"),
         ("constant", r"constants\.c: '.*c\.npy' is not there on"),
         ("source", r"engine: '.*in1\.parquet' is not there on"),
     ],

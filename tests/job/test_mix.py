@@ -132,7 +132,7 @@ def test_a_run_that_failed_goes_on(
 
     with pytest.raises(InterruptedError) as caught:
         run(of(output), fail)
-    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on after it"]
     report = run(of(output), resume=True)
     assert report.outcome == "resumed"
     assert files(folder / "o") == files(folder / "w")

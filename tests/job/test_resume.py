@@ -130,7 +130,7 @@ def test_after_a_full_disk_the_progress_is_true(folder: Path, expected: dict[str
     done = run_command(folder, KILL_AT="10", FULL_DISK="")
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
-    assert "what is finished is kept: --resume goes on behind it" in done.stderr
+    assert "what is finished is kept: --resume goes on after it" in done.stderr
     assert run_command(folder, "--resume").stderr == ""
     assert files(folder) == expected
 
@@ -153,7 +153,7 @@ def stopped(folder: Path, after: int, **changes: dict[str, object]) -> None:
 
     with pytest.raises(InterruptedError) as caught:
         run(job(folder, **changes), stop)
-    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on after it"]
 
 
 def job(folder: Path, **changes: dict[str, object]) -> Job:
@@ -225,7 +225,7 @@ def test_the_output_of_another_job_is_refused_with_the_difference(
 @in_one_folder
 def test_a_run_that_has_not_ended_needs_a_flag(folder: Path) -> None:
     stopped(folder, 50)
-    with pytest.raises(JobError, match=r"--resume goes on with it, --overwrite begins anew"):
+    with pytest.raises(JobError, match=r"--resume goes on with it, --overwrite begins again"):
         run(job(folder))
     assert run(job(folder), overwrite=True).outcome == "new"
     assert not [name for name in names(folder / "out") if name[0] == "."]

@@ -223,7 +223,7 @@ def test_a_resumed_run_on_other_ranks_begins_with_a_step():
         (
             {"steps_of": 2, "batch": sf.Rows(3, balance=BALANCES["a step"])},
             sf.OpError,
-            "steps_of is given beside",
+            "steps_of is given in addition to",
         ),
     ],
 )

@@ -320,7 +320,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
     BatchPlanError: [
         Kind("…: there is not just one list column of numbers; name its lengths with lengths=", "batches are planned on lengths, and there are several", '`lengths="tokens.lengths"`, or `columns=` of the loader', lambda: batches(TWO_LISTS, batch=sf.TokenBudget(4))),
         Kind("…: the list column … is neither cut nor left out", "a second list column would not be packed with the first", "name it in `columns` of the plan, or don't read it", lambda: batches(TWO_LISTS, batch=sf.Packed(4, ("a",)))),
-        Kind("…: columns has …, which is no list column", "a plan cuts list columns only", "leave it out of `columns`: it comes once for each piece", lambda: batches(TABLE, batch=sf.Packed(4, ("tokens", "n")))),
+        Kind("…: columns has …, which is not a list column", "a plan cuts list columns only", "leave it out of `columns`: it comes once for each piece", lambda: batches(TABLE, batch=sf.Packed(4, ("tokens", "n")))),
         Kind("pad: … has one entry a row, expected a list column of numbers", "`pad=` names a plain column", "leave it out of `pad`", lambda: batches(TABLE, pad={"n": sf.Pad()})),
         Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", '`tail="pad"` or `"repeat"`, or smaller batches', lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
         Kind("totals: … names …, which the records have not", "a total of a tensor that batches don't have", "the second line says what they have", lambda: batches(TABLE, batch=2, totals={"t": "labels != 0"})),

@@ -1,1 +1,1 @@
-"""The table of an epoch, and all that looks its rows up."""
+"""The table of an epoch, and lookups of its rows."""

@@ -1,4 +1,4 @@
-"""Rows of the table of an epoch that go together: those of a rank, and the windows it reads; those of a step."""
+"""Rows of the table of an epoch that belong together: those of a rank, and the windows it reads; those of a step."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ TAILS = ("drop", "pad", "repeat")
 
 
 _NODES = ("NNODES", "SLURM_NNODES"), ("NODE_RANK", "GROUP_RANK")
-"""Variables that are above 1, or above 0, where there are several nodes."""
+"""Environment variables that are above 1, or above 0, if there are several nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Which of how many processes gets which batches: batch k goes to rank `k mod world_size`.
+    """Rank of this process and number of ranks: batch k goes to rank `k mod world_size`.
 
         sf.Loader(path, ranks=sf.Ranks(rank, world_size, tail="pad"))
 
-    What is not given is that of Ray Train's context in one of its workers. Elsewhere it is that of the environment
-    variables RANK and WORLD_SIZE, or of LOCAL_RANK and LOCAL_WORLD_SIZE where there is one node; without any there is
-    one rank. All ranks get equally many batches: `tail` says what
-    happens to an incomplete last round, "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones.
+    Fields that are not given come from the context of Ray Train in its workers. In other processes they come
+    from the environment variables RANK and WORLD_SIZE, or from LOCAL_RANK and LOCAL_WORLD_SIZE if there is one
+    node; without any of these there is one rank. All ranks get the same number of batches: `tail` says what
+    happens to an incomplete last round: "drop" it, "pad" it with empty batches, or "repeat" the epoch's first
+    batches.
 
-    Raises OpError for a rank that is not one of `world_size`, where the environment has only half of what it needs,
-    and where it contradicts Ray Train; OpTypeError for what is no integer.
+    Raise OpError when the rank is not below `world_size`, when the environment has only some of the variables,
+    or when it contradicts Ray Train; raise OpTypeError when a value is not an integer.
 
     >>> Ranks(1, 4)
     Ranks(rank=1, world_size=4, tail='drop')
@@ -68,13 +69,13 @@ class Ranks:
         object.__setattr__(self, "world_size", world_size)
 
     def rounds(self, batches: int) -> int:
-        """The number of batches that each rank gets."""
+        """Return the number of batches that each rank gets."""
         return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Which batches a worker of a rank makes: those of a rank go to its workers in turn."""
+    """Batches that a worker of a rank makes: those of a rank are assigned to its workers in turn."""
 
     ranks: Ranks
     worker: int = 0
@@ -94,22 +95,22 @@ class Deal:
 
     @property
     def stride(self) -> int:
-        """From one batch of a worker to its next."""
+        """Distance from one batch of a worker to its next."""
         return self.ranks.world_size * self.workers
 
     def first(self, start: int) -> int:
-        """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
+        """Return the first batch of a worker's first round; `start` is the first batch that no one has got."""
         return start + self.ranks.world_size * self.worker
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What tells apart the files that the ranks write, and their workers; empty where there is one."""
+        """Marks in the names of files that tell ranks, and their workers, apart; empty if there is one."""
         rank = (f"rank{self.rank}",) if self.world_size > 1 else ()
         return (*rank, f"worker{self.worker}") if self.workers > 1 else rank
 
 
 def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
-    """Rank, world size, and who says so, where nothing was given."""
+    """Return rank and world size, and their origin, when they are not given."""
     if rank is None and world_size is None:
         told = _ray_train()
         return _environment() if told is None else (*told, "the context of Ray Train")
@@ -122,10 +123,11 @@ def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
 
 
 def _ray_train() -> tuple[int, int] | None:
-    """Rank and world size of a worker of Ray Train; None in any other process.
+    """Return rank and world size of a worker of Ray Train; None in any other process.
 
-    OpError where RANK or WORLD_SIZE of the environment is another one.
+    Raise OpError when RANK or WORLD_SIZE of the environment differs.
     """
+    # not imported: a worker of Ray Train has imported it already
     train = sys.modules.get("ray.train")
     if not hasattr(train, "UserCallback"):  # its first version has a context in any process
         return None
@@ -144,8 +146,11 @@ def _ray_train() -> tuple[int, int] | None:
 
 
 def _environment() -> tuple[int, int, str]:
-    """Rank, world size, and the variables that say so. Those of one node count where it is the only one."""
+    """Return rank, world size, and the variables they come from. The local variables count if there is only one
+    node.
+    """
     rank, world_size = _variable("RANK"), _variable("WORLD_SIZE")
+    # first, since torchrun sets the local variables too, and these count one node
     if rank is not None and world_size is not None:
         return rank, world_size, "RANK, WORLD_SIZE of the environment"
     local_rank, local_size = _variable("LOCAL_RANK"), _variable("LOCAL_WORLD_SIZE")
@@ -165,7 +170,7 @@ def _is_one_node() -> bool:
 
 
 def _half(**variables: int | None) -> OpError:
-    """The error for an environment that has some of the variables that tell a process which rank it is."""
+    """Return the error for an environment that has only some of the variables of a rank."""
     found = ", ".join(f"{name} = {value}" for name, value in variables.items() if value is not None)
     missing = [name for name in ("RANK", "WORLD_SIZE") if variables[name] is None]
     lacks = f"not {' and '.join(missing)}" if missing else "they do not agree"
@@ -176,7 +181,7 @@ def _half(**variables: int | None) -> OpError:
 
 
 def _other(given: str, option: str, variable: str) -> int:
-    """What goes with the only option that is given: of Ray Train, or the variable."""
+    """Return the missing one of rank and world size, from Ray Train or the variable."""
     told = _ray_train()
     if told is not None:
         return told[option == "world_size"]
@@ -199,7 +204,7 @@ def _given(option: str, value: Any) -> int:
 
 
 def _variable(name: str) -> int | None:
-    """The integer that an environment variable has; None where there is none."""
+    """Return the integer that an environment variable has; None where there is none."""
     text = os.environ.get(name)
     try:
         return None if text is None else int(text)
@@ -208,11 +213,11 @@ def _variable(name: str) -> int | None:
 
 
 ALL_BATCHES = Deal(Ranks(0, 1))
-"""That of the only worker of a single rank."""
+"""The batches of the only worker of a single rank."""
 
 
 _AT_ONCE = 4096
-"""Rows that are looked at together when windows are read ahead."""
+"""Number of rows that are looked up together when windows are read ahead."""
 
 
 AnyTable = Table | MixTable
@@ -222,20 +227,21 @@ class Dealt(NamedTuple):
     """A row as one rank gets it."""
 
     row: Row | MixRow | None
-    """None of a row that is repeated."""
+    """The row; None if it is repeated."""
     number: int
-    """Its number; of an empty batch that of the first row of the round, whose tensors it has."""
+    """Its number; for an empty batch, the number of the first row of the round, whose tensors it has."""
     fill: Literal["", "pad", "repeat"]
-    """Whether it only fills the last round: without rows, or with one of the epoch's first rows."""
+    """Whether and how it fills the last round: without rows, or with one of the epoch's first rows."""
     next: int
     """The first row of the next round of all ranks, where a state goes on."""
 
 
 def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Missing | None:
-    """Return the row of a rank in the round that begins with kept row `index`; None where there is no such round.
+    """Return the row of a rank in the round that begins with kept row `index`; None if there is no such round.
 
-    Kept rows are those that are not skipped. It looks at one round of one table and reads nothing: so it ends, and a
-    loop over rounds ends with the table. Where a window has to be planned first, that window is the answer.
+    Kept rows are those that are not skipped. The function looks at one round of one table and reads nothing;
+    therefore it ends, and a loop over rounds ends with the table. If a window has to be planned first, return
+    that window.
     """
     ranks = deal.ranks
     world_size = ranks.world_size
@@ -243,6 +249,7 @@ def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Miss
     if skips:
         own, after = skips.number(own), skips.number(after - 1) + 1
     if world_size > 1:
+        # the last row of the round, not the own one: all ranks must agree whether it is complete
         whole = table.has(skips.number(index + world_size - 1))
         if isinstance(whole, Missing):
             return whole
@@ -283,17 +290,18 @@ def upcoming(
     skips: Skips,
     reach: Callable[[int], tuple[int, int, int]] | None = None,
 ) -> Iterator[tuple[int, int]]:
-    """Stream and position of the windows with rows for a rank, from kept row `index` on, in order, for reading ahead.
+    """Yield stream and position of the windows with rows for a rank, from kept row `index` on, in order, to
+    read ahead.
 
-    `reach` gives stream, first and last window of a row that is dealt together with others. Where batches are counted
-    while they are read, these are all windows from the first one on that is not planned yet, without an end.
+    `reach` gives stream, first and last window of a row that is dealt together with others. If batches are
+    counted while they are read, yield all windows from the first unplanned one on, without an end.
     """
     if not table.counted:
         (only,) = table.streams
         yield from ((0, at) for at in count(only.base + len(only.firsts) - 1))
         return
     seen = [-1] * len(table.streams)
-    # a total that was given may be larger than what there is, without a bound: `find` refuses the first row missing
+    # a given total may exceed the batches by any amount: `find` refuses the first missing row
     kept = skips.kept_before(min(table.total or 0, table.turns.total or 0))
     stride = min(deal.stride, max(1, kept))  # a number of ranks may be beyond 64 bits
     for low in range(index + deal.rank, kept, stride * _AT_ONCE):
@@ -301,6 +309,7 @@ def upcoming(
         for stream, first, last in _windows(table, skips.numbers(indices), reach):
             if last > seen[stream]:
                 positions, of = range(max(seen[stream] + 1, first), last + 1), table.streams[stream]
+                # windows without batches need not be read
                 yield from ((stream, at) for at in positions if of.crosses or of.count_of(at))
                 seen[stream] = last
 
@@ -308,7 +317,7 @@ def upcoming(
 def _windows(
     table: Table, numbers: Array, reach: Callable[[int], tuple[int, int, int]] | None
 ) -> Iterator[tuple[int, int, int]]:
-    """Stream, first and last window of the rows that reach further than the rows before them."""
+    """Yield stream, first and last window of the rows that reach further than the rows before them."""
     if reach is not None:
         yield from map(reach, numbers.tolist())
         return
@@ -322,11 +331,11 @@ def _windows(
 
 
 SkipSpan = tuple[int, int, int]
-"""The first batch that is left out, the one behind the last, and the epoch."""
+"""The first batch to omit, the one after the last, and the epoch."""
 
 
 def spans_of(skip: Iterable[Sequence[int]] | None) -> tuple[SkipSpan, ...]:
-    """The spans in their order, each with its epoch; OpError for what is none, and for two that overlap."""
+    """Return the spans in order, each with its epoch; raise OpError when one is malformed, or two overlap."""
     if skip is None:
         return ()
     try:
@@ -352,27 +361,27 @@ def _span(one: tuple[Any, ...]) -> SkipSpan:
         raise OpError.of("Loader.skip", f"has {one!r}, expected {_EXPECTED}")
     start, stop, epoch = numbers
     if stop <= start:
-        raise OpError.of("Loader.skip", f"has {one!r}, expected a first batch before the one behind the last")
+        raise OpError.of("Loader.skip", f"has {one!r}, expected a first batch before the end")
     return start, stop, epoch
 
 
 class Skips:
-    """The batches of an epoch that are left out; the others keep their numbers."""
+    """Omitted batches of an epoch; the others keep their numbers."""
 
     def __init__(self, spans: Iterable[SkipSpan], epoch: int) -> None:
         self.spans = [(start, stop) for start, stop, of in spans if of == epoch]
         lengths = accumulate((stop - start for start, stop in self.spans), initial=0)
         self._before = list(lengths)
-        """How many are left out before each span; the last is that of all."""
+        """Number of omitted batches before each span; the last entry is their total."""
         self._firsts = [start - before for (start, _), before in zip(self.spans, self._before, strict=False)]
-        """For each span how many batches are kept before it."""
+        """Number of kept batches before each span."""
         self._starts = [start for start, _ in self.spans]
 
     def __bool__(self) -> bool:
         return bool(self.spans)
 
     def kept_before(self, number: int) -> int:
-        """How many of the batches before one are kept."""
+        """Return the number of kept batches before a batch."""
         at = bisect_right(self._starts, number) - 1
         if at < 0:
             return number
@@ -380,7 +389,7 @@ class Skips:
         return number - self._before[at] - (min(number, stop) - start)
 
     def number(self, index: int) -> int:
-        """The number of a batch, counted over those that are kept."""
+        """Return the number of a batch from its place among the kept ones."""
         return index + self._before[bisect_right(self._firsts, index)]
 
     def numbers(self, indices: Array) -> Array:
@@ -392,13 +401,13 @@ class Skips:
         )
 
     def after(self, batch: int) -> Skips:
-        """Return the skips from a batch on, which becomes number 0."""
+        """Return the skips from a batch on; that batch becomes number 0."""
         return Skips(
             [(max(0, start - batch), stop - batch, 0) for start, stop in self.spans if stop > batch], 0
         )
 
     def between(self, start: int, stop: int) -> Iterator[int]:
-        """The batches that are left out, of those from one to another."""
+        """Yield the omitted batches in a range."""
         for first, end in self.spans:
             yield from range(max(first, start), min(end, stop))
 
@@ -407,14 +416,14 @@ NO_SKIPS = Skips((), 0)
 
 
 class PoolRows(NamedTuple):
-    """The rows of one stream that are in one pool of steps."""
+    """Rows of one stream that are in one pool of steps."""
 
     number: int
-    """The number of the pool: that of its first step."""
+    """Number of the pool: that of its first step."""
     first: int
-    """The place of the first of them in the stream."""
+    """Place of the first of them in the stream."""
     numbers: Array
-    """int64: their numbers in the epoch; of a source of a mix, in the epoch of the mix."""
+    """int64: their numbers in the epoch; for a source of a mix, in the epoch of the mix."""
 
     @property
     def stop(self) -> int:
@@ -423,9 +432,9 @@ class PoolRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Consecutive batches, cut into steps of `size` from batch `base` on, and these into pools of `pool` steps.
+    """Consecutive batches, cut into steps of `size` from batch `base` on, and steps cut into pools of `pool` steps.
 
-    Without `pool` a pool has the steps that begin in one window.
+    Without `pool`, a pool has the steps that begin in one window.
     """
 
     size: int
@@ -440,11 +449,13 @@ class Steps:
         return (numbers - self.base) // self.size
 
     def columns(self, numbers: Array) -> Array:
-        """int64: which of the group gets each batch of the sequence."""
+        """int64: the rank of the group that gets each batch of the sequence."""
         return (numbers - self.base) % self.group
 
     def pool_of(self, table: Table, stream: int, place: int) -> PoolRows | Missing:
-        """The pool of a row that is there; where not all of its windows are planned, the next one to plan."""
+        """Return the pool of a row that exists; if not all of its windows are planned, return the next one to
+        plan.
+        """
         step = self._step_of(table, stream, place)
         if self.pool is not None:
             first = step // self.pool * self.pool
@@ -452,6 +463,7 @@ class Steps:
         of = table.streams[stream]
         start, stop = of.span(of.window_of(self._between(table, stream, step, step + 1).first))
         first = self._step_of(table, stream, start)
+        # a step that begins in an earlier window belongs to the pool of that window
         if start and self._step_of(table, stream, start - 1) == first:
             first += 1
         last = self._step_of(table, stream, stop - 1)
@@ -462,7 +474,7 @@ class Steps:
         return int(self.of(self.numbering.outer(numbers))[0])
 
     def _between(self, table: Table, stream: int, first: int, stop: int) -> PoolRows:
-        """The rows of a stream from one step to before another."""
+        """Return the rows of a stream from one step to before another."""
         begin, end = (max(0, self.numbering.inner(self.base + step * self.size)) for step in (first, stop))
         if table.total is not None:
             end = max(begin, min(end, table.total))
@@ -473,7 +485,7 @@ class Steps:
 
     @staticmethod
     def _there(table: Table, stream: int, pool: PoolRows) -> PoolRows | Missing:
-        """The rows of a pool that there are."""
+        """Return the rows of a pool that exist."""
         of = table.streams[stream]
         found = of.has(pool.stop - 1)
         if isinstance(found, Missing):

@@ -1,4 +1,4 @@
-"""The table of a mix: its rows point at rows of the tables of its members, in an order of weights and a seed."""
+"""The table of a mix: its rows refer to rows of the tables of its members, in an order set by weights and a seed."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ from seqflow.loader.epoch.weights import LARGEST, Schedule, Weight, assigned, se
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 
 _PASSES = 1 << 20
-"""An epoch in which a source would be read more often has no end in sight."""
+"""Most passes over a source in an epoch: an epoch with more is refused as endless."""
 
 
 _NEVER = 2.0**50
-"""No epoch has so many batches; up to there the numbers of batches are exact as floats."""
+"""No epoch has this many batches; up to here, numbers of batches are exact as floats."""
 
 
 _CHUNK = 2048
-"""Batches whose sources are found together: merging so many takes 0.1 ms, and few are passed over in vain."""
+"""Batches whose sources are found together: merging so many takes 0.1 ms, and few are computed without being used."""
 
 
 class Chunk(NamedTuple):
-    """The sources of consecutive batches of a mix."""
+    """Sources of consecutive batches of a mix."""
 
     members: list[int]
-    """The source of each."""
+    """Source of each batch."""
     numbers: list[int]
-    """The number of its batch in the source."""
+    """Number of each batch in its source."""
     before: list[int]
-    """For each source its batches before the first of these."""
+    """For each source, the number of its batches before the first of these."""
     places: list[list[int]]
-    """For each source its batches, as numbers in the mix."""
+    """For each source, the numbers of its batches in the mix."""
 
 
 class FixedOrder:
-    """Order of sources whose weights stay as they are: batch j of a source is due at (j + phase) / share.
+    """Order of sources with fixed weights: batch j of a source is due at (j + phase) / share.
 
-    So each source is less than a batch away from its share, and any batch is found without those before it.
+    Therefore each source is less than one batch away from its share, and a batch is found without those before it.
     """
 
     def __init__(self, weights: Sequence[float], phases: Array) -> None:
         self._shares, self._phases = np.array(weights) / sum(weights), phases
 
     def members(self, start: int, count: int) -> tuple[Array, Array]:
-        """int64 twice: sources of `count` batches from `start` on, and for each source its batches before these."""
+        """int64 twice: the sources of `count` batches from `start` on, and the number of earlier batches of
+        each source.
+        """
         # of the first n batches a source has n * share, give or take share * sources + 1; floats round
         margin = self._shares * len(self._shares) + 2 + (start + count) * self._shares / _NEVER
         lows = np.maximum(0, np.floor(start * self._shares - margin)).astype(np.int64)
@@ -66,28 +68,29 @@ class FixedOrder:
             ]
         )
         members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        # equal due times are ordered by source, so that all ranks find the same order
         members = members[np.lexsort((members, due))]
         skipped = max(0, start - int(lows.sum()))
         before = lows + np.bincount(members[:skipped], minlength=len(lows))
         return members[skipped : skipped + count], before
 
     def near(self, member: int, number: int) -> int | None:
-        """A batch that is at most a chunk away from batch `number` of a source; None where it has no such batch."""
+        """Return a batch at most one chunk away from batch `number` of a source; None if it has no such batch."""
         due = (number + self._phases[member]) / self._shares[member]
         return int(due) if due < _NEVER else None
 
 
 class ScheduledOrder:
-    """Order of sources whose weights change with the number of the batch: it is found from the first batch on."""
+    """Order of sources whose weights change with the number of the batch; it is computed from the first batch on."""
 
     def __init__(self, weights: Sequence[Weight], phases: Array) -> None:
         self.shares = shares_of(weights)
         self._settled = settled(self.shares)
-        """No batch from here on comes from a source whose weight stays at 0."""
+        """From this batch on, no batch comes from a source whose weight stays at 0."""
         self._order = np.argsort(np.argsort(phases, kind="stable"), kind="stable")
         self._members = np.zeros(0, np.int32)
         self._before = np.zeros((1, len(weights)), np.int64)
-        """For each chunk the batches of each source before it."""
+        """For each chunk, the number of earlier batches of each source."""
 
     def members(self, start: int, count: int) -> tuple[Array, Array]:
         self._grow(start + count)
@@ -102,9 +105,10 @@ class ScheduledOrder:
         return (bisect_right(self._before[:, member].tolist(), number) - 1) * _CHUNK
 
     def _grow(self, count: int) -> None:
-        """Know the sources of at least so many batches."""
+        """Compute the sources of at least so many batches."""
         if count <= len(self._members):
             return
+        # twice as many as needed: the order can only be computed from its beginning
         chunks = -(-2 * count // _CHUNK)
         try:
             check_memory((4, chunks * _CHUNK), np.dtype(np.int64))
@@ -118,7 +122,9 @@ class ScheduledOrder:
 
 
 class Picks:
-    """The source of each batch of an epoch, and the number of its batch; with quotas each batch is of all sources."""
+    """Source of each batch of an epoch, and the number of its batch there; with quotas, each batch is of all
+    sources.
+    """
 
     def __init__(self, weights: Sequence[Weight], quotas: Sequence[int] | None, key: int) -> None:
         self._weights, self._quotas = weights, quotas
@@ -126,24 +132,25 @@ class Picks:
         fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
         self._scheduled = None if len(fixed) == len(weights) else ScheduledOrder(weights, phases)
         self._order = self._scheduled or FixedOrder(fixed, phases)
+        # a cache on the method would be shared by all mixes, and keep them in memory
         self._chunk = lru_cache(maxsize=4)(self._found)
 
     def of(self, number: int) -> list[tuple[int, int]]:
-        """Pairs of a member and the number of its batch."""
+        """Return pairs of a member and the number of its batch."""
         if self._quotas is not None:
             return [(member, number) for member in range(len(self._quotas))]
         chunk, at = self._chunk(number // _CHUNK), number % _CHUNK
         return [(chunk.members[at], chunk.numbers[at])]
 
     def before(self, member: int, batch: int) -> int:
-        """The batches of a member before a batch of the mix."""
+        """Return the number of batches of a member before a batch of the mix."""
         if self._quotas is not None:
             return batch
         chunk = self._chunk(batch // _CHUNK)
         return chunk.before[member] + bisect_left(chunk.places[member], batch)
 
     def row(self, member: int, number: int) -> int | None:
-        """The batch of the mix that has batch `number` of a member; None where none ever has."""
+        """Return the batch of the mix that has batch `number` of a member; None if there is none."""
         if self._quotas is not None:
             return number
         near = self._order.near(member, number)
@@ -158,7 +165,7 @@ class Picks:
         return chunk.places[member][number - chunk.before[member]]
 
     def check_end(self, counts: Sequence[int | None]) -> None:
-        """OpError where an epoch that ends with the last source has no end in sight; `counts` has what is known."""
+        """Raise OpError when an epoch that ends with the last source is endless; `counts` has the known counts."""
         if self._quotas is not None:
             return
         shares = self._scheduled.shares if self._scheduled else shares_of(self._weights)
@@ -182,11 +189,11 @@ class Picks:
             )
 
     def end(self, member: int) -> int | None:
-        """The batch from which on a member has a weight of 0; None where it keeps another one."""
+        """Return the batch from which on a member has a weight of 0; None if its weight stays above 0."""
         return None if self._scheduled is None else self._scheduled.shares.end(member)
 
     def numbering(self, member: int, done: int) -> Numbering:
-        """How the batches of a member, after so many of earlier passes, are numbered in the mix."""
+        """Return the numbering in the mix of the batches of a member, after `done` batches of earlier passes."""
 
         def outer(numbers: Array) -> Array:
             rows, last = [], 0
@@ -209,7 +216,7 @@ class Picks:
 
 
 _AT_ONCE = 256
-"""Rows that are looked at together. More would begin passes of a short member that lie after the end of the epoch."""
+"""Rows looked up together. More would begin passes of a short member that lie after the end of the epoch."""
 
 
 class MixRow(NamedTuple):
@@ -217,18 +224,18 @@ class MixRow(NamedTuple):
 
     number: int
     parts: tuple[tuple[int, int, int], ...]
-    """Member, pass, and row of its table."""
+    """Member, pass, and row of its table, of each part."""
 
 
 class MixTable:
-    """The batches of a mix by their numbers: row k is there if each member has its last row before row k + 1.
+    """The batches of a mix by their numbers: row k exists if each member has its last row before row k + 1.
 
-    With `stop="all"` a member that is exhausted begins another pass, in a new order: `table_of` gives the table of a
+    With `stop="all"`, an exhausted member begins another pass in a new order: `table_of` gives the table of a
     member and a pass. `start` is the row at which a run goes on.
     """
 
     what = "Mix"
-    """Name in errors."""
+    """Name of the mix in errors."""
 
     def __init__(
         self,
@@ -239,16 +246,16 @@ class MixTable:
         start: int = 0,
     ) -> None:
         self.picks, self._table_of, self.counts = picks, table_of, counts
-        """The rows of each pass of a member that has ended, in `counts`."""
+        """`counts` has the number of rows of each pass of a member that has ended."""
         self.total: int | None = None
         self._stops_first = stop == "first"
         self._first_ends: list[int | None] = [0 if ended else None for ended in counts]
-        """For each member the row at which its first pass has ended."""
+        """For each member, the row at which its first pass has ended."""
         self._known = start
-        """The rows before this one are there."""
+        """All rows before this one are known to exist."""
 
     def check_end(self) -> None:
-        """OpError where the epoch has no end in sight, by the rows of first passes that are known so far."""
+        """Raise OpError when the epoch is endless, judged by the rows of first passes that are known so far."""
         if not self._stops_first:
             # where a table is not counted, it has at least the rows that are planned
             self.picks.check_end(
@@ -259,7 +266,7 @@ class MixTable:
             )
 
     def has(self, k: int) -> bool | Missing:
-        """Return whether there is row k, or the window of a member that has to be planned first."""
+        """Return whether row k exists, or the window of a member that has to be planned first."""
         while self.total is None and self._known <= k:
             upto = min(k, self._known + _AT_ONCE)
             found = self._look(upto)
@@ -279,24 +286,24 @@ class MixTable:
         return MixRow(k, tuple(self._part(member, j) for member, j in self.picks.of(k)))
 
     def _part(self, member: int, j: int) -> tuple[int, int, int]:
-        """Member, pass and row of row j of a member, counted over all passes."""
+        """Return member, pass and row of row j of a member, counted over all passes."""
         ends = list(accumulate(self.counts[member]))
         at = bisect_right(ends, j)
         return member, at, j - (ends[at - 1] if at else 0)
 
     def passes_before(self, member: int, row: int) -> list[int]:
-        """The rows of each pass of a member that has ended once all rows before `row` were looked at."""
+        """Return the number of rows of each ended pass of a member, once all rows before `row` were looked up."""
         counts = self.counts[member]
         rows = self.picks.before(member, row)
         return counts[: bisect_right(list(accumulate(counts)), rows - 1)]
 
     @property
     def num_known(self) -> int:
-        """The number of rows, or of those that are known to be there."""
+        """Number of rows, or of rows that are known so far."""
         return self._known if self.total is None else self.total
 
     def _look(self, k: int) -> bool | Missing:
-        """Look at rows up to k in all members; it sets `total` where the epoch ends before row k + 1."""
+        """Look up the rows up to k in all members; set `total` if the epoch ends before row k + 1."""
         ends: list[int] = []
         for member in range(len(self.counts)):
             end = self._end_of(member, self.picks.before(member, k + 1) - 1)
@@ -319,7 +326,7 @@ class MixTable:
         return k < self.total
 
     def _end_of(self, member: int, j: int) -> int | Missing | None:
-        """The row at which the epoch ends because a member has no row up to its j-th; None where it has."""
+        """Return the row at which the epoch ends because a member has no j-th row; None if it has one."""
         ended = self.counts[member]
         while True:
             number, done = len(ended), sum(ended)
@@ -341,6 +348,6 @@ class MixTable:
                 self.check_end()
 
     def _over(self, member: int, k: int) -> int | None:
-        """The row from which on a member is exhausted, or has a weight of 0, where that is at most row k."""
+        """Return the row from which on a member is exhausted, or has a weight of 0, if it is at most row k."""
         found = (self._first_ends[member], self.picks.end(member))
         return min((one for one in found if one is not None and one <= k), default=None)

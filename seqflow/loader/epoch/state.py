@@ -1,4 +1,4 @@
-"""The state of a loader: its place in an epoch as plain JSON, and whether a saved state fits."""
+"""State of a loader: its place in an epoch as plain JSON, and checks that a saved state fits."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FORM = {
 
 
 _PASS = 1 << 32
-"""The second pass over a source in an epoch has the order of an epoch that far away."""
+"""Distance between the epochs whose orders two passes over a source in an epoch have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A window of a stream, its first batch, counted over the stream, and how many batches it has."""
+    """A window of a stream, its first batch, counted over the stream, and its number of batches."""
 
     position: int
     first: int
@@ -34,15 +34,15 @@ class Checkpoint:
 
 
 class Position(NamedTuple):
-    """A place between two rounds of batches of an epoch."""
+    """Place between two rounds of batches of an epoch."""
 
     epoch: int
     batch: int
-    """The first batch of the next round of all ranks; at the end of the epoch the number of batches."""
+    """First batch of the next round of all ranks; at the end of the epoch, the number of batches."""
     window: Checkpoint | None
-    """Where batches are counted while they are read, the window of the last batch."""
+    """Window of the last batch, if batches are counted while they are read."""
     ranks: int
-    """How many ranks the rounds are of."""
+    """Number of ranks in a round."""
 
     def to_json(self) -> dict[str, Any]:
         at = self.window
@@ -59,22 +59,22 @@ class Position(NamedTuple):
 
 
 class MixPosition(NamedTuple):
-    """A place between two rounds of batches of an epoch of a mix."""
+    """Place between two rounds of batches of an epoch of a mix."""
 
     epoch: int
     batch: int
-    """The first batch of the next round of all ranks."""
+    """First batch of the next round of all ranks."""
     ranks: int
     ended: bool
-    """Whether the last batch was that of an incomplete round: behind it come only batches of some sources."""
+    """Whether the last batch belonged to an incomplete round: after it come only batches of some sources."""
     members: Sequence[Mapping[str, Any]]
-    """For each source the batches of its passes that have ended, and its windows, as JSON."""
+    """For each source, the number of batches of its ended passes, and its windows, as JSON."""
 
     def to_json(self) -> dict[str, Any]:
         return self._asdict()
 
     def of_member(self, member: int, number: int, batch: int) -> Position:
-        """The place in a pass of a source, of which so many batches were handed out, or fewer than none."""
+        """Return the place in a pass of a source; at most so many of its batches were handed out."""
         saved = self.members[member]
         at = saved["windows"].get("0") if number == len(saved["passes"]) else None
         return Position(
@@ -87,41 +87,41 @@ Place = Position | MixPosition
 
 @dataclass(slots=True)
 class Progress:
-    """Where one iteration is: what it changes while it hands out batches, and those who take its state look at."""
+    """Position of a running iteration; updated after each batch, read by `state_dict()`."""
 
     position: Place
-    """Behind the last batch handed out."""
+    """Position after the last batch handed out."""
     at_window_end: bool = False
     """Whether the last batch handed out was the last of its window."""
 
 
 def check_loader_form(state: Any) -> None:
-    """OpError where a state is none of a loader, or of another format."""
+    """Raise OpError when a state is not that of a loader, or has another format."""
     check_form("a loader", state, _FORM)
 
 
 def check_changes(changes: str) -> None:
-    """OpError where `changes` is not a word for what is to happen with them."""
+    """Raise OpError unless `changes` is one of the words that say how to treat changes."""
     if changes not in ("refuse", "accept"):
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
 def check_start(start: Place, batches: int, deal: Deal, skips: Skips) -> None:
-    """OpError where a state is after the end of the epoch.
+    """Raise OpError when a state is after the end of the epoch.
 
-    States of older versions are at the end of their round of all ranks, or of all ranks and workers.
+    States of older versions lie at the end of their round of all ranks, or of all ranks and workers.
     """
     after = skips.kept_before(start.batch) - skips.kept_before(batches)
     if after >= max(start.ranks, deal.stride):
         of = f", taken on {start.ranks} ranks," if start.ranks > 1 else ""
         raise OpError(
-            f"load_state_dict: the state{of} is behind batch {start.batch - 1}, but the epoch has {batches} batches: "
+            f"load_state_dict: the state{of} is after batch {start.batch - 1}, but the epoch has {batches} batches: "
             "it is damaged, or of other data"
         )
 
 
 def check_step(start: Place, world_size: int, size: int) -> None:
-    """OpError where other ranks would go on inside a step of `size` batches, whose totals are counted."""
+    """Raise OpError when other ranks would go on inside a step of `size` batches whose totals are counted."""
     if start.ranks != world_size and start.batch % size:
         raise OpError(
             f"load_state_dict: batch {start.batch} is inside a step of {size} batches, whose totals would "
@@ -130,12 +130,12 @@ def check_step(start: Place, world_size: int, size: int) -> None:
 
 
 def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
-    """OpError where a state is of another format, or has not the form of a state of this one."""
+    """Raise OpError when a state has another format, or not the structure of a state of this format."""
     found = state.get("format", FORMAT) if isinstance(state, Mapping) else FORMAT
     if found != FORMAT:
         raise OpError(
             f"load_state_dict: the state has format {_shown(found)}, expected {FORMAT}\n"
-            "  it was taken by another version of seqflow: go on with that one, or begin the epoch anew"
+            "  it was taken by another version of seqflow: go on with that one, or begin the epoch again"
         )
     if not has_form(state, {"format": is_count, **form}):
         advice = "\n  found text: json.loads(text) first" if isinstance(state, str | bytes) else ""
@@ -145,7 +145,7 @@ def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
 
 
 def check_streams(windows: Mapping[str, Any], streams: int) -> None:
-    """OpError where a state knows windows of a stream that there is not."""
+    """Raise OpError when a state has windows of a stream that does not exist."""
     for stream in windows:
         if int(stream) >= streams:
             raise OpError(f"load_state_dict: the state has a window of stream {stream}, of {streams} streams")
@@ -185,7 +185,7 @@ def check_settings(
 
 
 AT_BEGINNING = ("batch", "window")
-"""Settings that may change between two epochs, and not inside one."""
+"""Settings that may change between two epochs, but not inside one."""
 _SIZES = "\n  it may change where an epoch begins: finish this one with what it was, or begin it again: set_epoch(…)"
 _ACCEPT = '\n  load_state_dict(state, changes="accept") goes on with what is new'
 

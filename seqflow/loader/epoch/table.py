@@ -1,9 +1,10 @@
-"""The table of an epoch: one row for each batch. Nothing else knows what the number of a batch means.
+"""The table of an epoch: one row for each batch. Only this module knows the meaning of a batch's number.
 
-Stored are columns with an entry for each *window* (its first batch; for batches that run across windows its first
-row) and a few segments for the turns of streams. Rows of the table are computed from them, one or many at a time, so
-that an epoch of 100 million batches costs what its windows cost. The table reads nothing and never waits: it answers
-with a row, with None after the last row, or with the window that has to be planned before it can say more.
+The table stores columns with an entry for each *window* (its first batch; for batches that run across windows,
+its first row) and a few segments for the turns of streams. Rows of the table are computed from them, one or
+many at a time, so that the cost of an epoch of 100 million batches depends on the number of its windows only.
+The table reads nothing and never waits: it returns a row, None after the last row, or the window that has to be
+planned first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels.arrays import Array
 
 Piece = tuple[int, int, int]
-"""Window, start and stop: rows of a window, or planned batches of it."""
+"""Window, start and stop: rows of a window, or some of its planned batches."""
 
 
 class Missing(NamedTuple):
@@ -31,7 +32,7 @@ class Missing(NamedTuple):
     stream: int = 0
     member: int = 0
     number: int = 0
-    """In a mix: the member, and its pass."""
+    """In a mix, the member and its pass."""
 
 
 class Row(NamedTuple):
@@ -42,22 +43,22 @@ class Row(NamedTuple):
     place: int
     """Its number in its stream."""
     window: int
-    """Position, in the stream, of the window that it begins in, and that owns it."""
+    """Position in the stream of the window that it begins in, and that owns it."""
     inside: int
     """Its number among the batches that begin in this window."""
     pieces: tuple[Piece, ...]
-    """What it is made of: one planned batch of its window, or rows of one or more windows."""
+    """Its parts: one planned batch of its window, or rows of one or more windows."""
 
 
 class Stream:
     """The windows of one stream as a column: `firsts[i]` is the first batch of window `base + i`, in the stream.
 
-    The last entry of `firsts` is the number of batches that are planned so far. Windows make the stream longer, one
+    The last entry of `firsts` is the number of batches planned so far. Windows make the stream longer, one
     after another, unless their batches were `counted` before anything was read.
     """
 
     crosses = False
-    """Whether pieces are rows, which may be of several windows."""
+    """Whether pieces are rows, which may come from several windows."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class Stream:
         first: int = 0,
     ) -> None:
         self.base, self.counted = base, counts is not None
+        # an array, not a list: 8 bytes for each window
         self.firsts = array("q", [first])
         if counts is not None:
             ends = first + np.cumsum(np.asarray(counts, np.int64))
@@ -77,54 +79,56 @@ class Stream:
         self.is_cut = False
 
     def cut(self, start: int, stop: int | None) -> None:
-        """Give only batches that begin in the windows from `start` to before `stop`: those of a part."""
+        """Keep only batches that begin in the windows from `start` to before `stop`: those of a part."""
         self.is_cut = True
         self.start, self.stop = start, self.windows if stop is None else min(stop, self.windows)
         self._there = self.firsts[min(max(0, self.stop - self.base), len(self.firsts) - 1)]
 
     def end(self, position: int) -> None:
-        """Note that there is no window at `position`, or none of this part."""
+        """Record that there is no window at `position`, or none of this part."""
         self.stop = position
 
     @property
     def planned(self) -> int:
-        """Batches of the windows planned so far, up to `stop`."""
+        """Number of batches of the windows planned so far, up to `stop`."""
         return self._there
 
     @property
     def start_batch(self) -> int:
-        """The first batch of window `start`."""
+        """First batch of window `start`."""
         return self.firsts[self.start - self.base]
 
     def has(self, place: int) -> bool | Missing:
-        """Return whether there is a batch, or the window that has to be planned first."""
+        """Return whether a batch exists, or the window that has to be planned first."""
         if place < self._there:
             return True
         position = self.base + len(self.firsts) - 1
         return False if position >= self.stop else Missing(position)
 
     def add(self, batches: int) -> None:
-        """Note that the next window has so many batches."""
+        """Add the number of batches of the next window."""
         self._there += batches
         self.firsts.append(self._there)
 
     def count_of(self, position: int) -> int | None:
-        """The batches of a window; None where it is not planned, or lies before the first one that is known."""
+        """Return the number of batches of a window; None if it is not planned, or lies before the first known
+        window.
+        """
         at = position - self.base
         return self.firsts[at + 1] - self.firsts[at] if 0 <= at < len(self.firsts) - 1 else None
 
     def span(self, position: int) -> tuple[int, int]:
-        """First batch of a planned window, and the one after its last."""
+        """Return the first batch of a planned window, and the one after its last."""
         at = position - self.base
         return self.firsts[at], self.firsts[at + 1]
 
     def is_last(self, row: Row) -> bool:
-        """Whether a batch is the last of its window."""
+        """Return whether a batch is the last of its window."""
         at = row.window - self.base
         return at >= 0 and row.place + 1 == self.firsts[at + 1]
 
     def row(self, number: int, stream: int, place: int) -> Row:
-        """The row of a batch that is there."""
+        """Return the row of a batch that exists."""
         at = bisect_right(self.firsts, place) - 1
         if at < 0:
             raise OpError(
@@ -135,21 +139,24 @@ class Stream:
         return Row(number, stream, place, self.base + at, inside, ((self.base + at, inside, inside + 1),))
 
     def window_of(self, place: int) -> int:
-        """Position of the window in which a batch begins."""
+        """Return the position of the window in which a batch begins."""
         # equal entries are windows without batches: the last one of them has the batch
         return self.base + bisect_right(self.firsts, place) - 1
 
     def next_window(self, position: int) -> int:
-        """Position at which a run goes on after a window: that of the next window with batches, where it is known."""
+        """Return the position at which a run goes on after a window: the next window with batches, if it is known."""
         if not self.counted:
             return position + 1
+        # equal entries are windows without batches, which are passed over
         return min(max(position + 1, bisect_right(self.firsts, self.firsts[position + 1]) - 1), self.stop)
 
     def without_batches(self, row: Row | None) -> Sequence[int]:
-        """Positions of the windows without batches that go with a row; without a row, of those that go with none.
+        """Return the positions of the windows without batches that belong to a row; without a row, those that
+        belong to none.
 
-        They go with the row before them, those at the start with the first row: so exactly one rank counts each.
-        Without any row, all do. Where batches are counted while they are read, each window is opened for that.
+        They belong to the row before them, and those at the start to the first row, so that exactly one rank
+        counts each. If there are no rows, all ranks count them. If batches are counted while they are read,
+        each window is opened for that.
         """
         if not self.counted:
             return ()
@@ -159,17 +166,17 @@ class Stream:
         return [*range(self.start, row.window), *after] if row.place == self.firsts[self.start] else after
 
     def windows_of(self, places: Array) -> tuple[Array, Array]:
-        """int64 twice: the first and the last window that each of some counted batches is made of."""
+        """int64 twice: the first and the last window that each of some counted batches takes rows from."""
         own = np.searchsorted(np.frombuffer(self.firsts, np.int64), places, side="right") - 1
         return own, own
 
 
 class RowStream(Stream):
-    """Batches of n rows that run across windows whose rows are known: nothing is read to count them.
+    """Batches of n rows that run across windows with known rows: nothing is read to count them.
 
-    `rows` are those of each window, and `before` those of the stream before the first of these windows. `restarts`
-    are pairs of a batch and its first row: from there on batches have n rows again, where an earlier one was cut
-    short because files were added after it.
+    `rows` are those of each window, and `before` those of the stream before the first of these windows.
+    `restarts` are pairs of a batch and its first row: from there on batches have n rows again, after an earlier
+    one was cut short because files were added after it.
     """
 
     crosses = True
@@ -191,20 +198,21 @@ class RowStream(Stream):
         last = self.ends[-1]
         most = batch + (last - row) // n if drop_last else int(self._begun(ends[-1:])[0])
         self.kept = row + (most - batch) * n if drop_last else last
-        """Rows from here on are in no batch."""
+        """Rows from this one on are in no batch."""
         begun = np.minimum(self._begun(ends), most)
         self.skipped = int(begun[0])
-        """Batches that begin before the first window, in an earlier part: places are counted after them."""
+        """Number of batches that begin before the first window, in an earlier part: places are counted after them."""
         super().__init__(len(ends) - 1, np.diff(begun))
 
     def _begun(self, rows: Array) -> Array:
-        """int64: how many batches begin before each of some rows."""
+        """int64: the number of batches that begin before each of some rows."""
         batches, firsts = np.array(self.restarts, np.int64).T
         at = np.searchsorted(firsts, rows, side="right") - 1
+        # rounded up: a batch that begins before a row counts, even if it ends after it
         return np.asarray(batches[at] - (firsts[at] - rows) // self.n)
 
     def first_row(self, place: int) -> int:
-        """First row of a batch; the row after the last where there is no such batch."""
+        """Return the first row of a batch; the row after the last if there is no such batch."""
         place += self.skipped
         batch, row = self.restarts[-1]
         if place < batch:
@@ -238,19 +246,21 @@ class RowStream(Stream):
         return first, np.searchsorted(ends, after - 1, side="right") - 1
 
     def read_until(self, position: int) -> int:
-        """Position after the last window that rows come from of batches, also dropped ones, begun before a window."""
+        """Return the position after the last window that is read for batches begun before a window, dropped
+        batches included.
+        """
         begun = int(self._begun(np.array([self.ends[position]]))[0])
         return bisect_left(self.ends, self.first_row(begun - self.skipped), lo=position)
 
     def dropped_of(self, position: int) -> int:
-        """Rows of a window that are in no batch."""
+        """Return the number of rows of a window that are in no batch."""
         start, stop = self.ends[position : position + 2]
         return stop - max(start, min(stop, self.kept))
 
     def without_batches(self, row: Row | None) -> Sequence[int]:
-        """Positions of the windows that no batch takes rows from: they go with no row.
+        """Return the positions of the windows that no batch takes rows from: they belong to no row.
 
-        In a part also those whose rows are all in a batch of an earlier part.
+        In a part, these include windows whose rows are all in a batch of an earlier part.
         """
         if row is not None:
             return ()
@@ -261,11 +271,11 @@ class RowStream(Stream):
 
 
 class Turns:
-    """Which stream gives each batch: batch k comes from stream `k mod C`; one that has run out is passed over.
+    """Stream of each batch: batch k comes from stream `k mod C`; exhausted streams are passed over.
 
-    Kept is a segment for each stream that runs out: from batch `starts[s]` on the streams `alive[s]` take turns, and
-    before it `done[s]` batches of each stream have come. `counts` has None for the only stream where nobody knows.
-    `kept` is the order before a change, and the first batch after it.
+    There is a segment for each stream that ends: from batch `starts[s]` on, the streams `alive[s]` take turns,
+    and before it `done[s]` batches of each stream have come. `counts` has None for a single stream whose count
+    is unknown. `kept` is the order before a change, and the first batch after it.
     """
 
     def __init__(self, counts: Sequence[int | None], kept: tuple[Turns, int] | None = None) -> None:
@@ -279,12 +289,14 @@ class Turns:
             self.starts, self.alive = turns.starts[:upto], turns.alive[:upto]
             self._done = turns._done[:upto]
             done = [turns.before(stream, at) for stream in range(len(counts))]
+        # an unknown count makes one segment, which never ends
         left = [1 if count is None else max(0, count - one) for count, one in zip(counts, done, strict=True)]
         while any(left):
             alive = [stream for stream, one in enumerate(left) if one]
             self.starts.append(at)
             self.alive.append(alive)
             self._done.append(list(done))
+            # one segment for all rounds until the next stream is exhausted
             rounds = min(left[stream] for stream in alive)
             at += rounds * len(alive)
             for stream in alive:
@@ -295,7 +307,7 @@ class Turns:
         self._is_one = len(counts) == 1
 
     def of(self, k: int) -> tuple[int, int]:
-        """Stream of a batch, and its place in the stream."""
+        """Return the stream of a batch, and its place in the stream."""
         if self._is_one:
             return 0, k
         at = bisect_right(self.starts, k) - 1
@@ -317,7 +329,7 @@ class Turns:
         return found
 
     def before(self, stream: int, k: int) -> int:
-        """How many batches of a stream come before batch k."""
+        """Return the number of batches of a stream before batch k."""
         if self._is_one:
             return k
         at = bisect_right(self.starts, k) - 1
@@ -326,21 +338,22 @@ class Turns:
         found, alive = self._done[at][stream], self.alive[at]
         if stream not in alive:
             return found
+        # rounded up: the round that k is in counts if the stream comes before k
         return found + max(0, -((self.starts[at] + alive.index(stream) - k) // len(alive)))
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """How the rows of a table are numbered in the sequence whose steps they belong to."""
+    """Numbers of the rows of a table in the sequence whose steps they belong to."""
 
     outer: Callable[[Array], Array]
-    """The numbers in the sequence of rows of the table."""
+    """Function: numbers in the sequence, from rows of the table."""
     inner: Callable[[int], int]
-    """How many rows of the table come before a number of the sequence."""
+    """Function: the number of rows of the table before a number of the sequence."""
 
 
 OWN_NUMBERS = Numbering(lambda numbers: numbers, lambda number: number)
-"""Those of a loader of its own."""
+"""Numbering of a loader that is not in a mix."""
 
 
 class Table:
@@ -350,7 +363,7 @@ class Table:
     """
 
     what = "Loader"
-    """Name in errors."""
+    """Name of the loader in errors."""
 
     def __init__(
         self, streams: Sequence[Stream], total: int | None = None, kept: tuple[Turns, int] | None = None
@@ -359,12 +372,12 @@ class Table:
         self.counted = all(one.counted for one in streams)
         self.turns = Turns([one.planned if self.counted else None for one in streams], kept)
         self.total = self.turns.total if total is None else total
-        """The number of rows; None where it is not known yet."""
+        """Number of rows; None if it is not known yet."""
 
     def has(self, k: int) -> bool | Missing:
-        """Return whether there is row k, or the window that has to be planned first.
+        """Return whether row k exists, or the window that has to be planned first.
 
-        A number of rows that was given is believed: `find` says where a stream does not have so many.
+        A given number of rows is not checked here: `find` refuses a row that its stream does not have.
         """
         if self.total is not None:
             return k < self.total
@@ -393,21 +406,21 @@ class Table:
         return found if not number else found._replace(stream=number)
 
     def add(self, window: Missing, batches: int) -> None:
-        """Note how many batches a window has that was missing."""
+        """Add the number of batches of a window that had to be planned first."""
         self.streams[window.stream].add(batches)
 
     def end(self, window: Missing) -> None:
-        """Note that there is no such window."""
+        """Record that there is no such window."""
         self.streams[window.stream].end(window.position)
 
     @property
     def is_from_start(self) -> bool:
-        """Whether it has the first rows of the epoch; that of a resumed run may not."""
+        """Whether the table has the first rows of the epoch; the table of a resumed run may not have them."""
         return all(one.firsts[0] == 0 for one in self.streams)
 
     @property
     def num_known(self) -> int:
-        """The number of rows, or of those planned so far."""
+        """Number of rows, or of rows planned so far."""
         return sum(one.planned for one in self.streams) if self.total is None else self.total
 
     def windows_of(self, numbers: Array) -> tuple[Array, Array, Array]:

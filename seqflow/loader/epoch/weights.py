@@ -17,9 +17,9 @@ from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
 
 LARGEST = 2**31 - 1
-"""Numbers of batches are at most this: sums of shares up to there fit an int64."""
+"""Largest number of a batch: sums of shares up to it fit an int64."""
 _UNIT_BITS = 32
-"""Shares are integers, so that their sums are exact: a batch is about 2**32 units."""
+"""Bits of a share: shares are integers, so that their sums are exact: a batch is about 2**32 units."""
 
 
 @dataclass(frozen=True, init=False, slots=True)
@@ -28,10 +28,10 @@ class Schedule:
 
     `points` has the weight from each of these batches on. With `linear=True` the weight goes from each point to the
     next in a straight line, and stays at the last one's. Batches are counted over all ranks, from the beginning of
-    the epoch; the first key is 0. A weight of 0 leaves the source out.
+    the epoch; the first key is 0. A weight of 0 omits the source.
 
-    OpError where a key is no integer from 0 to 2**31 - 1, where 0 is missing, where a weight is negative or not
-    finite, or all weights are 0.
+    Raise OpError when a key is not an integer from 0 to 2**31 - 1, when 0 is missing, when a weight is negative
+    or not finite, or when all weights are 0.
 
         >>> import seqflow as sf
         >>> sf.Schedule({0: 1.0, 100: 0.0}, linear=True).at(25)
@@ -67,11 +67,11 @@ class Schedule:
         return f"Schedule({dict(self.points)}{linear})"
 
     def at(self, number: int) -> float:
-        """The weight of batch `number` of an epoch."""
+        """Return the weight of batch `number` of an epoch."""
         return float(_weights_at(self, np.array([_number(number)], np.int64))[0])
 
     def to_json(self) -> dict[str, Any]:
-        """The points and `linear` as JSON-compatible values."""
+        """Return the points and `linear` as JSON-compatible values."""
         return {"points": [[number, weight] for number, weight in self.points], "linear": self.linear}
 
 
@@ -81,7 +81,7 @@ Weight = float | Schedule
 def _number(key: Any) -> int:
     if not isinstance(key, int | np.integer) or isinstance(key, bool) or not 0 <= key <= LARGEST:
         raise OpError.of(
-            "Schedule", f"{key!r} is no number of a batch, expected integers from 0 to {LARGEST}"
+            "Schedule", f"{key!r} is not the number of a batch, expected integers from 0 to {LARGEST}"
         )
     return int(key)
 
@@ -96,7 +96,7 @@ def _weight(key: Any, weight: Any) -> float:
 
 
 def check_together(weights: Sequence[Weight]) -> None:
-    """OpError where the weights of all sources are 0 for some batch, or their sum is beyond float64."""
+    """Raise OpError when the weights of all sources are 0 for some batch, or their sum is beyond float64."""
     most = [max(w for _, w in one.points) if isinstance(one, Schedule) else one for one in weights]
     if not math.isfinite(sum(most)):
         raise OpError(
@@ -129,10 +129,10 @@ def _weights_at(weight: Weight, numbers: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """The share of each source in each batch, as integers: batches of one piece have the same shares."""
+    """Share of each source in each batch, as integers; batches of one piece have the same shares."""
 
     unit: int
-    """The sum of the shares of a batch, a multiple of 2m - 2 for m sources."""
+    """Sum of the shares of a batch, a multiple of 2m - 2 for m sources."""
     starts: Array
     """int64[P]: the first batch of each piece; the last one has no end."""
     of_batch: Array
@@ -142,21 +142,21 @@ class Shares:
 
     @property
     def last_change(self) -> int:
-        """The batch from which on the shares stay as they are."""
+        """Batch from which on the shares stay constant."""
         return int(self.starts[-1])
 
     def end(self, member: int) -> int | None:
-        """The batch from which on a source has no share any more; None where it keeps one."""
+        """Return the batch from which on a source has no share; None if it keeps a share."""
         at = int(np.flatnonzero(self.of_batch[:, member]).max(initial=-1))
         return None if at == len(self.starts) - 1 else int(self.starts[at + 1])
 
     def until(self, member: int, batch: int) -> int:
-        """The shares of a source in all batches before one."""
+        """Return the sum of the shares of a source in all batches before one."""
         at = np.searchsorted(self.starts, batch, side="right") - 1
         return int(self.before[at, member] + (batch - self.starts[at]) * self.of_batch[at, member])
 
     def reached(self, member: int, targets: Array, never: int) -> Array:
-        """int64[N]: how many batches it takes until the shares of a source have come to each target, above 0."""
+        """int64[N]: the number of batches until the sum of a source's shares reaches each target above 0."""
         at = np.searchsorted(self.before[:, member], targets, side="left") - 1
         share = self.of_batch[at, member]
         more = targets - self.before[at, member]
@@ -165,7 +165,7 @@ class Shares:
 
 
 def shares_of(weights: Sequence[Weight]) -> Shares:
-    """The shares that weights come to."""
+    """Return the shares that follow from weights."""
     step = max(2 * len(weights) - 2, 1)
     unit = step << (_UNIT_BITS - step.bit_length())
     starts = _starts(weights)
@@ -180,7 +180,7 @@ def shares_of(weights: Sequence[Weight]) -> Shares:
 
 
 def _starts(weights: Sequence[Weight]) -> Array:
-    """Where the weights change: at each point of steps, and at each batch of a ramp."""
+    """Return the batches at which the weights change: each point of steps, and each batch of a ramp."""
     found = [np.zeros(1, np.int64)]
     for weight in weights:
         if not isinstance(weight, Schedule):
@@ -198,24 +198,26 @@ def _starts(weights: Sequence[Weight]) -> Array:
 
 
 _NEVER = 2**40
-"""Behind all batches that there can be."""
+"""After all possible batches."""
 _OWED = 64
-"""A source without a share any more is owed less than a batch: it comes while no other may, up to so many batches
-later, times m; or not at all."""
+"""A source that has no share any more is owed less than one batch: it comes while no other may, within this
+many batches times m; or not at all."""
 
 
 def settled(shares: Shares) -> int:
-    """The batch from which on only sources come that have a share."""
+    """Return the batch from which on only sources that have a share come."""
     return shares.last_change + _OWED * int(shares.of_batch.shape[1])
 
 
 def assigned(shares: Shares, count: int, order: Array) -> Array:
-    """int64[count]: the source of each of the first batches; `order` int64[m] says who comes first among equals.
+    """int64[count]: the source of each of the first batches; `order` int64[m] decides between equals.
 
-    Batch j of a source may come once its shares have come to j + 1/(2m - 2) batches, and should before they have
-    come to j + 1 - 1/(2m - 2). Of those that may come, the one comes that should come first.
+    Batch j of a source may come once the sum of its shares has reached j + 1/(2m - 2) batches, and should come
+    before the sum reaches j + 1 - 1/(2m - 2). Of the batches that may come, the one with the earliest due time
+    comes.
     """
     sources = len(order)
+    # with one source, 2m - 2 would be 0
     if sources == 1:
         return np.zeros(count, np.int64)
     released, due = _times(shares, count, order)
@@ -226,15 +228,19 @@ def assigned(shares: Shares, count: int, order: Array) -> Array:
         while at < len(released) and released[at] <= number + 1:
             heappush(waiting, due[at])
             at += 1
+        # no batch may come yet, except from sources without a share: the next one comes early
         if not waiting or (number >= last and waiting[0] >= _NEVER * sources):
             heappush(waiting, due[at])
             at += 1
         found[number] = heappop(waiting)
+    # due times are multiples of m plus the place of the source
     return np.asarray(np.argsort(order, kind="stable")[found % sources])
 
 
 def _times(shares: Shares, count: int, order: Array) -> tuple[list[int], list[int]]:
-    """When each batch of a source may come, in this order, and when it should, times m, plus the source's place."""
+    """Return the earliest time of each batch of a source, in order, and its due time, times m, plus the
+    source's place.
+    """
     sources = len(order)
     margin = shares.unit // (2 * sources - 2)
     may, should = [], []

@@ -1,1 +1,1 @@
-"""The order of rows: blocks, windows and streams, what they depend on, and the index of their lengths."""
+"""The order of rows: blocks, windows and streams, the settings that decide them, and the index of their lengths."""

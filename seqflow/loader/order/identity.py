@@ -1,4 +1,4 @@
-"""What states and lengths indexes record of settings and data; the windows of an epoch to which files are added."""
+"""Identity of settings and data in states and lengths indexes; the windows of an epoch to which files are added."""
 
 from __future__ import annotations
 
@@ -34,43 +34,45 @@ _MISSING = object()
 _FILE = (str, object, object, object)
 """Entry of a file of the data: its path, size, rows and digest."""
 FORMAT = 2
-"""The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
+"""Format of a state, and version of the meaning of seeds, plans and digests: it rises when one of them changes."""
 _LISTED_FILES = 1000
-"""A state lists the files of the data, unless they are more."""
+"""Largest number of files that a state lists by name."""
 _NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once", "num_leaves")
-"""Fields of sources that don't decide what is read."""
+"""Fields of sources that do not decide which data is read."""
 _SAMPLED_BLOCKS, _SAMPLED_BYTES = 8, 1 << 16
-"""Blocks of a source in memory that are looked into, and the bytes up to which a row is."""
+"""Blocks of a source in memory that are sampled, and the largest size in bytes of a sampled row."""
 
 
 @dataclass(eq=False)
 class LoaderIdentity:
-    """What decides the batches of a loader, as states and lengths indexes record it; each part is looked at once."""
+    """The facts that decide the batches of a loader, as states and lengths indexes record them; each is
+    computed once.
+    """
 
     recipe: Recipe
     listing: Listing
     version: str | None
-    """The version of Python functions, where users give one."""
+    """Version of Python functions, if you give one."""
     _transforms: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process looks at the data itself."""
+        """Drop what depends on the data: another process looks at the data itself."""
         return {name: value for name, value in vars(self).items() if name not in ("files", "data")}
 
     def transform(self, option: str) -> Any:
-        """What decides what `prepare` or `net` computes, as JSON: looked at when first asked for, or used."""
+        """Return the identity of `prepare` or `net` as JSON; it is computed when it is first needed."""
         if option not in self._transforms:
             self._transforms[option] = transform_identity(getattr(self.recipe, option), self.version)
         return self._transforms[option]
 
     def look_at_functions(self) -> None:
-        """Note the code of Python functions before they run, which may change what they refer to."""
+        """Note the code of Python functions before they run, because running may change the objects they refer to."""
         for option in ("prepare", "net"):
             if not isinstance(getattr(self.recipe, option), Net):
                 self.transform(option)
 
     def settings(self, world_size: int) -> dict[str, Any]:
-        """What a state says of the settings, by name; `prepare` and `net` by their identities."""
+        """Settings in a state, by name; `prepare` and `net` by their identities."""
         recipe, steps = self.recipe, self.recipe.steps_per_epoch
         return {
             "columns": _columns(recipe),
@@ -90,9 +92,9 @@ class LoaderIdentity:
         }
 
     def index_key(self, lengths: str | None) -> dict[str, Any]:
-        """What the lengths in an index depend on: the data, and everything up to the planning of batches.
+        """Return the identity of the lengths in an index: the data, and everything before the planning of batches.
 
-        `lengths` are the planned ones. Without `prepare` and rows that are left out it is their column alone.
+        `lengths` are the planned ones. Without `prepare` and omitted rows it has only their column.
         """
         recipe, columns, data = self.recipe, _columns(self.recipe), self.data
         as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
@@ -118,7 +120,7 @@ class LoaderIdentity:
 
     @cached_property
     def files(self) -> list[list[Any]]:
-        """For each file its relative path, its bytes and rows as they were first listed, and a digest of samples."""
+        """For each file its relative path, its bytes and rows as first listed, and a digest of samples."""
         source, sizes = self.recipe.source, self.listing.file_sizes
         rows = _rows_of_files(_unfiltered(source, self.listing.slices().blocks))
         return [
@@ -128,9 +130,10 @@ class LoaderIdentity:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What a state says of the data: files, by their fingerprints, rows and columns, as they were first listed.
+        """Identity of the data in a state: files, by their fingerprints, rows and columns, as first listed.
 
-        Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
+        For data in memory it is the digest of some rows. A filter is a setting, and does not change the
+        identity of the data.
         """
         source, files = self.recipe.source, self.files
         columns = _unfiltered(source, self.listing.slices().blocks)
@@ -154,14 +157,14 @@ class LoaderIdentity:
 
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
-    """OpError, its message beginning with `what`, where settings, nets or files of the data differ."""
+    """Raise OpError, its message beginning with `what`, when settings, nets or files of the data differ."""
     found = [one.text for one in differences(then, now)]
     if found:
         raise OpError(f"{what}{listed(found)}{advice}")
 
 
 def _opened_by(source: Provider) -> dict[str, Any]:
-    """The kind of the user's own by which a source was opened: its name, options and code."""
+    """Return the user's own kind by which a source was opened: its name, options and code."""
     if source.opened_by is None:
         return {}
     kind, options = source.opened_by
@@ -170,14 +173,14 @@ def _opened_by(source: Provider) -> dict[str, Any]:
 
 
 def _unfiltered(source: Provider, blocks: BlockColumns) -> BlockColumns:
-    """The blocks that those of a filter are parts of."""
+    """Return the blocks of the source without its filter."""
     return blocks.with_others(
         {number: source.unfiltered(block)[1] for number, block in blocks.others.items()}
     )
 
 
 def _rows_of_files(blocks: BlockColumns) -> dict[str, int | None]:
-    """The rows of each file; None where they are not known before reading."""
+    """Return the rows of each file; None if they are not known before reading."""
     is_known = blocks.rows != UNKNOWN_SIZE
     files = len(blocks.origins)
     unknown = np.bincount(blocks.file[~is_known], minlength=files)
@@ -188,7 +191,7 @@ def _rows_of_files(blocks: BlockColumns) -> dict[str, int | None]:
 
 
 def _sizes(blocks: BlockColumns) -> list[tuple[str, int | None]]:
-    """The rows of each block, or its bytes where these are not known."""
+    """Return the rows of each block, or its bytes if rows are not known."""
     return [
         ("rows", rows) if rows != UNKNOWN_SIZE else ("bytes", None if nbytes == UNKNOWN_SIZE else nbytes)
         for rows, nbytes in zip(blocks.rows.tolist(), blocks.nbytes.tolist(), strict=True)
@@ -196,7 +199,7 @@ def _sizes(blocks: BlockColumns) -> list[tuple[str, int | None]]:
 
 
 def _content(source: Provider, blocks: Sequence[Block]) -> str:
-    """The digest of the first, the middle and the last row of some blocks."""
+    """Return the digest of the first, the middle and the last row of some blocks."""
     step = max(1, len(blocks) // _SAMPLED_BLOCKS)
     texts = [text for block in {*blocks[::step], *blocks[-1:]} for text in _rows(source, block)]
     return digest_of_text("\n".join(sorted(texts)))
@@ -215,7 +218,7 @@ def _rows(source: Provider, block: Block) -> Iterator[str]:
 
 
 def _options(source: Any) -> Iterator[tuple[str, Any]]:
-    """The options that a source was opened with: its fields of plain values, and those of its parts."""
+    """Yield the options that a source was opened with: its plain fields, and those of its parts."""
     if not is_dataclass(source):
         return
     for one in fields(source):
@@ -269,7 +272,7 @@ _FILE = (str, object, object, object)
 
 
 _OF_FILES = ("rows", "blocks", "files")
-"""Entries of a state about all files together: they differ where files were added."""
+"""Entries of a state about all files together: they differ if files were added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,16 +282,16 @@ class Change:
     epoch: int
     batch: int
     begun: tuple[int, ...]
-    """For each stream how many windows were begun: they go on as they were planned."""
+    """For each stream, the number of windows begun: they go on as they were planned."""
     added: tuple[str, ...]
-    """The new files, by their paths in a state."""
+    """New files, by their paths in a state."""
 
     def to_json(self) -> dict[str, Any]:
         return {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()}
 
 
 def changes_of(state: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Read the changes that a state lists; OpError where they are damaged, or of sizes, as in version 0.2."""
+    """Return the changes that a state lists; raise OpError when they are damaged, or have sizes as in version 0.2."""
     found = state.get("changes", [])
     if not has_form(found, _FORM) or any(
         len(one["begun"]) != state["settings"].get("streams") for one in found
@@ -307,14 +310,14 @@ def changes_of(state: Mapping[str, Any]) -> tuple[Change, ...]:
 
 
 def renamed(changes: Sequence[Change], folder: str) -> tuple[Change, ...]:
-    """Return changes with the paths that their files have now, in `folder`."""
+    """Return changes with the current paths of their files, in `folder`."""
     return tuple(replace(one, added=tuple(folder + path for path in one.added)) for one in changes)
 
 
 def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], str]:
-    """Find the new files of some data, where nothing else has changed, and the folder that older paths are now in.
+    """Return the new files of some data, if nothing else has changed, and the folder that older paths are now in.
 
-    The folder of all files changes where one was added above it.
+    The folder of all files changes if one was added above it.
     """
     files, of_now = before.get("files"), now.get("files")
     same = all(before.get(name) == now.get(name) for name in {*before, *now} - {*_OF_FILES})
@@ -332,7 +335,7 @@ def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list
 
 
 def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
-    """Folders in which all older files may be now."""
+    """Yield the folders in which all older files may be now."""
     if not before:
         return [""]
     first = before[0]
@@ -346,7 +349,7 @@ def changed_windows(
 ) -> Iterator[list[Windows]]:
     """Yield the windows of each stream of an epoch before its first change, and after each.
 
-    `slices` are those of all files there are now, `paths` their paths in a state.
+    `slices` are those of all current files, `paths` their paths in a state.
     """
     none = np.zeros(0, np.int64)
     no_windows = Windows(slices.taken(none), None, np.zeros(1, np.int64), none)
@@ -371,20 +374,22 @@ def changed_windows(
 
 
 def _is_of(slices: Slices, paths: Mapping[str, str], files: Collection[str]) -> Array:
-    """bool[B]: whether each block is of one of some files."""
+    """bool[B]: whether each block comes from one of some files."""
     chosen = np.array([paths.get(origin) in files for origin in slices.blocks.origins], bool)
     return chosen[slices.blocks.file] if len(chosen) else np.zeros(0, bool)
 
 
 def _drawn(slices: Slices, present: Array) -> Slices:
-    """Slices whose random numbers are drawn for the places of their blocks among those that are present."""
+    """Return slices whose random numbers depend on the place of their blocks among the blocks that are present."""
     return replace(slices, drawn=(np.cumsum(present) - 1)[slices.numbers])
 
 
 def _appended(
     before: Sequence[Windows], recipe: Recipe, rest: Slices, epoch: int, change: int
 ) -> list[Windows]:
-    """Append the windows of what is left to those of each stream; `change` is 0 where the epoch begins with them."""
+    """Append the windows of the remaining blocks to those of each stream; `change` is 0 at the beginning of the
+    epoch.
+    """
     purpose = (BLOCKS, change) if change else (BLOCKS,)
     order = None if recipe.shuffle is None else permutation(len(rest), recipe.key(epoch, *purpose))
     windows = Windows.cut(rest, order, recipe.window)

@@ -1,4 +1,6 @@
-"""The lengths index: how long the prepared rows of each block are, so that batches can be counted before reading."""
+"""The lengths index: the lengths of the prepared rows of each block, so that batches can be counted before
+reading.
+"""
 
 from __future__ import annotations
 
@@ -31,47 +33,49 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
-"""What the metadata of the file have: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
-_ANEW = "\n  remove the file, or name another: it is made anew"
+"""Keys of the file's metadata: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
+_ANEW = "\n  remove the file, or name another: it is made again"
 
 SliceKey = tuple[int, int]
-"""The number of a block, and the first row of a slice of it."""
+"""Number of a block, and the first row of a slice of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthsIndex:
-    """The lengths of the rows of each slice of a block, after `prepare`, and what they depend on.
+    """The lengths of the rows of each slice of a block, after `prepare`, and the settings they depend on.
 
-    The file is an Arrow file with a row for each slice: `file`, `block`, `start`, `rows`, and `lengths`, one a row of
-    the slice. Its metadata says which data, columns and `prepare` it is of. Where nothing changes rows it has whole
-    blocks, and is good for windows of any size.
+    The file is an Arrow file with a row for each slice: `file`, `block`, `start`, `rows`, and `lengths`, one
+    for each row of the slice. Its metadata names the data, columns and `prepare`. If nothing changes rows it
+    has whole blocks, and fits windows of any size.
     """
 
     lengths: Mapping[SliceKey, Array]
     whole_blocks: bool
 
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
-        """The number of batches of each window."""
+        """Return the number of batches of each window."""
         return [recipe.batch.count(self._in_order(recipe, window, epoch)) for window in windows]
 
     def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
-        """The part of the cells of a window's batches that holds tokens; None where they have no cells."""
+        """Return the share of cells of a window's batches that holds tokens; None if they have no cells."""
         sizes = recipe.batch.batch_sizes(self._in_order(recipe, window, epoch))
         _, tokens, cells, _ = sizes.sum(axis=0).tolist()
         return tokens / cells if cells else None
 
     def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
-        """The lengths of the rows of a window, in the order of an epoch."""
+        """Return the lengths of the rows of a window, in the order of an epoch."""
         lengths = self.of_window(window)
         order = recipe.order(window, len(lengths), epoch)
         return lengths if order is None else lengths[order]
 
     def of_window(self, window: Window) -> Array:
-        """The lengths of the rows of a window, in the order of the source."""
+        """Return the lengths of the rows of a window, in the order of the source."""
         return np.concatenate([cast(Array, self.of(one, one.number)) for one in window.slices])
 
     def of(self, one: BlockSlice, number: int) -> Array | None:
-        """The lengths of the rows of a slice, whose block was number `number` then; None where they are not known."""
+        """Return the lengths of the rows of a slice, whose block then had number `number`; None if they are not
+        known.
+        """
         if not self.whole_blocks:
             return self.lengths.get((number, one.start))
         known = self.lengths.get((number, 0))
@@ -81,7 +85,7 @@ class LengthsIndex:
 
 
 class Measured:
-    """The lengths of the slices that were read so far: an index once all were. Threads may share it."""
+    """The lengths of the slices read so far: an index once all were read. Threads may share it."""
 
     def __init__(self, slices: Sequence[BlockSlice]) -> None:
         self._missing = {one.key for one in slices}
@@ -92,7 +96,7 @@ class Measured:
         return not self._missing
 
     def lacks(self, one: BlockSlice) -> bool:
-        """Whether a slice was not measured yet."""
+        """Return whether a slice was not measured yet."""
         return one.key in self._missing
 
     def save(self, path: Path) -> None:
@@ -118,14 +122,14 @@ class Measured:
         self._missing.difference_update(lengths)
 
     def add(self, recipe: Recipe, key: SliceKey, records: Sequence[Record]) -> None:
-        """Measure the prepared rows of a slice, the first time."""
+        """Measure the prepared rows of a slice, unless it is measured already."""
         if key in self._missing:
             self.lengths[key] = lengths_of(recipe, records)
             self._missing.discard(key)
 
 
 def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
-    """The sizes that prepared rows are planned on; 0 for each where no column is planned."""
+    """Return the sizes that prepared rows are planned on; 0 for each row if no column is planned."""
     found = []
     for record in records:
         name = recipe.planned_lengths(record)
@@ -138,9 +142,9 @@ def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
 
 
 def index_beside(files: Sequence[str]) -> Path:
-    """The name of the index of some files: hidden, in the folder of all of them."""
+    """Return the name of the index of some files: a hidden file in the folder of all of them."""
     if not files:
-        raise OpError("Loader: index: the source has no files to keep it beside\n  name a file: index=…")
+        raise OpError("Loader: index: the source has no files to keep it next to\n  name a file: index=…")
     if len(files) == 1:
         path = Path(files[0]).absolute()
         return path.with_name(f".{path.name}.lengths.arrow")
@@ -155,10 +159,11 @@ def write_index(
     key: Mapping[str, Any],
     files: Sequence[Sequence[Any]] | None,
 ) -> None:
-    """Write an index; the file appears whole or not at all. `files` are those that a later one may have, too."""
+    """Write an index; the file appears whole or not at all. `files` are the ones that a later index may share."""
     import pyarrow as pa
 
     rows = [(one.block.origin, one.number, one.start, lengths[one.key]) for one in slices]
+    # nothing changes rows: lengths of whole blocks fit windows of any size
     if key["window"] is None:
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
@@ -179,15 +184,17 @@ def write_index(
             path.parent.mkdir(parents=True, exist_ok=True)
             writer.write(table, 0)
             writer.close()
+            # renamed last: a killed process leaves no incomplete index
             writer.temporary.replace(path)
     finally:
         writer.discard()
 
 
 def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any]) -> LengthsIndex:
-    """Read an index of these slices; OpError where it is of other data or settings, with the difference.
+    """Return the index of these slices; raise OpError, with the difference, when it belongs to other data or
+    settings.
 
-    ProviderError where it is damaged.
+    Raise ProviderError when it is damaged.
     """
     table, described, _ = _read(path)
     check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
@@ -207,13 +214,15 @@ def _lengths_in(table: pa.Table) -> dict[SliceKey, Array]:
 
 
 def open_index(path: Path) -> tuple[LengthsIndex, dict[str, Any], Any]:
-    """An index of whatever data, what it was made of, and its files as JSON; an error of ours where it is none."""
+    """Return an index of any data, the settings it depends on, and its files as JSON; raise an error when it is
+    not an index.
+    """
     table, described, files = _read(path)
     return LengthsIndex(_lengths_in(table), described.get("window") is None), described, files
 
 
 def check_is_index(path: Path) -> None:
-    """OpError where there is another file, which a new index would take the place of."""
+    """Raise OpError when a new index would replace a file that is not an index."""
     if path.exists():
         try:
             _read(path)
@@ -222,27 +231,29 @@ def check_is_index(path: Path) -> None:
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
-    """The table of an index, what it was made of, and its files; ProviderError where it is damaged."""
+    """Return the table of an index, its settings, and its files; raise ProviderError when it is damaged."""
     import pyarrow as pa
 
-    with reading(f"{path} is no lengths index, or damaged"):
+    with reading(f"{path} is not a lengths index, or damaged"):
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)
     metadata = table.schema.metadata or {}
     if _SETTINGS not in metadata:
-        raise OpError(f"{path} is an Arrow file, but no lengths index")
+        raise OpError(f"{path} is an Arrow file, but not a lengths index")
     try:
         described, files = json.loads(metadata[_SETTINGS]), json.loads(metadata.get(_FILES, b"null"))
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its settings are no JSON: {error}") from None
+        raise _damaged(path, f"its settings are not JSON: {error}") from None
     if not isinstance(described, dict):
-        raise _damaged(path, "its settings are no JSON object")
+        raise _damaged(path, "its settings are not a JSON object")
     _check_table(path, table, metadata.get(CHECKSUM))
     return table, described, files
 
 
 def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
-    """ProviderError unless a table has the columns of an index, counts in them, and the expected checksum."""
+    """Raise ProviderError unless a table has the columns of an index, with counts in them, and the expected
+    checksum.
+    """
     import pyarrow.compute as pc
 
     if not table.schema.equals(_schema()):
@@ -253,6 +264,7 @@ def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
     if not pc.list_value_length(table["lengths"]).equals(table["rows"]):
         raise _damaged(path, "rows are not the numbers of lengths")
     lengths = flat.to_numpy()
+    # added up in float64: damaged lengths may exceed int64
     if lengths.min(initial=0) < UNUSABLE or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
         raise _damaged(path, "it has negative lengths, or too large ones")
     if expected != checksum(table):
@@ -260,7 +272,7 @@ def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
 
 
 def checksum(table: pa.Table) -> bytes:
-    """A CRC-32 of the columns of integers of an index."""
+    """Return a CRC-32 of the columns of integers of an index."""
     import pyarrow.compute as pc
 
     found = 0
@@ -288,16 +300,16 @@ def _schema() -> pa.Schema:
 
 
 FileBlocks = Sequence[Any]
-"""A file of an index: its relative path, its bytes, a digest of samples, and how many blocks it has."""
+"""A file of an index: its relative path, its bytes, a digest of samples, and its number of blocks."""
 _FILES_FORM = [(str, is_count, str, is_count)]
 _OF_FILES = ("rows", "blocks", "files", "digest")
-"""What the data of an index say of the files together."""
+"""Entries about all files together in the identity of an index's data."""
 
 
 def files_with_blocks(
     files: Sequence[Sequence[Any]], names: Sequence[str], slices: Slices
 ) -> list[FileBlocks] | None:
-    """The files of a source with their blocks; None where blocks are not those of one file after another.
+    """Return the files of a source with their blocks; None unless blocks come one file after another.
 
     `files` are those of a fingerprint, `names` their paths.
     """
@@ -317,11 +329,14 @@ def files_with_blocks(
 def reusable_lengths(
     path: Path, key: Mapping[str, Any], files: Sequence[FileBlocks], slices: Slices
 ) -> dict[SliceKey, Array]:
-    """The lengths of slices whose files are those of an older index of the same settings; none where it is none."""
+    """Return the lengths of slices whose files are in an older index with the same settings; none if there is
+    no such index.
+    """
     try:
         index, described, old_files = open_index(path)
     except SeqflowError:
         return {}
+    # the key as JSON, in which tuples are lists, as in the file
     if not has_form(old_files, _FILES_FORM) or _settings(described) != _settings(json.loads(json.dumps(key))):
         return {}
     starts = np.cumsum([0, *(count for *_, count in old_files)]).tolist()
@@ -335,13 +350,13 @@ def reusable_lengths(
 
 
 def _moved(index: LengthsIndex, old_numbers: Array, slices: Slices) -> dict[SliceKey, Array]:
-    """The lengths of an index for the slices of blocks that had other numbers in it."""
+    """Return the lengths of an index for slices of blocks that had other numbers in it."""
     found = ((one.key, index.of(one, int(old_numbers[one.number]))) for one in slices)
     return {key: lengths for key, lengths in found if lengths is not None}
 
 
 def _settings(described: Any) -> Any:
-    """What an index depends on besides its files."""
+    """Return the identity of an index without its files."""
     if not isinstance(described, dict) or not isinstance(described.get("data"), dict):
         return None
     data = {name: value for name, value in described["data"].items() if name not in _OF_FILES}
@@ -351,8 +366,7 @@ def _settings(described: Any) -> Any:
 class Indexing:
     """The lengths index in a file: made during an epoch, or by a pass over the data, and read again.
 
-    `lengths` gives those that batches are planned on, when they are first needed; `measure` reads what was not
-    measured yet.
+    `lengths` are read or made when they are first needed; `measure` reads the slices that were not measured yet.
     """
 
     def __init__(
@@ -364,11 +378,11 @@ class Indexing:
     ) -> None:
         self.path, self._identity, self._planned, self._measure = path, identity, lengths, measure
         self.num_read_blocks = 0
-        """Blocks that were read for the index, since no older one had their lengths."""
+        """Number of blocks that were read for the index, because no older index had their lengths."""
         self.lengths: LengthsIndex | None = None
         """The lengths of all prepared rows, once they were read."""
         self._measured: Measured | None = None
-        """The lengths of what was read so far, where there is no file yet."""
+        """The lengths measured so far, if there is no file yet."""
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"lengths": None, "_measured": None}
@@ -378,13 +392,13 @@ class Indexing:
         return self._identity.listing.slices()
 
     def _key(self) -> dict[str, Any]:
-        """What the lengths depend on."""
+        """Return the settings that the lengths depend on."""
         return self._identity.index_key(self._planned())
 
     def _files(self) -> list[FileBlocks] | None:
-        """The files of the data with their blocks, by which a later index knows them again.
+        """Return the files of the data with their blocks, by which a later index recognizes them.
 
-        None where blocks are not those of one file after another.
+        None unless blocks come one file after another.
         """
         source = self._identity.recipe.source
         if not source.source_reads_columns:  # a block is of several files
@@ -398,11 +412,12 @@ class Indexing:
         update: bool = False,
         measure: Callable[[Measured], None] | None = None,
     ) -> LengthsIndex:
-        """The lengths of all prepared rows, from the file, which is made where it is not there.
+        """Return the lengths of all prepared rows from the file, which is made if it does not exist.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
-        reads only files that the older one has not, or that have changed. `measure` has others read the data for it.
-        OpError where the file is no index, or of other data or settings: it names the difference.
+        `anew` always makes it, and replaces an older index once the new one is complete; `update` also
+        replaces it, but reads only files that are new or have changed. With `measure`, other processes read the
+        data. Raise OpError when the file is not an index, or belongs to other data or settings; the message
+        names the difference.
         """
         if self.lengths is None or anew or update:
             self._check_indexable()
@@ -419,21 +434,21 @@ class Indexing:
         return self.lengths
 
     def measured(self) -> Measured:
-        """Takes the lengths of what an epoch reads: `keep` makes the index of them."""
+        """Provide a collector for the lengths of what an epoch reads: `keep` makes the index of them."""
         self._check_indexable()
         if self._measured is None:
             self._measured = Measured(self._slices)
         return self._measured
 
     def keep(self) -> None:
-        """Write the index, once all slices were measured."""
+        """Write the index, once all slices are measured."""
         measured = self._measured
         if measured is not None and measured.complete:
             write_index(self.path, self._slices, measured.lengths, self._key(), self._files())
             self._measured = None
 
     def _reusable(self) -> dict[SliceKey, Array]:
-        """The lengths that an older index has of files that are the same."""
+        """Return the lengths in an older index of files that have not changed."""
         files = self._files()
         if files is None or not self.path.exists():
             return {}

@@ -1,4 +1,4 @@
-"""The recipe of an epoch: all settings that decide which batches there are, and the blocks they are made of."""
+"""The recipe of an epoch: all settings that decide its batches, and the blocks they are made from."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
 
 BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS = range(6)
-"""What random numbers are drawn for, mixed into the keys so that no two purposes share numbers. Other values would be
-another order: saved states would go on elsewhere."""
+"""Purposes of random numbers, mixed into the keys so that no two purposes share numbers. Other values would
+change the order: saved states would go on elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Shuffle:
 
 
 def check_seed(place: str, seed: Any) -> None:
-    """OpError unless the seed is an integer of 64 bits."""
+    """Raise OpError unless the seed is an integer of 64 bits."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         raise OpError(f"{place}: seed is {seed!r}, expected an integer from 0 to 2**64 - 1")
 
@@ -50,7 +50,7 @@ Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
-    """The settings that decide which batches there are: a window's depend on them, the epoch and the window alone."""
+    """The settings that decide the batches: those of a window depend only on them, the epoch and the window."""
 
     source: Provider
     columns: Sequence[str] | None
@@ -66,31 +66,32 @@ class Recipe:
     fill: Any
     valid: Valid
     bad_rows: str
-    """The name of the policy for rows that cannot be used."""
+    """Name of the policy for rows that cannot be used."""
     memory: int
-    """Bytes that may be in memory at once."""
+    """Largest number of bytes in memory at one time."""
     require: tuple[str, ...] = ()
-    """Conditions on prepared rows; those for which one is false are bad rows."""
+    """Conditions on prepared rows; rows for which one is false are bad rows."""
 
     @property
     def keeps_going(self) -> bool:
-        """Whether bad rows are left out; else they are errors."""
+        """Whether bad rows are omitted instead of raising an error."""
         return self.bad_rows != "raise"
 
     @property
     def functions(self) -> list[Transform]:
-        """Those of `prepare` and `net` that are Python functions: nobody knows what they return."""
+        """The Python functions among `prepare` and `net`, whose results are not known before they run."""
         return [one for one in (self.prepare, self.net) if one is not None and not isinstance(one, Net)]
 
     def planned_slices(self) -> Slices:
-        """All blocks in the order of the source, the large ones sliced, in columns."""
+        """Return all blocks in the order of the source in columns, the large ones sliced."""
         blocks = self.source.block_columns(counted=self._needs_counts, max_bytes=self.memory)
+        # cutting a block into slices needs its rows, which formats such as CSV do not record
         large = np.flatnonzero(blocks.nbytes > self.window).tolist() if blocks.others else []
         counted = {number: self.source.counted(blocks[number], self.memory) for number in large}
         return Slices.of(blocks.with_others(counted), self.window, sliced=self.slices_large)
 
     def slices(self) -> Iterator[BlockSlice]:
-        """All blocks in the order of the source, the large ones sliced, one by one as they come."""
+        """Yield all blocks in the order of the source, the large ones sliced, one by one."""
         blocks = self.source.blocks(counted=self._needs_counts, max_bytes=self.memory)
         for number, block in enumerate(blocks):
             if (block.nbytes or 0) > self.window:
@@ -99,7 +100,7 @@ class Recipe:
 
     @property
     def _needs_counts(self) -> bool:
-        """Whether batches run across windows where the rows of these are known."""
+        """Whether batches run across windows if the rows of the windows are known."""
         return self.batch.rows_across is not None and not self.keeps_going
 
     @property
@@ -108,55 +109,59 @@ class Recipe:
         return self.source.slices_blocks and self.shuffle is None
 
     def is_sliced(self, block: Block) -> bool:
-        """Whether a block is read in slices."""
+        """Return whether a block is read in slices."""
         return self.slices_large and (block.nbytes or 0) > self.window
 
     def windows(self, slices: Slices, epoch: int) -> Windows:
-        """The windows of an epoch: blocks in their order, cut where a window is full.
+        """Return the windows of an epoch: blocks in order, cut when a window is full.
 
-        Where rows are shuffled, blocks are in a random order, but inside a window in that of the source: rows are
-        permuted there, and reading goes forward through a file.
+        If rows are shuffled, blocks are in a random order, but inside a window in that of the source, so that a
+        file is read forwards: rows are permuted there anyway.
         """
         order = None if self.shuffle is None else permutation(len(slices), self.key(epoch, BLOCKS))
         return Windows.cut(slices, order, self.window)
 
     def key(self, epoch: int, *numbers: int) -> int:
-        """The key of random numbers for a purpose: never of a rank or thread, so that all make the same batches."""
+        """Return the key of random numbers for a purpose; it is independent of rank and thread, so that all
+        make the same batches.
+        """
         return key_of(0 if self.shuffle is None else self.shuffle.seed, epoch, *numbers)
 
     def seed(self, own: int, *, epoch: int, purpose: int, numbers: tuple[int, int]) -> int:
-        """The seed of a random op of `prepare` or `net`, from its own."""
+        """Return the seed of a random op of `prepare` or `net`, made from its own."""
         return key_of(own, self.key(epoch, purpose, *numbers))
 
     def order(self, window: Window, rows: int, epoch: int) -> Array | None:
-        """The order of a window's rows; None where it is that of the source."""
+        """Return the order of a window's rows; None if it is that of the source."""
         if self.shuffle is None:
             return None
         return permutation(rows, self.key(epoch, ROWS, window.number))
 
     def planned_lengths(self, record: Record) -> str | None:
-        """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
+        """Return the lengths that batches of such records are planned on; raise BatchPlanError when required
+        lengths are missing.
+        """
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
             check_list_columns(record, plan.columns, type(plan).__name__)
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
-        """The batches of a window whose rows are in order. Only their lengths are looked at."""
+        """Return the batches of a window whose rows are in order. Only their lengths are read."""
         key = self.key(epoch, BATCHES, window.number)
         return self.batch.of_window(rows, lengths, key, window.number)
 
 
 Stamp = tuple[int, int]
-"""Size of a file, and its time of change in nanoseconds."""
+"""Size of a file, and its modification time in nanoseconds."""
 
 
 Stamps = Mapping[str, Stamp]
-"""Files as they were when their blocks were listed."""
+"""Size and modification time of files when their blocks were listed."""
 
 
 def check_unchanged(stamps: Stamps, path: str) -> None:
-    """ProviderError where a file is another one than when its blocks were listed."""
+    """Raise ProviderError when a file has changed since its blocks were listed."""
     then = stamps.get(path)
     if then is not None and (now := stamp_of(path)) != then:
         what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
@@ -166,25 +171,28 @@ def check_unchanged(stamps: Stamps, path: str) -> None:
 
 
 class Listing:
-    """The blocks of a source, listed once, in slices that fit into a window; size and time of change of its files.
+    """The blocks of a source, listed once, in slices that fit into a window; size and modification time of its files.
 
-    A stream has none: nobody knows its blocks before they come.
+    A stream has no listing: its blocks are not known before they come.
     """
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._slices: Slices | None = None
         self.stamps: dict[str, Stamp] = {}
-        """Those of the files, once the blocks are listed."""
+        """Size and modification time of the files, once the blocks are listed."""
 
     def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
-        """Another process lists the blocks itself: its files may be others."""
+        """Let another process list the blocks itself: its files may differ."""
         return Listing, (self._recipe,)
 
     def slices(self) -> Slices:
-        """All blocks in the order of the source; OpError where rows are shuffled in windows smaller than a block."""
+        """Return all blocks in the order of the source; raise OpError when rows are shuffled in windows smaller
+        than a block.
+        """
         if self._slices is None:
             recipe = self._recipe
+            # before the blocks are listed: a file that changes in between is noticed when it is read
             stamps = {path: stamp_of(path) for path in recipe.source.files}
             self.stamps.update({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()
@@ -200,18 +208,18 @@ class Listing:
 
     @property
     def file_sizes(self) -> dict[str, int]:
-        """The bytes of each file when it was listed."""
+        """Bytes of each file when it was listed."""
         self.slices()
         return {path: size for path, (size, _) in self.stamps.items()}
 
     def stamps_of(self, paths: Iterable[str]) -> Stamps:
-        """Those of some files, for another process."""
+        """Return size and modification time of some files, to send to a worker."""
         self.slices()
         return {path: self.stamps[path] for path in paths if path in self.stamps}
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """Size and time of change of a file; None where there is none."""
+    """Return size and modification time of a file; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -220,7 +228,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def _check_fit(slices: Slices, window: int) -> None:
-    """OpError for a block that does not fit into a window."""
+    """Raise OpError for a block that does not fit into a window."""
     largest = slices[int(slices.nbytes.argmax())] if len(slices) else None
     if largest is not None and largest.nbytes > window:
         raise OpError(

@@ -19,16 +19,16 @@ from seqflow.providers.filter.filtered_blocks import FilteredBlock
 
 @dataclass(frozen=True, slots=True)
 class BlockSlice:
-    """Rows of a block that are read at once: the whole block, or a slice of it."""
+    """Rows of a block that are read together: the whole block, or a slice of it."""
 
     block: Block
     number: int
-    """The number of the block in the source, whatever the order."""
+    """Number of the block in the source, whatever the order."""
     start: int = 0
     stop: int | None = None
-    """The slice is rows start … stop - 1 of the block; None: it is the whole block."""
+    """The slice has rows start … stop - 1 of the block; None is the whole block."""
     drawn: int | None = None
-    """The number for which `prepare` draws random numbers, where new files have changed that of the block."""
+    """Number from which `prepare` draws random numbers, if new files have changed the number of the block."""
 
     @property
     def num_rows(self) -> int | None:
@@ -36,7 +36,7 @@ class BlockSlice:
 
     @property
     def source_rows(self) -> int | None:
-        """Rows of the source, those that `where` leaves out with them."""
+        """Rows of the source, including those that `where` omits."""
         if self.stop is not None:
             return self.stop - self.start
         block = self.block.inner if isinstance(self.block, FilteredBlock) else self.block
@@ -44,7 +44,7 @@ class BlockSlice:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, as far as the source can tell; those of all slices are no less than the block's."""
+        """Bytes in memory, as far as the source can tell; the sum over all slices is not less than the block's."""
         size = self.block.nbytes or 0
         if self.stop is None or not self.block.num_rows:
             return size
@@ -52,24 +52,24 @@ class BlockSlice:
 
     @property
     def filtered(self) -> int:
-        """Rows that `where` has left out, where that is known; those of a block are of its first slice."""
+        """Rows that `where` has omitted, if that is known; those of a block belong to its first slice."""
         known = self.block.left_out if isinstance(self.block, FilteredBlock) and self.start == 0 else None
         return known or 0
 
     @property
     def key(self) -> tuple[int, int]:
-        """The number of the block and the first row: no other slice of the source has the same."""
+        """Number of the block and the first row: no other slice of the source has the same."""
         return self.number, self.start
 
     @property
     def random_key(self) -> tuple[int, int]:
-        """The numbers that decide the random numbers of `prepare`."""
+        """Numbers that seed the random ops of `prepare`."""
         return self.number if self.drawn is None else self.drawn, self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Blocks that are ordered, planned and cut into batches together, and independently of all others."""
+    """Blocks that are ordered, planned and cut into batches together, independently of all others."""
 
     number: int
     """Its place in the order of the epoch."""
@@ -82,7 +82,7 @@ class Window:
 
     @property
     def source_rows(self) -> int | None:
-        """Rows of the source, those that `where` leaves out with them; None where nobody knows before reading."""
+        """Rows of the source, including those that `where` omits; None if not known before reading."""
         rows = [one.source_rows for one in self.slices]
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
@@ -92,23 +92,24 @@ class Window:
 
     @property
     def filtered(self) -> int:
-        """Rows that `where` has left out, where that is known before reading."""
+        """Rows that `where` has omitted, if that is known before reading."""
         return sum(one.filtered for one in self.slices)
 
 
 _MOST_BYTES = 1 << 62
-"""Sums of two such numbers still fit an int64."""
+"""Largest number of bytes: the sum of two such numbers still fits an int64."""
 _SLICES = 8
-"""A window of a block that is sliced has so many slices: what is read at once is small, and need not be joined."""
+"""Number of slices of a window from a sliced block: each read is small, and need not be joined."""
 
 
 def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> list[BlockSlice]:
-    """The block in equal slices, `_SLICES` a window; whole where it fits into one or cannot be sliced."""
+    """Return the block in equal slices, `_SLICES` for each window; whole if it fits into one or cannot be sliced."""
     size, rows = block.nbytes or 0, block.num_rows or 0
     if not sliced or size <= window_bytes or rows < 2:
         return [BlockSlice(block, number)]
     most = max(1, rows * window_bytes // (_SLICES * size))
     windows = -(-rows // (_SLICES * most))
+    # equal slices, only the last may be shorter
     stops = [*range(0, rows, -(-rows // (_SLICES * windows))), rows]
     return [BlockSlice(block, number, start, stop) for start, stop in pairwise(stops)]
 
@@ -123,13 +124,13 @@ class Slices(LazySequence[BlockSlice]):
     starts: Array
     """int64: the first row of each slice in its block."""
     stops: Array
-    """int64: the row behind the last; -1 for a whole block."""
+    """int64: the row after the last; -1 for a whole block."""
     drawn: Array | None = None
-    """int64: `BlockSlice.drawn` of each; None where that is the number of the block."""
+    """int64: `BlockSlice.drawn` of each; None if it is the number of the block."""
 
     @staticmethod
     def of(blocks: BlockColumns, window_bytes: int, *, sliced: bool) -> Slices:
-        """The blocks, sliced as `slices_of` does."""
+        """Return the blocks, sliced as `slices_of` does."""
         is_large = (blocks.nbytes > window_bytes) & (blocks.rows >= 2)
         if not sliced or not is_large.any():
             start, stop = (
@@ -184,12 +185,12 @@ class Slices(LazySequence[BlockSlice]):
         return np.asarray(self.stops >= 0)
 
     def taken(self, places: Array) -> Slices:
-        """Some of them, in any order."""
+        """Return some of them, in any order."""
         drawn = None if self.drawn is None else self.drawn[places]
         return Slices(self.blocks, self.numbers[places], self.starts[places], self.stops[places], drawn)
 
     def joined(self, other: Slices) -> Slices:
-        """These and others of the same blocks."""
+        """Return these and others of the same blocks."""
         pairs = zip(self._columns(), other._columns(), strict=True)
         return Slices(self.blocks, *(np.concatenate(pair).astype(np.int64) for pair in pairs))
 
@@ -198,26 +199,26 @@ class Slices(LazySequence[BlockSlice]):
 
 
 NO_SLICES = Slices.of(BlockColumns.of(()), 0, sliced=False)
-"""Those of a stream, before its blocks come."""
+"""Slices of a stream, before its blocks come."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows(LazySequence[Window]):
-    """The windows of an epoch in columns; each is made when it is asked for."""
+    """The windows of an epoch in columns; a window is made when it is requested."""
 
     slices: Slices
     order: Array | None
-    """int64: the order of the slices; None for that of the source."""
+    """int64: the order of the slices; None is that of the source."""
     starts: Array
     """int64[windows + 1]: the first slice of each window, in that order, and the end of the last."""
     numbers: Array
-    """int64: which of these windows they are."""
+    """int64: the numbers of these windows."""
 
     @staticmethod
     def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
-        """Windows of consecutive slices, as many as fit; one that alone is larger is a window of its own.
+        """Return windows of consecutive slices, as many as fit; a slice that is larger is a window of its own.
 
-        Slices of a block share no window with other blocks: those of one stream alone read it.
+        Slices of a block share no window with other blocks, so that only one stream reads the block.
         """
         nbytes = slices.nbytes if order is None else slices.nbytes[order]
         window_bytes = min(window_bytes, _MOST_BYTES)
@@ -225,7 +226,9 @@ class Windows(LazySequence[Window]):
             nbytes = nbytes.astype(object)
         ends = np.cumsum(nbytes)
         begins = ends - nbytes
+        # the end of a window that would begin at each slice; the loop below follows them from slice 0
         following = np.searchsorted(ends, begins + window_bytes, side="right")
+        # at least one slice: one that is larger than a window is a window of its own
         following = np.maximum(following, np.arange(1, len(ends) + 1))
         is_slice = slices.is_slice
         if is_slice.any():  # only where rows are in the order of the source
@@ -266,13 +269,13 @@ class Windows(LazySequence[Window]):
 
     @property
     def rows(self) -> Array | None:
-        """int64: the rows of each window; None where those of some are not known before reading."""
+        """int64: the rows of each window; None if those of some are not known before reading."""
         rows = self.slices.rows
         return None if (rows == UNKNOWN_SIZE).any() else self._sums(rows)
 
     @property
     def source_rows(self) -> Array | None:
-        """int64: the rows of each window, those that `where` leaves out with them; None where some are not known."""
+        """int64: the source rows of each window, including those that `where` omits; None if some are not known."""
         rows = self.slices.rows
         if self.slices.blocks.others:
             rows = np.array(
@@ -281,12 +284,12 @@ class Windows(LazySequence[Window]):
         return None if (rows == UNKNOWN_SIZE).any() else self._sums(rows)
 
     def some(self, numbers: Sequence[int]) -> Windows:
-        """Some of all windows, by their numbers."""
+        """Return some of all windows, by their numbers."""
         return replace(self, numbers=np.array(numbers, np.int64))
 
 
 def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Iterator[Window]:
-    """The windows of slices that come one by one, as `Windows.cut` cuts them."""
+    """Yield the windows of slices that come one by one, cut as `Windows.cut` cuts them."""
     held: list[BlockSlice] = []
     size = number = 0
     for one in slices:
@@ -304,10 +307,11 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
 
 
 def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> list[Windows]:
-    """The windows of each stream, in order: each goes to the stream with the fewest bytes so far.
+    """Return the windows of each stream, in order: each window is assigned to the stream with the fewest bytes
+    so far.
 
-    All slices of a block go to one stream, so that no other reads the block. OpError where a stream gets none,
-    unless they are not `all_needed`.
+    All slices of a block are assigned to one stream, so that no other reads the block. Raise OpError when
+    `all_needed` and a stream gets none.
     """
     if streams == 1:
         return [windows]
@@ -328,6 +332,7 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
             heapq.heapify(loads)
         else:
             load, stream = heapq.heappop(loads)
+            # at least 1: windows of unknown size would all go to one stream
             heapq.heappush(loads, (load + max(1, nbytes), stream))
             if sliced is not None:
                 of_block[sliced] = stream
@@ -344,7 +349,7 @@ def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> 
 
 
 def _sliced_blocks(windows: Windows) -> dict[int, int]:
-    """The block of each window that has slices of one."""
+    """Return, for each window with slices of a block, the number of that block."""
     slices = windows.slices
     firsts = windows.starts[:-1]
     is_sliced = slices.is_slice[firsts]
@@ -356,13 +361,13 @@ def _sliced_blocks(windows: Windows) -> dict[int, int]:
 WindowAddress = tuple[int, int]
 """A stream, and the position of a window in it."""
 _KEPT = 64
-"""Windows that are kept for each stream when they were made: each is asked for several times, while it is near."""
+"""Number of windows kept for each stream after they are made: nearby windows are requested several times."""
 
 
 class Layout:
     """The windows of each stream: listed before anything is read, or found one by one as a source gives them.
 
-    `found` gives the windows of the only stream from the first one on; those that were found are kept for a while.
+    `found` gives the windows of the only stream from the first one on; windows that were found are kept for a while.
     """
 
     def __init__(
@@ -372,14 +377,14 @@ class Layout:
     ) -> None:
         self.listed, self._rest = listed, found
         self.num_found = 0
-        """How many windows were found, where they are not listed."""
+        """Number of windows found, if they are not listed."""
         self.on_found: Callable[[Window], None] | None = None
         """Called with each window that is found."""
         self._made: OrderedDict[WindowAddress, Window] = OrderedDict()
 
     @property
     def counts(self) -> list[int | None]:
-        """The number of windows of each stream; None where they are found while they are asked for."""
+        """Number of windows of each stream; None if they are found when they are requested."""
         return [None] if self._rest is not None else [len(windows) for windows in self.listed]
 
     @property
@@ -388,18 +393,18 @@ class Layout:
 
     @property
     def columns(self) -> Windows | None:
-        """The windows of the only stream in columns; None where they are no columns."""
+        """Windows of the only stream in columns; None if they are not columns."""
         return self.listed[0] if self.listed and isinstance(self.listed[0], Windows) else None
 
     def window(self, address: WindowAddress) -> Window | None:
-        """The window at a position of a stream; None after the last one."""
+        """Return the window at a position of a stream; None after the last one."""
         made = self._made.get(address)
         if made is None:
             made = self._listed(*address) if self._rest is None else self._found(address[1])
         return made
 
     def has(self, address: WindowAddress) -> bool:
-        """Whether there is such a window."""
+        """Return whether the window exists."""
         stream, position = address
         count = self.counts[stream]
         if count is not None:
@@ -407,13 +412,13 @@ class Layout:
         return position < self.num_found or self.window(address) is not None
 
     def release(self, position: int) -> None:
-        """Let go of found windows before a position, which have their rows with them."""
+        """Release found windows before a position, which hold their rows."""
         if self._rest is not None:
             for address in [one for one in self._made if one[1] < position]:
                 del self._made[address]
 
     def close(self) -> None:
-        """Let go of the windows, and of the source that they are found in."""
+        """Release the windows, and the source in which they are found."""
         self._made.clear()
         if self._rest is not None:
             self._rest.close()
@@ -447,7 +452,7 @@ class Layout:
         return self.num_streams == 1 and self.window((0, 1)) is None
 
     def name_of(self, address: WindowAddress) -> str:
-        """Which window of how many it is, where that is known, for those who watch."""
+        """Return the name of a window for progress displays: its number, and the number of windows if it is known."""
         stream, position = address
         counts = self.counts
         number = f"window {position * len(counts) + stream + 1:,}"
@@ -456,30 +461,31 @@ class Layout:
 
 
 class Parts:
-    """Where parts end: each behind the window with which its planned bytes, or rows of the source, are reached.
+    """Ends of parts: each after the window at which its planned bytes, or rows of the source, are reached.
 
-    So they depend on the plan alone, never on what the batches turn out to be. They are found with the windows.
-    Without a number of bytes there is one part, which does not end.
+    They depend on the plan alone, never on the batches that result. They are found with the windows. Without a
+    number of bytes there is one part, which does not end.
     """
 
     def __init__(self, nbytes: int | None, rows: int | None = None) -> None:
         self._most_bytes, self._most_rows = nbytes, rows
         self._ends: list[int] = []
-        """For each part that is known to end the position behind its last window."""
+        """For each part whose end is known, the position after its last window."""
         self._windows = self._bytes = self._rows = 0
-        """Windows so far; bytes and rows of those behind the last end."""
+        """Number of windows so far; bytes and rows of those after the last end."""
 
     @classmethod
     def of_one(cls, windows: int) -> Parts:
-        """A single part, of so many windows."""
+        """Return a single part with so many windows."""
         parts = cls(None)
         parts._ends = [windows]
         return parts
 
     def of(self, layout: Layout) -> None:
-        """Cut the windows of the only stream: all of them where they are in columns, else each when it is found.
+        """Return the parts of the only stream: of all its windows if they are in columns, else found with the
+        windows.
 
-        OpError where rows are to be counted, and a window does not know its own.
+        Raise OpError when rows are counted and the rows of a window are not known.
         """
         if self._most_bytes is None:
             return
@@ -492,7 +498,7 @@ class Parts:
             self._add(nbytes, count)
 
     def add(self, window: Window) -> None:
-        """Take the next window; OpError where rows are to be counted, and it does not know its own."""
+        """Add the next window; raise OpError when rows are counted and its rows are not known."""
         self._add(window.nbytes, 0 if self._most_rows is None else _source_rows(window))
 
     def _add(self, nbytes: int, rows: int) -> None:
@@ -505,7 +511,7 @@ class Parts:
             self._bytes = self._rows = 0
 
     def _rows_of(self, windows: Windows) -> list[int]:
-        """The rows of each window, with those that a filter leaves out; 0 where they are not counted."""
+        """Return the rows of each window, including those that a filter omits; 0 if they are not counted."""
         if self._most_rows is None:
             return [0] * len(windows)
         rows = windows.source_rows
@@ -513,16 +519,18 @@ class Parts:
         return [_source_rows(window) for window in windows] if rows is None else rows.tolist()
 
     def start(self, part: int) -> int:
-        """The position of the first window of a part; all windows before it have to be known."""
+        """Return the position of the first window of a part; all windows before it must be known."""
         return self._ends[part - 1] if part else 0
 
     def stop(self, part: int) -> int | None:
-        """The position behind the last window of a part; None where it is not known yet, or the last part goes on."""
+        """Return the position after the last window of a part; None if it is not known yet, or the last part
+        has no end.
+        """
         return self._ends[part] if part < len(self._ends) else None
 
 
 def _source_rows(window: Window) -> int:
-    """The rows of a window, those that a filter leaves out with them."""
+    """Return the rows of a window, including those that a filter omits."""
     rows = window.source_rows
     if rows is None:
         block = window.slices[0].block

@@ -1,4 +1,4 @@
-"""Balance: what a row costs a model, so that the ranks of a step get batches that cost alike."""
+"""Balance: costs of rows in a model, so that the ranks of a step get batches with equal costs."""
 
 from __future__ import annotations
 
@@ -17,48 +17,50 @@ from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.record import Record
 
 LENGTH, LONGEST = "length", "longest"
-"""What a cost may name besides columns: the elements of a piece, and those of the longest in its batch."""
+"""Names in a cost besides columns: the elements of a piece, and those of the longest in its batch."""
 _SCALE = float(1 << 40)
-"""The dearest of costs that are no integers, in whole units: totals of them are the same on all machines."""
+"""Largest cost after scaling costs that are not integers to whole units: totals are then the same on all machines."""
 
 
 @renamed_fields()
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Deals what a training step has, so that all ranks, and all micro-batches, cost alike.
+    """Assigns the rows of a training step so that all ranks, and all micro-batches, have equal costs.
 
         sf.Packed(8192, balance=sf.Balance(group=64, steps_of=8, linear=57_000))
 
-    A step is `group * steps_of` consecutive batches: `steps_of` micro-batches for each of `group` ranks. Its packed
-    rows, or the rows of `Rows`, are dealt in falling order of cost, each to the rank with the least so far, so that
-    sums and each micro-batch are alike; `TokenBudget` and `Buckets` have whole batches dealt. A rank of any world
-    size that divides `group` is balanced, and the sequence of batches is the same for all world sizes.
+    A step is `group * steps_of` consecutive batches: `steps_of` micro-batches for each of `group` ranks. Its
+    packed rows, or the rows of `Rows`, are assigned in falling order of cost, each to the rank with the lowest
+    sum so far, so that sums and micro-batches are alike; with `TokenBudget` and `Buckets`, whole batches are
+    assigned. A rank of any world size that divides `group` is balanced, and the sequence of batches is the same
+    for all world sizes.
 
-    With `pool=1` a step keeps the rows that the shuffle gave it: its gradient is that without balance. `pool=S`
-    exchanges rows between S consecutive steps, and None between the steps of a window: less imbalance, in an order
-    that strays by so many steps.
+    With `pool=1`, a step keeps the rows that the shuffle gave it: its gradient is the same as without balance.
+    `pool=S` exchanges rows between S consecutive steps, and None between the steps of a window: there is less
+    imbalance, but rows move by up to so many steps.
 
-    A document of L tokens costs `L * (linear + L)`: `linear` is a model's parameters divided by its layers and its
-    hidden size, 57,000 for 8 billion of them; 0 is attention alone. `cost` is an expression instead, of `length`, of
-    `longest`, which is the longest row of a padded batch, and of columns with a number a row.
+    A document of L tokens costs `L * (linear + L)`: `linear` is a model's parameters divided by its layers and
+    its hidden size, 57,000 for 8 billion of them; 0 is attention alone. `cost`, given instead, is an expression
+    of `length`, of `longest`, which is the longest row of a padded batch, and of columns with one number for
+    each row.
 
-    Raises OpError for numbers below these, and unless one of `linear` and `cost` is given; ExpressionError for a cost
-    that cannot be read.
+    Raise OpError when a number is too small, or unless exactly one of `linear` and `cost` is given; raise
+    ExpressionError when a cost cannot be parsed.
 
     >>> Balance(group=8, linear=24_576).costs_of(np.array([1, 2]))
     array([24577, 49156])
     """
 
     group: int
-    """The ranks that are alike; sizes that divide it are, too."""
+    """Number of ranks whose costs are made equal; world sizes that divide it are balanced too."""
     steps_of: int = 1
-    """The batches of each rank in a step: accumulated, or micro-batches."""
+    """Number of batches of each rank in a step: accumulated, or micro-batches."""
     pool: int | Literal["window"] | None = 1
-    """Number of consecutive steps that exchange rows; "window" or None is those that begin in a window."""
+    """Number of consecutive steps that exchange rows; "window" and None are the steps that begin in a window."""
     linear: float | None = None
     """Parameters / (layers * hidden size) of the model; 0 is attention alone."""
     cost: str | None = None
-    """What a row or piece costs instead: an expression of `length`, `longest` and columns."""
+    """Cost of a row or piece, in place of `linear`: an expression of `length`, `longest` and columns."""
 
     def __post_init__(self) -> None:
         if self.pool == "window":
@@ -80,17 +82,17 @@ class Balance:
 
     @property
     def steps_in_pool(self) -> int | None:
-        """How many steps exchange rows; None for those of a window."""
+        """Number of steps that exchange rows; None for those of a window."""
         return None if self.pool == "window" else self.pool
 
     @property
     def step(self) -> int:
-        """The batches of a step."""
+        """Number of batches of a step."""
         return self.group * self.steps_of
 
     @property
     def needs_longest(self) -> bool:
-        """Whether what a row costs depends on the others in its batch, so that whole batches are dealt."""
+        """Whether the cost of a row depends on the others in its batch, so that whole batches are assigned."""
         return self.cost is not None and LONGEST in Expression(self.cost).inputs
 
     def costs_of(self, sizes: Array) -> Array:
@@ -114,7 +116,7 @@ class Balance:
         return np.broadcast_to(found, pieces.sizes.shape)
 
     def check(self, record: Record) -> None:
-        """BatchPlanError for a cost that names what records like this one have not."""
+        """Raise BatchPlanError when a cost names a tensor that records like this one do not have."""
         for name in () if self.cost is None else Expression(self.cost).inputs:
             if name in (LENGTH, LONGEST):
                 continue
@@ -127,19 +129,19 @@ class Balance:
 
 
 def check_balance(plan: str, balance: object) -> None:
-    """OpTypeError unless a plan's balance is one, or is left out."""
+    """Raise OpTypeError unless a plan's balance is a Balance or None."""
     if balance is not None and not isinstance(balance, Balance):
         raise OpTypeError.of(f"{plan}.balance", f"is {balance!r}, expected Balance(group=…, linear=…)")
 
 
 def check_linear(plan: str, linear: object) -> None:
-    """OpError unless a linear term is a number, 0 or more."""
+    """Raise OpError unless a linear term is a number, 0 or more."""
     if isinstance(linear, bool) or not isinstance(linear, int | float) or not 0 <= linear < float("inf"):
         raise OpError.of(f"{plan}.linear", f"is {linear!r}, expected a number, 0 or more")
 
 
 def whole_costs(costs: Array) -> Array:
-    """int64[N]: costs in whole units, in which sums are exact; BatchPlanError for one that is no cost."""
+    """int64[N]: costs in whole units, whose sums are exact; raise BatchPlanError when one is not a valid cost."""
     if costs.dtype.kind in "iub" and (not costs.size or (int(costs.min()) >= 0 and _fit(costs))):
         return costs.astype(np.int64)
     found = costs.astype(np.float64)
@@ -153,7 +155,7 @@ def whole_costs(costs: Array) -> Array:
 
 
 def _fit(costs: Array) -> bool:
-    """Whether the sum of integers is an int64."""
+    """Return whether the sum of integers fits an int64."""
     return int(costs.max()) < 2**62 // len(costs)
 
 
@@ -163,55 +165,57 @@ class Slots(NamedTuple):
     steps: Array
     """The step of each batch, counted from the first of the pool."""
     columns: Array
-    """The rank of the group that gets it."""
+    """The rank of the group that gets each batch."""
     counts: Array
-    """How many items it has."""
+    """The number of items of each batch."""
 
 
 @dataclass(slots=True)
 class StepCosts:
-    """What the ranks of the steps so far cost, dealt and as they would have been: sums over steps."""
+    """Costs of the ranks in the steps so far, with and without balancing: sums over steps."""
 
     steps: int = 0
-    """Whole steps; an epoch's last, incomplete one is not counted."""
-    dearest: float = 0.0
-    """The dearest rank of each."""
+    """Number of whole steps; an epoch's last, incomplete step is not counted."""
+    most_expensive: float = 0.0
+    """Cost of the most expensive rank, summed over steps."""
     undealt: float = 0.0
-    """The dearest rank of each, had nothing been dealt."""
+    """Cost that the most expensive rank would have without balancing, summed over steps."""
     mean: float = 0.0
-    """The mean rank of each."""
+    """Cost of the mean rank, summed over steps."""
     rows: int = 0
-    """What was dealt: rows, packed rows or whole batches."""
+    """Number of items that were assigned: rows, packed rows or whole batches."""
     most: float = 0.0
-    """The dearest row."""
+    """Cost of the most expensive row."""
     least: float = float("inf")
-    """The cheapest row."""
+    """Cost of the cheapest row."""
     above_share: int = 0
-    """Rows that cost more than a rank's share of their step: no order helps. Lower the capacity, cut them, or take
-    more `steps_of`."""
+    """Rows that cost more than a rank's share of their step. Lower the capacity, cut them, or take more
+    `steps_of`."""
 
     @property
     def imbalance(self) -> float:
-        """The dearest ranks divided by the mean ones: 1.2 says that ranks wait for 17 % of their time."""
-        return self.dearest / self.mean if self.mean else 1.0
+        """Cost of the most expensive ranks divided by that of the mean: 1.2 means that ranks wait for 17 % of
+        their time.
+        """
+        return self.most_expensive / self.mean if self.mean else 1.0
 
     @property
     def imbalance_undealt(self) -> float:
-        """What it would be without dealing."""
+        """Imbalance without balancing."""
         return self.undealt / self.mean if self.mean else 1.0
 
     def bound(self, steps: int) -> float:
-        """The most that the imbalance can be where single rows are sorted and exchanged between so many steps."""
+        """Return an upper bound of the imbalance if single rows are sorted and exchanged between so many steps."""
         return 1.0 + (self.most - self.least) / (self.mean / self.steps * steps) if self.mean else 1.0
 
     def pool_for(self, imbalance: float = 1.02) -> int:
-        """How many steps have to exchange rows for an imbalance that is at most this."""
+        """Return how many steps must exchange rows for an imbalance of at most this."""
         if not self.mean:
             return 1
         return max(1, int(np.ceil((self.most - self.least) / (self.mean / self.steps) / (imbalance - 1))))
 
     def add(self, costs: Array, slots: Slots, items: Array, group: int) -> None:
-        """Count a pool: what items cost, batch after batch, and which of them each batch has now."""
+        """Count a pool: the costs of its items, batch after batch, and the items that each batch has now."""
         slot = np.repeat(np.arange(len(slots.counts)), slots.counts)
         steps = int(slots.steps.max(initial=0)) + 1
         columns = np.zeros((steps, group), bool)
@@ -226,7 +230,7 @@ class StepCosts:
         )
         shares = np.bincount(cell, costs[items], steps * group).reshape(steps, group).mean(axis=1)
         self.steps += len(dealt)
-        self.dearest += float(dealt.max(axis=1).sum())
+        self.most_expensive += float(dealt.max(axis=1).sum())
         self.undealt += float(undealt.max(axis=1).sum())
         self.mean += float(shares[whole].sum())
         counted = whole[slots.steps[slot]]
@@ -234,14 +238,15 @@ class StepCosts:
         self.rows += len(of_whole)
         self.most = max(self.most, float(of_whole.max(initial=0)))
         self.least = min(self.least, float(of_whole.min(initial=np.inf)))
+        # a share is a rounded mean: a row that costs exactly a share is not above it
         self.above_share += int(np.count_nonzero(of_whole > shares[slots.steps[slot]][counted] * (1 + 1e-9)))
 
     @staticmethod
     def of(parts: Iterable[StepCosts]) -> StepCosts:
-        """Those of several sources together."""
+        """Return the sums over several sources."""
         found = StepCosts()
         for one in parts:
-            for name in ("steps", "dearest", "undealt", "mean", "rows", "above_share"):
+            for name in ("steps", "most_expensive", "undealt", "mean", "rows", "above_share"):
                 setattr(found, name, getattr(found, name) + getattr(one, name))
             found.most, found.least = max(found.most, one.most), min(found.least, one.least)
         return found

@@ -1,4 +1,4 @@
-"""Steps of training: their items are dealt so that ranks and micro-batches cost alike, and their totals counted."""
+"""Steps of training: assign their items so that ranks and micro-batches have equal costs, and count their totals."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ class Span(NamedTuple):
 
 
 class Dealt(NamedTuple):
-    """A pool of steps whose batches are dealt."""
+    """A pool of steps whose items are assigned."""
 
     slots: Slots
     items: Array
-    """The items of each batch in turn, as they are numbered over the spans: rows, or whole batches."""
+    """Items of each batch in turn, as they are numbered over the spans: rows, or whole batches."""
     costs: Array | None
-    """What items cost, batch after batch as planned; None without a balance."""
+    """Costs of the items, batch after batch as planned; None without a balance."""
     batches: WindowBatches | None
-    """The batches where rows were dealt; else whole batches were."""
+    """The resulting batches if rows were assigned; None if whole batches were."""
 
 
 def deals_rows(plan: BatchPlan, balance: Balance | None) -> bool:
-    """Whether rows are dealt, or packed rows; else whole batches are, which any other rows would not fill."""
+    """Return whether single rows, or packed rows, are assigned; otherwise whole batches, which fit no other rows."""
     return balance is not None and not balance.needs_longest and plan.deals_rows
 
 
 def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: Array, key: int) -> Dealt:
-    """Deal the items of the batches of some spans, which are of these steps, and for these ranks of the group.
+    """Assign the items of the batches of some spans to these steps and these ranks of the group.
 
     Without a balance the batches stay as they are.
     """
@@ -86,7 +86,7 @@ def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: 
 
 
 def _costs(span: Span, balance: Balance, rows: bool) -> Array:
-    """int64 or float64: what the items of the batches cost, batch after batch."""
+    """int64 or float64: the costs of the items of the batches, batch after batch."""
     batches, pieces, of_row, counts = span.batches, span.pieces, span.piece_counts, span.row_counts
     longest = None
     if balance.needs_longest:
@@ -100,7 +100,7 @@ def _costs(span: Span, balance: Balance, rows: bool) -> Array:
 
 
 def _dealt_batches(spans: Sequence[Span], items: Array, counts: Array) -> WindowBatches:
-    """Batches of so many rows each, which are numbered over the batches of the spans in turn."""
+    """Return batches of so many rows each, which are numbered over the batches of the spans in turn."""
     if len(spans) == 1:
         return spans[0].batches.dealt(items + spans[0].rows.start, counts)
     batches, firsts = joined([one.batches for one in spans])
@@ -111,7 +111,7 @@ def _dealt_batches(spans: Sequence[Span], items: Array, counts: Array) -> Window
 
 
 def window_costs(batches: WindowBatches) -> StepCosts | None:
-    """The costs of the steps that begin with the first batch of a window; None where the plan has no balance."""
+    """Return the costs of the steps that begin with the first batch of a window; None if the plan has no balance."""
     balance = batches.plan.balance
     if balance is None:
         return None
@@ -125,7 +125,7 @@ def window_costs(batches: WindowBatches) -> StepCosts | None:
 def window_tokens(batches: WindowBatches) -> Array:
     """int64[batches]: the elements of the planned column in each batch of a window.
 
-    Where the plan has a balance they are those of whole steps, as they are dealt.
+    If the plan has a balance, the batches are those of whole steps after balancing.
     """
     balance, planned = batches.plan.balance, batches.sizes[:, 1]
     if balance is None:
@@ -138,7 +138,7 @@ def window_tokens(batches: WindowBatches) -> Array:
 
 
 def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, Dealt]]:
-    """The pools of whole steps of a window, as if it were the first."""
+    """Yield the pools of whole steps of a window, as if it were the first."""
     whole = len(batches) // balance.step * balance.step
     pool = (balance.steps_in_pool or max(1, whole // balance.step)) * balance.step
     for first in range(0, whole, pool):
@@ -150,8 +150,8 @@ def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, Dea
 def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
     """int64[N]: the items of each batch in turn, where costs[N] are those of items, batch after batch.
 
-    Each batch has as many items as before. Items stay in their step where the pool is one; else `key` decides which
-    step gets which of those that cost alike.
+    Each batch keeps its number of items. Items stay in their step if the pool has one step; otherwise `key`
+    decides which step gets which of the items with similar costs.
     """
     starts = kernels.lengths_to_offsets(slots.counts)
     found = np.zeros(len(costs), np.int64)
@@ -160,13 +160,14 @@ def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
     for batches, items in zip(batches_of, items_of, strict=True):
         columns, counts = slots.columns[batches], slots.counts[batches]
         batch, layer, room = _places(columns.tobytes(), counts.tobytes())
+        # one item for each rank: there is nothing to balance
         dealt = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
         found[starts[batches][batch] + layer] = dealt
     return found
 
 
 def _batches_of(steps: Array) -> list[Array]:
-    """The batches of each step."""
+    """Return the batches of each step."""
     if steps[0] == steps[-1] and (steps == steps[0]).all():
         return [np.arange(len(steps))]
     in_order = np.argsort(steps, kind="stable")
@@ -175,10 +176,11 @@ def _batches_of(steps: Array) -> list[Array]:
 
 
 def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: int) -> list[Array]:
-    """The items of each step: its own where there is one, else by strata of equal cost.
+    """Return the items of each step: its own if there is one step, otherwise by strata of similar cost.
 
-    All items in falling order are cut into strata of a layer of each step, and a stratum into neighbouring groups, of
-    which each step gets one, by the key: its ranks get items that cost alike.
+    All items in falling order of cost are cut into strata, each with one layer of every step, and a stratum
+    into neighbouring groups. The key decides which step gets which group, so the ranks of a step get items of
+    similar cost.
     """
     if len(batches_of) == 1:
         return [np.arange(len(costs))]
@@ -193,6 +195,7 @@ def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: in
     bits = sequence_bits(key, most * (int(layers.max()) + 1))  # of step and layer: the same in all streams
     order = np.lexsort((bits[layer * most + numbers[steps]], layer))
     of_item = np.repeat(steps[order], sizes[order])
+    # stable: items of equal cost keep their order on all machines
     falling = np.argsort(-costs, kind="stable")
     by_step = falling[np.argsort(of_item, kind="stable")]
     return np.split(by_step, np.cumsum(totals)[:-1])
@@ -200,10 +203,11 @@ def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: in
 
 @lru_cache(maxsize=16)
 def _places(columns: bytes, counts: bytes) -> tuple[Array, Array, Array]:
-    """The places of a step, column after column, in the order in which a column fills its micro-batches.
+    """Return the places of a step, column after column, in the order in which a column fills its micro-batches.
 
-    Each is the number of a batch and a place in it; the last are how many each column has. Micro-batches get one item
-    in turn, so that they are alike, too. Most steps are alike: the int64 arrays are given as their bytes.
+    A place is the number of a batch and a place in it; the last array has the number of places of each column.
+    Micro-batches get one item each in turn, so that they are alike too. Arguments are the bytes of int64
+    arrays, so that the result is cached: most steps are alike.
     """
     of, sizes = np.frombuffer(columns, np.int64), np.frombuffer(counts, np.int64)
     batch = np.repeat(np.arange(len(sizes)), sizes)
@@ -213,24 +217,27 @@ def _places(columns: bytes, counts: bytes) -> tuple[Array, Array, Array]:
 
 
 class Totals:
-    """For each name an expression over the elements of a list column, or over columns with a number a row.
+    """For each name, an expression over the elements of a list column, or over columns with one number for each row.
 
-    `{"trained": "labels.values != -100", "tokens": "tokens.lengths"}` counts trained labels, and adds up lengths. Of
-    a row that is cut into pieces each batch counts its own elements; a number a row counts once a piece.
+    `{"trained": "labels.values != -100", "tokens": "tokens.lengths"}` counts trained labels, and adds up
+    lengths. If a row is cut into pieces, each batch counts its own elements; a number of a row counts once for
+    each piece.
     """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = dict(texts)
         self._expressions = {name: Expression(text) for name, text in self.texts.items()}
         self._elements: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
-        """For the rows of a window the number of each element, by name."""
+        """For the rows of a window, the value of each element, by name."""
 
     def __reduce__(self) -> tuple[type[Totals], tuple[dict[str, str]]]:
-        """Another process has rows of its own."""
+        """Make another process start without the elements: it has its own rows."""
         return Totals, (self.texts,)
 
     def check(self, record: Record, pads: Collection[str] = ()) -> None:
-        """BatchPlanError for an expression that is not one number an element or row of records like this one."""
+        """Raise BatchPlanError unless an expression gives one number for each element or row of records like
+        this one.
+        """
         for name, expression in self._expressions.items():
             for one in expression.inputs:
                 if one not in record:
@@ -259,7 +266,7 @@ class Totals:
     def of(self, span: Span, without: Counter[str], *, of_rows: bool) -> dict[str, Array]:
         """int64, uint64 or float64: for each name the total of each batch, or of each of its rows in turn.
 
-        Python's integers where 64 bits may not hold a sum.
+        The sums are Python integers if 64 bits may not hold them.
 
         Rows, or pieces of them, whose total is 0 are counted in `without`.
         """
@@ -282,7 +289,7 @@ class Totals:
         cut: Collection[str],
         firsts: Mapping[str, Any],
     ) -> Array:
-        """The total of each piece, whose first elements may become others."""
+        """Return the total of each piece, whose first elements may have been replaced."""
         expression, source = self._expressions[name], rows.source
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
@@ -313,7 +320,7 @@ class Totals:
         return _sums(elements, sizes)
 
     def _elements_of(self, name: str, source: RowSource) -> Array:
-        """The number of each element of a window."""
+        """Return the value of each element of a window."""
         found = self._elements.setdefault(source, {})
         if name not in found:
             tensors = {one: source.tensor(one) for one in self._expressions[name].inputs}
@@ -321,7 +328,9 @@ class Totals:
         return found[name]
 
     def _values(self, name: str, tensors: Mapping[str, Array]) -> Array:
-        """The expression over operands that are widened first, so that it neither wraps nor becomes infinite."""
+        """Return the values of the expression over operands that are widened first, so that it neither wraps
+        nor becomes infinite.
+        """
         expression = self._expressions[name]
         # floats keep their dtype next to literals that they are compared with: x == 0.1
         compares = any(
@@ -337,6 +346,7 @@ class Totals:
         found = np.asarray(expression(**operands))
         if found.dtype.kind in "iu" and len(expression.rpn) > 1:
             with suppress(ExpressionError):  # of operators on bits, which take no floats
+                # integers wrap without an error: the same expression in floats shows it
                 about = expression(**{one: of.astype(np.float64) for one, of in operands.items()})
                 if np.abs(about).max(initial=0) >= 2.0 ** (64 - (found.dtype.kind == "i")):
                     raise BatchPlanError(
@@ -347,7 +357,7 @@ class Totals:
 
 
 def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None:
-    """The totals of a mapping, or of a list of names; OpTypeError for anything else."""
+    """Return the totals of a mapping, or of a list of names; raise OpTypeError for anything else."""
     if totals is None:
         return None
     if not isinstance(totals, Mapping):
@@ -363,7 +373,7 @@ _EXPECTED = "names and expressions, such as {'trained': 'labels.values != -100'}
 
 
 def _levels(source: RowSource, lengths: str | None) -> list[str]:
-    """The lengths above elements, those of the rows first."""
+    """Return the lengths above elements, those of the rows first."""
     found: list[str] = []
     while lengths is not None:
         found.insert(0, lengths)
@@ -372,7 +382,7 @@ def _levels(source: RowSource, lengths: str | None) -> list[str]:
 
 
 def wide(values: Array) -> Array:
-    """Counts as int64 or uint64, other numbers as float64; Python's integers where a sum may not fit 64 bits."""
+    """Return counts as int64 or uint64, other numbers as float64; Python integers if a sum may not fit 64 bits."""
     if values.dtype.kind == "f":
         return values.astype(np.float64)
     if values.dtype.itemsize == 8 and values.size:
@@ -383,7 +393,7 @@ def wide(values: Array) -> Array:
 
 
 def _sums(values: Array, counts: Array) -> Array:
-    """The sum of each segment."""
+    """Return the sum of each segment."""
     if values.dtype != object:
         return kernels.segment_reduce("sum", values, counts)
     found = np.zeros(len(counts), object)

@@ -44,51 +44,53 @@ from seqflow.record.batch_memory import BatchMemory
 class Packed(BatchPlan):
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.
 
-    `columns` are cut and packed alike: each row has equally many elements in all of them. By default they are all
-    values under the planned lengths. What is left of a packed row is filled with `fill`, or that of the column in
-    `fills`. The rows of a window are packed together, and their packed rows, in a random order, make batches of
-    `rows`. Nothing is lost unless asked: a sequence longer than `capacity` is cut into pieces, where `oversize`
-    doesn't say to "truncate" it, to "skip" it, or that it is one of the loader's "bad_rows".
+    `columns` are cut and packed alike: each row has equally many elements in all of them. By default these are
+    all values under the planned lengths. The rest of a packed row is filled with `fill`, or with the column's
+    value in `fills`. The rows of a window are packed together, and their packed rows, in a random order, make
+    batches of `rows`. Nothing is lost by default: a sequence longer than `capacity` is cut into pieces, unless
+    `oversize` is "truncate", "skip", or "bad_rows", which treats it as a bad row of the loader.
 
-    A batch has each packed column under its own name, [R, capacity]; `segment_ids` and `position_ids`,
-    [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and `sources` (the number of
-    the row each piece comes from, counted over the window, before it is shuffled). `window`, [R], is the number of
-    the window. Columns of one value a row come along, one entry a piece; so do columns that the loader pads. Any
-    other list column is an error. The offsets of all pieces come with `loader.to("torch", cu_seqlens=True)`.
+    A batch has each packed column under its own name, [R, capacity]; `segment_ids` and `position_ids`, [R,
+    capacity]; and for the pieces in each row `pieces` (their number), `piece_lengths` and `sources` (the number
+    of the row each piece comes from, counted over the window, before it is shuffled). `window`, [R], is the
+    number of the window. Columns with one value for each row, and columns that the loader pads, are included
+    with one entry for each piece. Any other list column is an error. The offsets of all pieces come with
+    `loader.to("torch", cu_seqlens=True)`.
 
-    With `multiple_of` each piece is followed by padding up to a multiple, over which `position_ids` go on counting;
-    `padded_lengths` has, for each piece, what `piece_lengths` has with that padding. Pieces are packed on these.
-    With `first_fills` no label of one document is predicted from the token before it, which is another's.
+    With `multiple_of` each piece is followed by padding up to a multiple, over which `position_ids` go on
+    counting; `padded_lengths` are the `piece_lengths` including that padding. Pieces are packed on these. With
+    `first_fills`, no label of one document is predicted from the last token of the document before it.
     """
 
     capacity: int
-    """Elements of a packed row."""
+    """Number of elements of a packed row."""
     columns: tuple[str, ...] | None = None
-    """The list columns that are packed; None is all under the planned lengths."""
+    """List columns that are packed; None is all under the planned lengths."""
     fills: dict[str, float] = field(default_factory=dict)
-    """What fills the rest of packed rows, by column, in place of `fill`."""
+    """Values that fill the rest of packed rows, by column, in place of `fill`."""
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit"
-    """How sequences are packed: see `ops.pack_rows`."""
+    """Strategy of packing: see `ops.pack_rows`."""
     rows: int = 64
-    """Packed rows of a batch."""
+    """Number of packed rows in a batch."""
     fill: int | float = 0
-    """What fills the rest of packed rows."""
+    """Value that fills the rest of packed rows."""
     drop_last: bool = False
-    """Leave out short batches."""
+    """Whether to omit short batches."""
     lengths: str | None = None
-    """The lengths tensor to plan on; by default of the first of `columns`, or the only list column of numbers."""
+    """Lengths tensor to plan on; by default that of the first of `columns`, or of the only list column of numbers."""
     min_length: int | None = None
-    """Shorter rows are left out, and counted."""
+    """Shorter rows are omitted, and counted."""
     max_length: int | None = None
-    """Longer rows are left out, and counted."""
+    """Longer rows are omitted, and counted."""
     oversize: Oversize = "split"
-    """What becomes of a sequence above `capacity`: it is cut into pieces, cut off, left out, or a bad row."""
+    """Treatment of a sequence above `capacity`: cut into pieces, cut off, omitted, or a bad row."""
     multiple_of: int = field(default=1, metadata=LATER)
-    """Each piece is padded to a multiple, as context parallelism needs it: 2 * ranks. `capacity` is one, too."""
+    """Each piece is padded to a multiple of this, 2 * ranks for context parallelism. `capacity` must be a
+    multiple too."""
     first_fills: dict[str, float] = field(default_factory=dict, metadata=LATER)
-    """What the first element of each piece becomes, by column: -100 for labels that a model shifts by itself."""
+    """Values that replace the first element of each piece, by column: -100 for labels that a model shifts itself."""
     balance: Balance | None = field(default=None, metadata=LATER)
-    """Deals the rows or batches of training steps so that all ranks cost alike."""
+    """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
     __repr__ = shown_plan
     cuts_rows = splits_rows = True
@@ -100,6 +102,7 @@ class Packed(BatchPlan):
                 "Packed.capacity",
                 f"is {self.capacity}, expected a multiple of multiple_of = {self.multiple_of}",
             )
+        # segment_ids and position_ids are int32
         if self.capacity >= 2**31:
             raise OpError.of("Packed.capacity", f"is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):
@@ -132,20 +135,21 @@ class Packed(BatchPlan):
         return BatchLimits(most, longest=dict.fromkeys(("pieces", "piece_lengths"), self.capacity))
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows that are packed; of empty ones there is nothing to pack."""
+        """Return the rows that are packed; empty rows have nothing to pack."""
         passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
         if self.oversize != "split":
             passed = passed.at_most(self.capacity, self.oversize, f"capacity = {self.capacity}")
         return passed.filled()
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """Pieces that share a row, packed on their padded lengths. Packed rows are permuted by `key`."""
+        """Lay out pieces in packed rows by their padded lengths. Packed rows are permuted by `key`."""
         packing = self._packing(sizes)
         order = permutation(len(packing.pieces), key)
         pieces, first = packing.pieces[order], kernels.lengths_to_offsets(packing.pieces)[order]
         chosen = np.repeat(first, pieces) + kernels.lengths_to_positions(pieces)
         sources, starts, lengths = (kernels.gather(part, chosen) for part in packing[:3])
         if self.multiple_of > 1:
+            # packed on rounded lengths: the last piece of a row gets its true length back
             lengths = np.minimum(lengths, sizes[sources] - starts)
         counts, _, short = batches_of_n(len(order), self.rows)
         return Layout(counts, None, short, PackingPlan(sources, starts, lengths, pieces))
@@ -158,7 +162,7 @@ class Packed(BatchPlan):
         return kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
 
     def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
-        """The columns that are packed; BatchPlanError where they are not those of the records."""
+        """Return the columns that are packed; raise BatchPlanError when they do not fit the records."""
         record = rows.records[0]
         found = BatchPlan.cut_columns(self, rows, lengths)
         names = [one.name for one in found]
@@ -183,7 +187,9 @@ class Packed(BatchPlan):
         return [one._replace(**self._fills_of(one.name, record[one.tensor].dtype)) for one in found]
 
     def _fills_of(self, name: str, dtype: np.dtype[Any]) -> dict[str, Any]:
-        """What fills the padding of a column, and its first elements, which None leaves as they are."""
+        """Return the values that fill the padding of a column, and its first elements; None leaves these
+        unchanged.
+        """
         own, first = f"fills of Packed has {name!r}, which", f"first_fills of Packed has {name!r}, which"
         fill = ("fill", self.fill) if name not in self.fills else (own, self.fills[name])
         first_fill = self.first_fills.get(name)
@@ -195,7 +201,7 @@ class Packed(BatchPlan):
     def record(
         self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
     ) -> Record:
-        """Packed rows of so many pieces each."""
+        """Return packed rows with so many pieces each."""
         assert counts is not None
         rows = batches.rows
         tensors = self._dense(batches, pieces, counts, memory)
@@ -225,7 +231,7 @@ class Packed(BatchPlan):
     def _dense(
         self, batches: WindowBatches, pieces: Pieces, counts: Array, memory: BatchMemory | None
     ) -> dict[str, Array]:
-        """The packed columns, `segment_ids` and `position_ids`."""
+        """Return the packed columns, `segment_ids` and `position_ids`."""
         numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
         packing = PackingPlan(numbers, zeros, pieces.sizes, counts)
         shape = (len(counts), self.capacity)
@@ -255,20 +261,20 @@ class Packed(BatchPlan):
 
 
 MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
-"""The tensors of a packed batch besides the columns."""
+"""Tensors of a packed batch besides the columns."""
 PADDED = "padded_lengths"
-"""That of the pieces with their padding, where they have some."""
+"""Tensor of the lengths of pieces with their padding, if they have some."""
 
 _IDS = np.dtype(np.int32)
 
 
 def rounded(sizes: Array, multiple: int) -> Array:
-    """Sizes up to the next multiple."""
+    """Return sizes rounded up to the next multiple."""
     return sizes if multiple == 1 else -(-sizes // multiple) * multiple
 
 
 def piece_begins(sizes: Array, counts: Array, capacity: int, multiple: int) -> Array:
-    """int64[P]: where each piece begins in packed rows laid end to end; `counts` are the pieces of each row."""
+    """int64[P]: the beginning of each piece in packed rows laid end to end; `counts` are the pieces of each row."""
     rows = np.repeat(np.arange(len(counts)), counts)
     ends = kernels.lengths_to_offsets(rounded(sizes, multiple))
     first = ends[kernels.lengths_to_offsets(counts)[:-1]] if len(counts) else ends[:0]
@@ -279,7 +285,9 @@ def piece_begins(sizes: Array, counts: Array, capacity: int, multiple: int) -> A
 def fill_padded(
     data: Array, pieces: Array, counts: Array, plan: Packed, fill: Any, out: tuple[Array, Array, Array] | None
 ) -> tuple[Array, Array, Array]:
-    """Packed rows of some data, `segment_ids`, which are 0 in all padding, and `position_ids`, which go on in it."""
+    """Return packed rows of some data, `segment_ids`, which are 0 in all padding, and `position_ids`, which go
+    on in it.
+    """
     shape = (len(counts), plan.capacity)
     if out is None:
         ids = np.empty(shape, _IDS), np.empty(shape, _IDS)

@@ -1,4 +1,6 @@
-"""BatchPlan: the protocol of all batch plans. A plan lays out rows by their lengths; all else follows from that."""
+"""BatchPlan: the protocol of all batch plans. A plan lays out rows by their lengths; everything else follows
+from that.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from seqflow.record.batch_memory import BatchMemory
 
 
 def key_of(*parts: int) -> int:
-    """One 64-bit number made of several: the seed, the epoch, the number of a window …
+    """Return one 64-bit number made from several: the seed, the epoch, the number of a window …
 
     >>> key_of(7, 0) != key_of(0, 7)
     True
@@ -52,11 +54,11 @@ def permutation(count: int, key: int) -> Array:
 
 
 LATER: Mapping[str, Any] = {"later": True}
-"""Metadata of a field that is newer than states which hold plans: they leave it out where it has its default."""
+"""Metadata of a field that is newer than states which hold plans: they omit it if it has its default."""
 
 
 class BatchSize(NamedTuple):
-    """What a batch holds, known before it is made."""
+    """Size of a batch, known before it is made."""
 
     rows: int
     """Rows of the batch: rows of the window, or packed rows."""
@@ -65,7 +67,7 @@ class BatchSize(NamedTuple):
     cells: int
     """Elements when dense: of packed rows, or of rows padded to the longest."""
     begun: int
-    """Rows of the window that begin in it: one that is cut into pieces begins in the batch of its first."""
+    """Rows of the window that begin in it: a row that is cut into pieces begins in the batch of its first piece."""
 
 
 NO_ROWS = BatchSize(0, 0, 0, 0)
@@ -78,22 +80,22 @@ class CutColumn(NamedTuple):
     tensor: str
     lengths: str
     fill: Any = 0
-    """What fills its padding in packed rows."""
+    """Value that fills its padding in packed rows."""
     first_fill: Any = None
-    """What the first element of each piece becomes; None leaves it as it is."""
+    """Value that replaces the first element of each piece; None leaves it unchanged."""
 
 
 class Layout(NamedTuple):
-    """Which rows make which batches: the first `counts[0]` of `order` make the first batch, and so on."""
+    """Rows of each batch: the first `counts[0]` of `order` make the first batch, and so on."""
 
     counts: Array
-    """int64[B]: how many rows each batch has, or packed rows; at least one."""
+    """int64[B]: the number of rows, or packed rows, of each batch; at least one."""
     order: Array | None = None
-    """int64[N]: each row once, batch after batch; None in the order in which they are given."""
+    """int64[N]: each row once, batch after batch; None is the order in which they are given."""
     short: int = 0
-    """How many of the last batches hold less than the plan allows, so that `drop_last` leaves them out."""
+    """Number of last batches that hold less than the plan allows, so that `drop_last` omits them."""
     packing: PackingPlan | None = None
-    """Which pieces of rows make packed rows, batch after batch, instead of `order`."""
+    """Pieces of rows that make packed rows, batch after batch, in place of `order`."""
 
     @property
     def are_short(self) -> Array:
@@ -101,11 +103,11 @@ class Layout(NamedTuple):
         return (np.arange(len(self.counts)) >= len(self.counts) - self.short).astype(np.int64)
 
     def num_kept(self, drop_last: bool) -> int:
-        """How many batches there are, without the short ones if these are dropped."""
+        """Return the number of batches, without the short ones if these are dropped."""
         return len(self.counts) - self.short * drop_last
 
     def checked(self, plan: str, rows: int) -> Layout:
-        """The layout, in int64; BatchPlanError unless each row is in one batch, once."""
+        """Return the layout, in int64; raise BatchPlanError unless each row is in one batch, once."""
         if self.packing is not None:
             return self
         counts = np.asarray(self.counts, np.int64)
@@ -126,7 +128,7 @@ class Layout(NamedTuple):
 
 
 class BatchLimits(NamedTuple):
-    """Upper bounds of what a batch holds; None where there is none."""
+    """Upper bounds of the sizes of a batch; None if there is none."""
 
     rows: int | None
     tokens: int | None = None
@@ -134,37 +136,38 @@ class BatchLimits(NamedTuple):
     cells: int | None = None
     """Its elements when rows are padded to the longest."""
     longest: Mapping[str, int] = {}
-    """The largest of some tensors of lengths."""
+    """Largest value of some tensors of lengths."""
 
 
 class BatchPlan(ABC):
     """Protocol: how the rows of a window make batches, by their lengths alone.
 
-    `Rows`, `TokenBudget`, `Buckets` and `Packed` are such plans. One of your own is a frozen dataclass that inherits
-    BatchPlan and has `layout`; the rest has defaults, which it may replace by fields or methods of the same names.
-    Its fields decide which batches there are: states hold them, by `to_dict`.
+    `Rows`, `TokenBudget`, `Buckets` and `Packed` are such plans. A plan of your own is a frozen dataclass that
+    inherits BatchPlan and has `layout`; the other members have defaults, which it may replace by fields or
+    methods of the same names. Its fields decide the batches, so states contain them, by `to_dict`.
     """
 
     lengths: str | None = None
-    """The lengths tensor to plan on; the only list column of numbers by default."""
+    """Lengths tensor to plan on; by default that of the only list column of numbers."""
     balance: Balance | None = None
-    """Deals the rows or batches of training steps so that all ranks cost alike."""
+    """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
     drop_last: bool = False
-    """Whether the short batches at the end of a window are left out."""
+    """Whether the short batches at the end of a window are omitted."""
     columns: tuple[str, ...] | None = None
-    """The list columns that are cut together where rows are cut."""
+    """List columns that are cut together if rows are cut."""
     multiple_of: int = 1
-    """Lengths of padded rows are rounded up to a multiple of it, in `BatchSize.cells`."""
+    """Lengths of padded rows are rounded up to a multiple of this, in `BatchSize.cells`."""
 
     @abstractmethod
     def layout(self, sizes: Array, key: int) -> Layout:
-        """Lay out rows of these lengths in batches: how many each has, and in which order the rows are.
+        """Lay out rows of these lengths in batches: the number of rows in each, and their order.
 
-        Random numbers depend on `key` alone, as in `permutation(n, key)`: other ranks lay out the same window.
+        Random numbers must depend on `key` alone, as in `permutation(n, key)`, because other ranks lay out the
+        same window.
         """
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows, or pieces of them, that are laid out; what filters leave out is counted."""
+        """Return the rows, or pieces of them, that are laid out; rows that filters omit are counted."""
         return RowSelection.of(sizes)
 
     @property
@@ -174,12 +177,14 @@ class BatchPlan(ABC):
 
     @property
     def rows_across(self) -> int | None:
-        """Rows of each batch where batches run across windows; None where each window is laid out alone."""
+        """Rows of each batch if batches run across windows; None if each window is laid out alone."""
         return None
 
     @property
     def deals_rows(self) -> bool:
-        """Whether a balance may exchange rows between batches, since all have equally many; else whole batches."""
+        """Whether a balance may exchange rows between batches, because all have the same number; else whole
+        batches.
+        """
         return False
 
     @property
@@ -194,20 +199,20 @@ class BatchPlan(ABC):
 
     @property
     def takes_pads(self) -> bool:
-        """Whether batches may be padded; not where they are planned by what flat rows cost."""
+        """Whether batches may be padded; not if they are planned by the costs of flat rows."""
         return True
 
     @property
     def packed_capacity(self) -> int | None:
-        """Elements of each row of a batch, where rows are packed."""
+        """Elements of each row of a batch, if rows are packed."""
         return None
 
     def limits(self, tokens: int | None, rows: int | None) -> BatchLimits:
-        """Upper bounds of a batch, from those of all rows: elements of the planned column, and rows."""
+        """Return upper bounds of a batch, from those of all rows: elements of the planned column, and rows."""
         return BatchLimits(rows)
 
     def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
-        """The columns that are cut where rows are; BatchPlanError where they cannot be cut together."""
+        """Return the columns that are cut when rows are; raise BatchPlanError when they cannot be cut together."""
         if not self.cuts_rows:
             return ()
         found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, rows.pads)
@@ -216,19 +221,19 @@ class BatchPlan(ABC):
     def record(
         self, batches: WindowBatches, pieces: Pieces, counts: Array | None, memory: BatchMemory | None = None
     ) -> Record:
-        """The batch that has these pieces of rows; `counts` says how many each packed row has."""
+        """Return the batch of these pieces of rows; `counts` has the number of pieces of each packed row."""
         if batches.cut:
             return batches.rows.take_pieces(pieces, batches.cut, memory)
         return batches.rows.take(pieces.rows, memory)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
-        """The sizes that batches are planned on."""
+        """Return the sizes that batches are planned on."""
         return usable_sizes(rows, lengths, self.columns, type(self).__name__)
 
     def of_window(
         self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0
     ) -> WindowBatches:
-        """The batches of a window, in an order that depends on `key` where the plan permutes them."""
+        """Return the batches of a window, in an order that depends on `key` if the plan permutes them."""
         columns: Sequence[CutColumn] = ()
         bad: Sequence[BadRow] = ()
         if lengths is None:
@@ -252,7 +257,7 @@ class BatchPlan(ABC):
         return found.without(layout.short) if self.drop_last and layout.short else found
 
     def count(self, sizes: Array) -> int:
-        """The number of batches of a window whose rows have these sizes."""
+        """Return the number of batches of a window whose rows have these sizes."""
         return self._layout(self.select(sizes), 0).num_kept(self.drop_last)
 
     def batch_sizes(self, sizes: Array) -> Array:
@@ -261,7 +266,7 @@ class BatchPlan(ABC):
         return sizes_of(self, *laid_out(selection.pieces, self._layout(selection, 0)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The name of the plan and its fields, as JSON has them: what states say of it."""
+        """Return the name of the plan and its fields as JSON values, which states contain."""
         return {"name": type(self).__name__, **_fields_of(self)}
 
     def _layout(self, selection: RowSelection, key: int) -> Layout:
@@ -272,7 +277,7 @@ class BatchPlan(ABC):
 
 
 def shown_plan(plan: BatchPlan) -> str:
-    """The text of a plan, without fields that are newer than states and have their default."""
+    """Return the text of a plan, without fields that are newer than states and have their default."""
     return plan_text(plan.to_dict())
 
 
@@ -290,7 +295,7 @@ def _default(one: Field[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what JSON has not is its text."""
+    """Return a value as JSON; a value without a JSON form becomes its text."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, BatchPlan):
@@ -312,28 +317,28 @@ class WindowBatches:
     rows: WindowRows
     pieces: Pieces
     ends: Array
-    """int64[B + 1]: the row of all batches' rows at which each batch begins, and their number."""
+    """int64[B + 1]: the row at which each batch begins among the rows of all batches, and their number."""
     first: Array | None = None
-    """int64[R + 1]: the first piece of each row of the batches; None where each row is one piece."""
+    """int64[R + 1]: the first piece of each row of the batches; None if each row is one piece."""
     columns: Sequence[CutColumn] = ()
-    """The columns of which batches have the elements of their pieces, not of whole rows."""
+    """Columns of which batches have the elements of their pieces, not of whole rows."""
     windows: Sequence[int] = (0,)
-    """The numbers of the windows that the rows come from."""
+    """Numbers of the windows that the rows come from."""
     first_rows: Array | None = None
-    """int64: the first row of each window, where there are several."""
+    """int64: the first row of each window, if there are several."""
     is_whole: bool = False
-    """Whether the pieces are all rows of the window, in their order."""
+    """Whether the pieces are all rows of the window, in order."""
     dropped: BatchSize = NO_ROWS
-    """What `drop_last` leaves out."""
+    """Sizes that `drop_last` omits."""
     skipped: int = 0
-    """Rows of the window that filters by length leave out."""
+    """Number of rows of the window that filters by length omit."""
     bad: Sequence[BadRow] = ()
-    """Rows that are in no batch because they cannot be used, numbered over the records of the window, before it is
+    """Rows in no batch because they cannot be used, numbered over the records of the window, before it is
     shuffled. The loader applies its policy to them."""
     sizes: Array = field(init=False)
     """int64[B, 4]: a BatchSize for each."""
     cut: Collection[str] = field(init=False)
-    """The lengths of `columns`."""
+    """Lengths of `columns`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cut", {one.lengths for one in self.columns})
@@ -346,11 +351,11 @@ class WindowBatches:
         return BatchSize(*self.sizes[number].tolist())
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        """The batch, in `memory` where that is given, until it is used again."""
+        """Return the batch, in `memory` if it is given; it is then valid until the memory is used again."""
         return self._make(self._rows_of(number), memory)
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
-        """Several batches, each in a memory of its own."""
+        """Return several batches, each in a memory of its own."""
         if self.cut:
             return list(map(self.make, numbers, memories))
         found = map(self._rows_of, numbers)
@@ -358,7 +363,7 @@ class WindowBatches:
         return self.rows.take_all(rows, memories)
 
     def part(self, number: int, chosen: Array) -> Record:
-        """A batch made of some of its pieces alone, by their places in `numbers`, in increasing order."""
+        """Return a batch made from some of its pieces alone, by their places in `numbers`, in increasing order."""
         pieces = self.pieces_of(number).take(chosen)
         if self.first is None:
             return self.plan.record(self, pieces, None)
@@ -366,17 +371,17 @@ class WindowBatches:
         return self.plan.record(self, pieces, counts[counts > 0])
 
     def size_of_part(self, number: int, chosen: Array) -> BatchSize:
-        """What such a batch holds. Rows begin in the batch as it was planned."""
+        """Return the size of such a batch. Rows begin in the batch as it was planned."""
         planned, kept = self.size(number), len(np.unique(self.row_of_pieces(number)[chosen]))
         tokens = int(self.pieces_of(number).sizes[chosen].sum())
         return BatchSize(kept, tokens, planned.cells * kept // max(1, planned.rows), planned.begun)
 
     def empty(self) -> Record:
-        """A batch without rows, with the tensors that all batches have."""
+        """Return a batch without rows, with the tensors that all batches have."""
         return self._make(slice(0, 0))
 
     def numbers(self, number: int) -> Array:
-        """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
+        """Return the rows that a batch, or its pieces, are made from: their numbers over the window's records."""
         if self.is_whole:
             return self.rows.numbers(self._rows_of(number))
         return self.rows.numbers(self.pieces_of(number).rows)
@@ -385,7 +390,7 @@ class WindowBatches:
         return self.pieces.take(self._span(self._rows_of(number)))
 
     def row_of_pieces(self, number: int) -> Array:
-        """int64: the row of the batch that each of its pieces is in."""
+        """int64: the row of the batch that contains each of its pieces."""
         counts = self.counts(self._rows_of(number))
         return np.repeat(np.arange(len(counts)), counts)
 
@@ -396,17 +401,17 @@ class WindowBatches:
         return np.diff(self.first[rows.start : rows.stop + 1])
 
     def of_rows(self, rows: slice) -> Pieces:
-        """The pieces of some of the batches' rows."""
+        """Return the pieces of some of the batches' rows."""
         return self.pieces.take(self._span(rows))
 
     def without(self, short: int) -> WindowBatches:
-        """All but the last batches, which are dropped."""
+        """Return all batches except the last ones, which are dropped."""
         kept = len(self) - short
         dropped = BatchSize(*self.sizes[kept:].sum(axis=0).tolist())
         return replace(self, ends=self.ends[: kept + 1], dropped=dropped)
 
     def dealt(self, rows: Array, counts: Array) -> WindowBatches:
-        """Batches of so many rows each, of these of the batches' rows."""
+        """Return batches of so many rows each, taken from these rows of the batches."""
         chosen, first = rows, None
         if self.first is not None:
             first, of_row = self.first[rows], np.diff(self.first)[rows]
@@ -419,7 +424,7 @@ class WindowBatches:
         return slice(self.ends.item(number), self.ends.item(number + 1))
 
     def _span(self, rows: slice) -> slice:
-        """The places of the pieces of some rows."""
+        """Return the places of the pieces of some rows."""
         if self.first is None:
             return rows
         return slice(self.first.item(rows.start), self.first.item(rows.stop))
@@ -432,7 +437,7 @@ class WindowBatches:
 
 
 def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | None]:
-    """The pieces batch after batch, the first row of each batch, and the first piece of each packed row."""
+    """Return the pieces batch after batch, the first row of each batch, and the first piece of each packed row."""
     ends = kernels.lengths_to_offsets(layout.counts)
     if layout.packing is None:
         return pieces if layout.order is None else pieces.take(layout.order), ends, None
@@ -460,7 +465,7 @@ def sizes_of(plan: BatchPlan, pieces: Pieces, ends: Array, first: Array | None) 
 
 
 def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
-    """The rows of all in turn, as batches that are then dealt, and the first row of each."""
+    """Return the rows of all batches in turn, as batches that are then balanced, and the first row of each."""
     one = batches[0]
     rows = reduce(WindowRows.joined, [of.rows for of in batches])
     before = kernels.lengths_to_offsets(np.array([of.rows.num_rows for of in batches]))

@@ -32,17 +32,17 @@ class Rows(BatchPlan):
     """Batches of `n` rows. A last short batch is kept unless `drop_last`."""
 
     n: int
-    """Rows of a batch."""
+    """Number of rows in a batch."""
     drop_last: bool = False
-    """Leave out short batches."""
+    """Whether to omit short batches."""
     lengths: str | None = None
-    """The lengths tensor whose fill is reported; the only list column of numbers by default."""
+    """Lengths tensor whose fill is reported; by default that of the only list column of numbers."""
     min_length: int | None = None
-    """Shorter rows are left out, and counted."""
+    """Shorter rows are omitted, and counted."""
     max_length: int | None = None
-    """Longer rows are left out, and counted."""
+    """Longer rows are omitted, and counted."""
     balance: Balance | None = field(default=None, metadata=LATER)
-    """Deals the rows or batches of training steps so that all ranks cost alike."""
+    """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
     __repr__ = shown_plan
     deals_rows = True
@@ -54,7 +54,7 @@ class Rows(BatchPlan):
 
     @property
     def filters(self) -> bool:
-        """Whether rows may be left out by their lengths."""
+        """Whether rows may be omitted because of their lengths."""
         return self.min_length is not None or self.max_length is not None
 
     @property
@@ -72,12 +72,12 @@ class Rows(BatchPlan):
         return RowSelection.of(sizes).between(self.min_length, self.max_length)
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """The rows in their order, `n` in each batch."""
+        """Return the rows in order, `n` in each batch."""
         return Layout(*batches_of_n(len(sizes), self.n))
 
 
 def batches_of_n(rows: int, n: int) -> tuple[Array, None, int]:
-    """How many rows each batch has, in their order, and how many batches are short."""
+    """Return the number of rows of each batch, their order, and the number of short batches."""
     full, left = divmod(rows, n)
     counts = np.full(full + (left > 0), n, np.int64)
     if left:
@@ -90,43 +90,44 @@ def batches_of_n(rows: int, n: int) -> tuple[Array, None, int]:
 class TokenBudget(BatchPlan):
     """Batches of at most `max_tokens` tokens, as many rows as fit, and at most `max_rows` of them.
 
-    With `padded` the tokens are those of the padded batch: rows times the longest, rounded up to a `multiple_of`.
-    A row above the budget is a bad row unless `oversize` says to "truncate" it, to "split" it into several rows, or
-    to "skip" it. What is cut are all columns under the planned lengths, or those of `columns`, which need equal
-    lengths in each row.
+    With `padded` the tokens are those of the padded batch: rows times the longest, rounded up to a
+    `multiple_of`. A row above the budget is a bad row, unless `oversize` says to "truncate" it, to "split" it
+    into several rows, or to "skip" it. All columns under the planned lengths are cut, or those of `columns`,
+    which need equal lengths in each row.
 
-    With `strategy="best_fit"` the rows of a window are packed into batches, longest first, which come in a random
-    order: nearly all are full. With `linear` besides they cost alike instead: a row of L tokens costs
-    `L * (linear + L)`, and a batch as much as one row of `max_tokens`; of shorter rows it has more tokens, up to
-    `max_tokens * (1 + max_tokens / linear)`, which memory must hold. Both are for batches that are not padded.
+    With `strategy="best_fit"`, the rows of a window are packed into batches, longest first, which come in a
+    random order: nearly all are full. If `linear` is given too, batches have equal costs instead: a row of L
+    tokens costs `L * (linear + L)`, and a batch as much as one row of `max_tokens`; a batch of shorter rows has
+    more tokens, up to `max_tokens * (1 + max_tokens / linear)`, which memory must hold. Both are for batches
+    that are not padded.
     """
 
     max_tokens: int
-    """Most tokens of a batch."""
+    """Largest number of tokens in a batch."""
     padded: bool = False
-    """Count the tokens of padded batches: rows times the longest."""
+    """Whether to count the tokens of padded batches: rows times the longest."""
     max_rows: int | None = None
-    """Most rows of a batch; None for any number."""
+    """Largest number of rows in a batch; None for any number."""
     drop_last: bool = False
-    """Leave out short batches at the end of a window."""
+    """Whether to omit short batches at the end of a window."""
     lengths: str | None = None
-    """The lengths tensor to plan on; the only list column of numbers by default."""
+    """Lengths tensor to plan on; by default that of the only list column of numbers."""
     multiple_of: int = 1
-    """The longest row is rounded up to a multiple of it, with `padded`."""
+    """With `padded`, the longest row is rounded up to a multiple of this."""
     min_length: int | None = None
-    """Shorter rows are left out, and counted."""
+    """Shorter rows are omitted, and counted."""
     max_length: int | None = None
-    """Longer rows are left out, and counted."""
+    """Longer rows are omitted, and counted."""
     oversize: Oversize = "bad_rows"
-    """What becomes of a row above the budget: it is a bad row, cut off, cut into several rows, or left out."""
+    """Treatment of a row above the budget: a bad row, cut off, cut into several rows, or omitted."""
     columns: tuple[str, ...] | None = None
-    """The list columns that are cut; None is all under the planned lengths."""
+    """List columns that are cut; None is all under the planned lengths."""
     strategy: Literal["in_order", "best_fit"] = field(default="in_order", metadata=LATER)
-    """Which rows of a window make a batch: those that follow each other, or those that fill it best."""
+    """Choice of rows for a batch: those that follow each other, or those that fill it best."""
     linear: float | None = field(default=None, metadata=LATER)
-    """With "best_fit": the budget is what `max_tokens` tokens in one row cost, as in `Balance`."""
+    """With "best_fit": the budget is the cost of `max_tokens` tokens in one row, as in `Balance`."""
     balance: Balance | None = field(default=None, metadata=LATER)
-    """Deals the rows or batches of training steps so that all ranks cost alike."""
+    """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
     __repr__ = shown_plan
 
@@ -180,7 +181,7 @@ class TokenBudget(BatchPlan):
 
     @property
     def _longest(self) -> int:
-        """The longest row that fits."""
+        """Length of the longest row that fits."""
         return self.max_tokens // self.multiple_of * self.multiple_of
 
     @property
@@ -200,12 +201,14 @@ class TokenBudget(BatchPlan):
         return BatchLimits(self.max_rows or rows, most, self.max_tokens if self.padded else None)
 
     def select(self, sizes: Array) -> RowSelection:
-        """The rows that batches are made of, none above the budget."""
+        """Return the rows that batches are made from, none above the budget."""
         passed = RowSelection.of(sizes).between(self.min_length, self.max_length)
         return passed.at_most(self._longest, self.oversize, f"max_tokens = {self.max_tokens}")
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """The rows in their order, as many in each batch as fit; or packed into batches, which `key` permutes."""
+        """Return the rows in order, as many in each batch as fit; or packed into batches, which are permuted by
+        `key`.
+        """
         if not self._packs:
             stops, is_short = self._stops(sizes)
             return Layout(np.diff(stops, prepend=0), None, is_short)
@@ -230,7 +233,7 @@ class TokenBudget(BatchPlan):
         return found
 
     def _stops(self, sizes: Array) -> tuple[Array, int]:
-        """The row after each batch of rows in order, and 1 where the last is short: it is not exactly full."""
+        """Return the row after each batch of rows in order, and 1 where the last is short: it is not exactly full."""
         if self.multiple_of > 1:
             sizes = -(-sizes // self.multiple_of) * self.multiple_of
         stops = padded_stops(self, sizes) if self.padded else token_stops(self, sizes)
@@ -242,7 +245,7 @@ class TokenBudget(BatchPlan):
 
 
 def token_stops(plan: TokenBudget, sizes: Array) -> Array:
-    """The row after each batch: as many rows as fit into the budget."""
+    """Return the row after each batch: as many rows as fit into the budget."""
     ends = kernels.lengths_to_offsets(sizes)
     # for each row that may start a batch, the first that does not fit any more
     beyond = np.searchsorted(ends, ends[:-1] + plan.max_tokens, side="right") - 1
@@ -256,7 +259,7 @@ def token_stops(plan: TokenBudget, sizes: Array) -> Array:
 
 
 def padded_stops(plan: TokenBudget, sizes: Array) -> Array:
-    """The row after each batch: as many rows as fit into the budget when padded to the longest."""
+    """Return the row after each batch: as many rows as fit into the budget when padded to the longest."""
     most = plan.max_rows or len(sizes)
     stops, rows, longest = [], 0, 0
     for row, size in enumerate(sizes.tolist()):
@@ -282,18 +285,18 @@ class Buckets(BatchPlan):
         sf.Buckets([64, 128, 256], sf.Rows(32))
         sf.Buckets(16, sf.TokenBudget(16_384, padded=True))
 
-    `boundaries` are the largest lengths of all buckets but the last, which has all longer rows; or how many buckets
-    there are, of equally many tokens each. The rows of a window fall into buckets, each of which makes batches in the
-    order of its rows; the batches of all buckets come in a random order. The last batch of a bucket may be short:
-    these come last in the window, and the plan's `drop_last` leaves them out.
+    `boundaries` are the largest lengths of all buckets except the last, which has all longer rows; or the
+    number of buckets, which then have equal numbers of tokens. The rows of a window fall into buckets, each of
+    which makes batches in the order of its rows; the batches of all buckets come in a random order. The last
+    batch of a bucket may be short: these come last in the window, and the plan's `drop_last` leaves them out.
     """
 
     boundaries: int | tuple[int, ...]
-    """Lengths that divide buckets; a number makes so many buckets of equally many rows."""
+    """Lengths that divide buckets; a number makes so many buckets."""
     plan: Rows | TokenBudget
-    """The plan of the batches of each bucket; in a job its keys are written next to `boundaries`."""
+    """Plan of the batches of each bucket; in a job its keys are written next to `boundaries`."""
     balance: Balance | None = field(default=None, metadata=LATER)
-    """Deals the rows or batches of training steps so that all ranks cost alike."""
+    """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
     __repr__ = shown_plan
 
@@ -345,7 +348,7 @@ class Buckets(BatchPlan):
     select, row_sizes, limits = _of_plan("select"), _of_plan("row_sizes"), _of_plan("limits")
 
     def layout(self, sizes: Array, key: int) -> Layout:
-        """The batches of all buckets, permuted by `key`, those that are short last."""
+        """Return the batches of all buckets, permuted by `key`, with short batches last."""
         rows, buckets = self._buckets(sizes)
         counts = np.concatenate([sizes[:0], *(one.counts for one in buckets)])
         is_short = np.concatenate([sizes[:0], *(one.are_short for one in buckets)])
@@ -360,7 +363,7 @@ class Buckets(BatchPlan):
         return sum(one.num_kept(self.drop_last) for one in buckets)
 
     def _buckets(self, sizes: Array) -> tuple[Array, list[Layout]]:
-        """The rows bucket by bucket, and the batches of each."""
+        """Return the rows bucket by bucket, and the batches of each."""
         of_row = np.searchsorted(self._limits(sizes), sizes, side="left")
         counted = of_row.astype(np.min_scalar_type(of_row.max(initial=0)))  # 16 bits are sorted by counting
         rows, stops = np.argsort(counted, kind="stable"), np.cumsum(np.bincount(of_row)).tolist()
@@ -369,7 +372,7 @@ class Buckets(BatchPlan):
         return rows, [self.plan.layout(in_buckets[start:stop], 0) for start, stop in spans]
 
     def _limits(self, sizes: Array) -> Array:
-        """The largest lengths of all buckets but the last."""
+        """Return the largest lengths of all buckets except the last."""
         if not isinstance(self.boundaries, int):
             return np.array(self.boundaries, np.int64)
         if not len(sizes):
@@ -381,7 +384,7 @@ class Buckets(BatchPlan):
 
 
 def batch_plan(batch: BatchPlan | int) -> BatchPlan:
-    """The plan itself, or `Rows(n)` for an integer n.
+    """Return the plan itself, or `Rows(n)` for an integer n.
 
     >>> batch_plan(32) == Rows(32)
     True

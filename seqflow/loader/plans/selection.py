@@ -1,4 +1,6 @@
-"""What batches are planned on: lengths, columns that are cut together, and which rows, or pieces of them, pass."""
+"""Selection of rows to plan: their lengths, columns that are cut together, and the rows, or pieces of them,
+that pass.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,12 @@ from seqflow.record import BadRow, Record
 
 
 def planned_lengths(record: Record, name: str | None, needed_by: str | None = None) -> str | None:
-    """The lengths tensor to plan on.
+    """Return the lengths tensor to plan on.
 
     `name` is a lengths tensor of any level, or a list column, which stands for its innermost level: a nested
-    document is planned on its words. Without a name it is the only list column of numbers, and None where
-    there is none or more than one. BatchPlanError where a plan cannot do without, or there is no such name.
+    document is planned on its words. Without a name it is the only list column of numbers; None if there is
+    none or more than one. Raise BatchPlanError when a plan requires lengths and there are none, or the name
+    does not exist.
     """
     candidates = _innermost(record)
     if name is None:
@@ -45,7 +48,7 @@ def planned_lengths(record: Record, name: str | None, needed_by: str | None = No
 
 
 def is_text(record: Record, lengths: str) -> bool:
-    """Whether these are the lengths of a column of text or bytes, which counts as one value a row."""
+    """Return whether these are the lengths of a column of text or bytes, which counts as one value for each row."""
     import pyarrow.types as types
 
     column = lengths.removesuffix(".lengths")
@@ -57,7 +60,7 @@ def is_text(record: Record, lengths: str) -> bool:
 
 
 def _innermost(record: Record) -> list[str]:
-    """The lengths that describe numbers, without those of text."""
+    """Return the lengths that describe numbers, without those of text."""
     above = set(record.parents.values())
     of_numbers = [
         parent
@@ -68,7 +71,7 @@ def _innermost(record: Record) -> list[str]:
 
 
 def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...] | None:
-    """The names of the columns that are cut together, as a tuple; OpError where they are none."""
+    """Return the names of the columns that are cut together, as a tuple; raise OpError when there are none."""
     if columns is None:
         return None
     names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
@@ -78,17 +81,17 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
 
 
 def check_list_columns(record: Record, columns: Sequence[str], plan: str) -> None:
-    """BatchPlanError where one of the columns that are cut together is no list column."""
+    """Raise BatchPlanError when one of the columns that are cut together is not a list column."""
     _lengths_of(record, columns, plan)
 
 
 def cut_tensors(
     record: Record, lengths: str, columns: Sequence[str] | None, plan: str, left_whole: Collection[str] = ()
 ) -> Mapping[str, str]:
-    """The tensors that are cut, each with its lengths: those of `columns`, or all under `lengths`.
+    """Return the tensors that are cut, each with its lengths: those of `columns`, or all under `lengths`.
 
-    BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
-    Text counts as one value a row.
+    Raise BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
+    Text counts as one value for each row.
     """
     if columns is None:
         found = {name: lengths for name, parent in record.parents.items() if parent == lengths}
@@ -116,7 +119,7 @@ def cut_tensors(
 
 
 def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, plan: str) -> Array:
-    """The size of each row; UNUSABLE where `columns` that are cut together have different lengths."""
+    """Return the size of each row; UNUSABLE if `columns` that are cut together have different lengths."""
     sizes = rows.sizes(lengths)
     if columns is None:
         return sizes
@@ -130,7 +133,7 @@ def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, 
 def unusable_rows(
     rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str, columns: Sequence[str] | None
 ) -> list[BadRow]:
-    """The rows that cannot be used, by their numbers: their columns are unequal, or they are too long."""
+    """Return the numbers of rows that cannot be used: their columns have different lengths, or they are too long."""
     found, unequal = [], np.flatnonzero(sizes == UNUSABLE)
     if columns is not None and len(unequal):
         first, *others = _lengths_of(rows.records[0], columns, "columns")
@@ -158,7 +161,7 @@ def _lengths_of(record: Record, columns: Sequence[str], plan: str) -> list[str]:
 
 
 def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:
-    """The tensors of a list column: itself, or all under its lengths."""
+    """Return the tensors of a list column: itself, or all under its lengths."""
     parent = record.parents.get(column)
     if parent is not None:
         return {column: parent}
@@ -167,7 +170,7 @@ def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:
     if not found:
         known = [_column(name) for name in dict.fromkeys(record.parents.values()) if name is not None]
         raise BatchPlanError(
-            f"{plan}: columns has {column!r}, which is no list column{nearest(column, known)}\n"
+            f"{plan}: columns has {column!r}, which is not a list column{nearest(column, known)}\n"
             f"  there are {', '.join(known) or 'none'}"
         )
     return found
@@ -178,16 +181,16 @@ def _column(lengths: str) -> str:
 
 
 Oversize = Literal["bad_rows", "truncate", "split", "skip"]
-"""What becomes of a row above the budget: "bad_rows" makes it a bad row, which is an error unless the loader's
-`bad_rows` say otherwise; "truncate" keeps its head; "split" makes several rows of it; "skip" leaves it out."""
+"""Treatment of a row above the budget: "bad_rows" makes it a bad row, which is an error unless the loader's
+`bad_rows` say otherwise; "truncate" keeps its head; "split" makes several rows from it; "skip" omits it."""
 OVERSIZE = ("bad_rows", "truncate", "split", "skip")
 UNUSABLE = -1
-"""Stands for the size of a row that cannot be used whatever its size."""
+"""Size of a row that cannot be used, in place of its length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSelection:
-    """The rows or pieces of rows that batches are made of, in order, and what was left out."""
+    """Rows or pieces of rows that batches are made from, in order, and the rows that were omitted."""
 
     pieces: Pieces
     whole: bool = True
@@ -195,20 +198,20 @@ class RowSelection:
     cut: bool = False
     """Whether some row is not whole."""
     skipped: int = 0
-    """Rows that filters, or "skip", left out."""
+    """Number of rows that filters, or "skip", omitted."""
     too_long: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The rows that are left out because they are above the limit."""
+    """Rows that are omitted because they are above the limit."""
     limit: str = ""
     """The limit, as the plan names it."""
 
     @staticmethod
     def of(sizes: Array) -> RowSelection:
-        """All rows that can be used, by their sizes."""
+        """Return all rows that can be used, by their sizes."""
         everything = Pieces(np.arange(len(sizes)), np.zeros(len(sizes), np.int64), sizes)
         return RowSelection(everything)._keep(sizes != UNUSABLE)
 
     def between(self, min_length: int | None, max_length: int | None) -> RowSelection:
-        """Without the rows that are shorter or longer than that."""
+        """Return the selection without rows shorter or longer than the limits."""
         sizes = self.pieces.sizes
         kept = np.ones(len(sizes), bool)
         if min_length is not None:
@@ -218,7 +221,7 @@ class RowSelection:
         return self._skip(kept)
 
     def at_most(self, limit: int, oversize: Oversize, name: str) -> RowSelection:
-        """With no piece above a limit; `name` says it in errors."""
+        """Return the selection without pieces above a limit; `name` is the limit's name in errors."""
         rows, starts, sizes = self.pieces.rows, self.pieces.starts, self.pieces.sizes
         over = sizes > limit
         if not over.any():
@@ -236,7 +239,7 @@ class RowSelection:
         return replace(self, pieces=pieces, whole=False, cut=True)
 
     def filled(self) -> RowSelection:
-        """Without empty rows."""
+        """Return the selection without empty rows."""
         return self._skip(self.pieces.sizes > 0)
 
     def _skip(self, kept: Array) -> RowSelection:
@@ -254,7 +257,7 @@ def check_oversize(plan: str, oversize: str) -> None:
 
 
 def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:
-    """OpError for filters that no row passes."""
+    """Raise OpError when no row can pass the filters."""
     at_least_one(plan, min_length=min_length, max_length=max_length)
     if min_length is not None and max_length is not None and min_length > max_length:
         raise OpError.of(f"{plan}.min_length", f"is {min_length}, expected at most max_length = {max_length}")

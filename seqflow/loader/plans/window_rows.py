@@ -1,4 +1,4 @@
-"""The prepared rows of one window: their order, their sizes, and batches of them, padded where asked for."""
+"""The prepared rows of one window: their order, their sizes, and batches of them, padded if requested."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Pad:
 
         sf.Loader(path, pad={"tokens": sf.Pad(0, dtype="int64", multiple_of=8)})
 
-    `fill` fills the room beside the data, on the `side` "right" or "left". T is `max_length`, or else the length of
-    the batch's longest row, rounded up to a `multiple_of`. A row above `max_length` is an error, unless
-    `truncate` cuts it (at its end; with side="left" at its start): lengths and mask are of what is left.
+    `fill` fills the padding, on the `side` "right" or "left" of the data. T is `max_length`, or else the length
+    of the batch's longest row, rounded up to a `multiple_of`. A row above `max_length` is an error, unless
+    `truncate` cuts it (at its end; with side="left" at its start): lengths and mask then describe the cut row.
 
     The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
-    integer that does not fit is an error. Without `mask` there is none.
+    integer that does not fit is an error. With `mask=False` there is no mask.
     """
 
     fill: float = 0
     dtype: DtypeLike = None
-    """A NumPy dtype or its name; None keeps that of the data."""
+    """NumPy dtype or its name; None keeps that of the data."""
     side: str = "right"
     multiple_of: int = 1
     max_length: int | None = None
@@ -58,7 +58,7 @@ class Pad:
             cast_scalar("Pad: fill", self.fill, self.dtype)
 
     def width(self, sizes: Array) -> int:
-        """T for rows of these lengths; LodError for a row above `max_length` that is not to be cut."""
+        """Return T for rows of these lengths; raise LodError when a row above `max_length` may not be cut."""
         longest = kernels.max_length(sizes)
         if self.max_length is not None:
             if longest > self.max_length and not self.truncate:
@@ -75,7 +75,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 class PaddedColumn(NamedTuple):
-    """A tensor that is padded: its name, that of its lengths, and that of the result."""
+    """A padded tensor: its name, that of its lengths, and that of the result."""
 
     values: str
     lengths: str
@@ -85,11 +85,11 @@ class PaddedColumn(NamedTuple):
     fill: Any
     mask: str
     sizes: str
-    """The names of what comes with it."""
+    """Names of the tensors added with it."""
 
 
 TakenRows = tuple[Array, dict[str, ChildRanges], BatchMemory | None]
-"""The rows of a batch, as in `RowSource.take_known`."""
+"""Rows of a batch, as in `RowSource.take_known`."""
 
 
 class Padding:
@@ -129,11 +129,11 @@ class Padding:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
-        """The batch of `rows`; arguments are as in `RowSource.take_known`."""
+        """Return the batch of `rows`; arguments are as in `RowSource.take_known`."""
         return self.take_all([(rows, dict(ranges or {}), memory)], without=without)[0]
 
     def take_all(self, batches: Sequence[TakenRows], *, without: Collection[str] = ()) -> list[Record]:
-        """Several batches; all of a column is padded in one call, during which other threads run."""
+        """Return several batches; each column is padded for all in one call, during which other threads run."""
         source = self.source
         left_out = {*self.without, *without} if without else self.without
         tensors = [source.gather(*batch, without=left_out) for batch in batches]
@@ -163,7 +163,7 @@ class Padding:
     def _room(
         self, column: PaddedColumn, ranges: ChildRanges, memory: BatchMemory | None
     ) -> kernels.PaddedBatch:
-        """Where the data of a column are, and arrays for it and its mask."""
+        """Return the positions of the data of a column, and arrays for it and its mask."""
         shape = len(ranges.sizes), column.pad.width(ranges.sizes)
         full = shape + self.source.chunks[column.values].row_shape
         padded = _empty(memory, column.name, full, column.dtype)
@@ -185,7 +185,7 @@ class Padding:
             ) from None
 
     def _check_names(self) -> None:
-        """BatchPlanError where a padded column would take the name of another tensor."""
+        """Raise BatchPlanError when a padded column would take the name of another tensor."""
         kept = set(self.source.chunks) - self.without - {column.lengths for column in self.columns}
         for column in self.columns:
             for name in (column.name, column.mask, column.sizes):
@@ -196,7 +196,7 @@ class Padding:
 
 
 def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
-    """What `name` stands for; an error where it is not a list column of numbers."""
+    """Return the column that `name` stands for; raise an error when it is not a list column of numbers."""
     parents = source.parents
     values = f"{name}.values" if f"{name}.values" in parents else name
     if f"{name}.values.lengths" in parents:
@@ -232,7 +232,7 @@ def _empty(memory: BatchMemory | None, name: str, shape: tuple[int, ...], dtype:
 
 
 def _columns(parents: Mapping[str, str | None]) -> list[str]:
-    """The names that may be padded: list columns, and tensors that have rows below the record's rows."""
+    """Return the names that may be padded: list columns, and tensors that have rows below the record's rows."""
     below = [name for name, parent in parents.items() if parent is not None and parents[parent] is None]
     return [name.removesuffix(".values") for name in below if not name.endswith(".lengths")]
 
@@ -251,16 +251,16 @@ def _number_dtype(dtype: Any) -> DType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Pieces of the rows of a window, in order: of each its row, first element, and number of elements."""
+    """Pieces of the rows of a window, in order: the row, first element, and number of elements of each."""
 
     rows: Array
-    """The rows' places in the order of the window."""
+    """Places of the rows in the order of the window."""
     starts: Array
     sizes: Array
 
     @property
     def begun(self) -> Array:
-        """int64[P + 1]: how many rows begin before each piece: they are first pieces."""
+        """int64[P + 1]: the number of rows that begin before each piece, counted by their first pieces."""
         return kernels.lengths_to_offsets((self.starts == 0).astype(np.int64))
 
     def take(self, chosen: Array | slice) -> Pieces:
@@ -271,8 +271,8 @@ class Pieces:
 class WindowRows:
     """The rows of some records, one record after another or in another order.
 
-    `order[i]` is the number of row i, counted over the records in turn; None where it is i. The records are not
-    joined: batches are gathered straight from them, with the columns of `pads` padded. Threads may share it.
+    `order[i]` is the number of row i, counted over the records in turn; None if it is i. The records are not
+    joined: batches are gathered directly from them, with the columns of `pads` padded. Threads may share it.
     """
 
     records: Sequence[Record]
@@ -280,7 +280,7 @@ class WindowRows:
     pads: Mapping[str, Pad] = field(default_factory=dict)
     _source: RowSource | None = field(default=None, repr=False)
     _ranges: Mapping[str, ChildRanges] | None = field(default=None, repr=False)
-    """For each lengths of the rows, where what they describe lies below each row, in order."""
+    """For each lengths tensor of the rows, the ranges of the elements below each row, in order."""
     _padding: Padding | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -314,12 +314,12 @@ class WindowRows:
         return sum(nbytes(record) for record in self.records)
 
     def tensor(self, name: str) -> Array:
-        """A tensor that has an entry for each row, in order."""
+        """Return a tensor that has an entry for each row, in order."""
         joined = self.source.tensor(name)
         return joined if self.order is None else kernels.gather(joined, self.order)
 
     def numbers(self, rows: Array | slice) -> Array:
-        """The numbers of rows, counted over the records in turn, from their places in the order."""
+        """Return the numbers of rows, counted over the records in turn, from their places in the order."""
         if self.order is not None:
             return self.order[rows]
         return np.arange(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows
@@ -332,10 +332,10 @@ class WindowRows:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] = MappingProxyType({}),
     ) -> Record:
-        """Rows by their place in the order, repeats allowed, with everything below them, padded where asked for.
+        """Return rows by their place in the order, repeats allowed, with everything below them, padded if requested.
 
-        Consecutive rows of one record are views of it. All else is in `memory` where that is given, until it is
-        used again. Some tensors are left out: those `without`. `ranges` are as in `RowSource.take`.
+        Consecutive rows of one record are views of it. Other results are in `memory` if it is given, and valid
+        until it is used again. The tensors `without` are omitted. `ranges` are as in `RowSource.take`.
         """
         if isinstance(rows, slice) and self._are_views:
             start, stop, _ = rows.indices(self.num_rows)
@@ -347,7 +347,7 @@ class WindowRows:
     def take_all(
         self, batches: Sequence[Array | slice], memories: Sequence[BatchMemory | None]
     ) -> list[Record]:
-        """Several batches of rows, each as in `take`."""
+        """Return several batches of rows, each as in `take`."""
         pairs = zip(batches, memories, strict=True)
         if self._padding is None:
             return [self.take(rows, memory) for rows, memory in pairs]
@@ -356,7 +356,9 @@ class WindowRows:
         )
 
     def take_pieces(self, pieces: Pieces, cut: Collection[str], memory: BatchMemory | None = None) -> Record:
-        """One row for each piece: of what the lengths `cut` describe its elements, of all else the whole row."""
+        """Return one row for each piece: the piece's elements of tensors under the lengths `cut`, and whole
+        rows of all others.
+        """
         ranges = {lengths: self.ranges(lengths, pieces) for lengths in cut}
         return self.take(pieces.rows, memory, ranges=ranges)
 
@@ -377,7 +379,7 @@ class WindowRows:
         return sizes if self.order is None else kernels.gather(sizes, self.order)
 
     def ranges(self, lengths: str, pieces: Pieces) -> ChildRanges:
-        """Where the elements of pieces are, under lengths of the rows."""
+        """Return the ranges of the elements of pieces, under lengths of the rows."""
         if self._ranges is not None:
             starts = self._ranges[lengths].starts[pieces.rows]
         else:
@@ -385,7 +387,7 @@ class WindowRows:
         return ChildRanges(starts + pieces.starts, pieces.sizes)
 
     def part(self, start: int, stop: int) -> WindowRows:
-        """The rows start … stop - 1 of the order."""
+        """Return the rows start … stop - 1 of the order."""
         if self.order is not None:
             chosen = slice(start, stop)
             return replace(self, order=self.order[chosen], _ranges=self._ranges_of(chosen))
@@ -400,7 +402,7 @@ class WindowRows:
         return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None, _ranges=None)
 
     def joined(self, other: WindowRows) -> WindowRows:
-        """The rows of both."""
+        """Return the rows of both."""
         records = (*self.records, *other.records)
         order = None
         if self.order is not None or other.order is not None:
@@ -410,7 +412,7 @@ class WindowRows:
 
 
 def _ranges_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]:
-    """For each lengths of the rows, in an order, where what they describe lies."""
+    """Return, for each lengths tensor of the rows in an order, the ranges of the elements below each row."""
     found = {}
     for name, offsets in source.offsets.items():
         if source.parents[name] is None:

@@ -1,1 +1,1 @@
-"""The running of an epoch: windows read ahead, nets applied, batches made by workers, bad rows left out."""
+"""The run of an epoch: windows read ahead, nets applied, batches made by workers, bad rows omitted."""

@@ -1,4 +1,4 @@
-"""The batches of one rank in one epoch: which one comes next, made ahead of whoever takes them."""
+"""The batches of one rank in one epoch: the choice of the next batch, and making batches ahead of the consumer."""
 
 from __future__ import annotations
 
@@ -24,70 +24,72 @@ from seqflow.record.batch_memory import BatchMemory
 
 _MOST_BATCHES = 8
 _MOST_CELLS = 1 << 19
-"""A task makes several small batches: at most so many, of so many cells together. Handing a task to a thread costs as
-much as gathering a small batch."""
+"""A task makes several small batches: at most so many, with at most so many cells together. Handing a task to a
+thread costs as much as gathering a small batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Who takes the batches of a run: which of an epoch, and how they are counted."""
+    """Consumer of the batches of a run: its share of the epoch, and how batches are counted."""
 
     workers: Workers
     handlers: Sequence[BadRowHandler]
-    """Take the bad rows: one for each source."""
+    """Receivers of bad rows: one for each source."""
     stats: Stats
     at_once: bool = False
-    """Whether windows count when they are opened; else with the first batch that is handed out of them."""
+    """Whether windows count when they are opened; otherwise with the first batch of them that is handed out."""
     counts_on: bool = False
-    """Whether windows of batches before the place of the run were counted by the run before."""
+    """Whether windows of batches before the start of the run were counted by the run before."""
     traced: bool = False
     """Whether windows number their rows."""
     deal: Deal = ALL_BATCHES
     skips: Skips = NO_SKIPS
     parts: Parts | None = None
-    """Cut the windows of the only stream, of which one part after another is asked for."""
+    """Parts of the windows of the only stream; they are requested one after another."""
     numbering: Numbering = OWN_NUMBERS
-    """The steps that batches belong to, where they are those of a mix."""
+    """Numbering of the steps that batches belong to, if they are those of a mix."""
 
     @classmethod
     def of_some(cls, members: int = 1, **options: Any) -> Consumer:
-        """Who takes some batches by their numbers, in this thread: their bad rows are not written again."""
+        """Return a consumer of single batches by number, in this thread: their bad rows are not written again."""
         handlers = [BadRowHandler() for _ in range(members)]
         return cls(Workers(0), handlers, Stats(), at_once=True, **options)
 
 
 @dataclass(frozen=True, slots=True)
 class EpochPlan:
-    """Everything that decides the batches of one pass over a source, and their order."""
+    """All facts that decide the batches of one pass over a source, and their order."""
 
     start: Position
     table: Table
     layout: Layout
     again: Callable[[], Run] | None = None
-    """Begins another run at the first batch of the epoch, where this one begins later."""
+    """Begins another run at the first batch of the epoch, if this run begins later."""
     steps: Steps | None = None
     totals: Totals | None = None
     closed_before: int = 0
-    """Windows before this position of the only stream were counted by the run that this one goes on with."""
+    """Windows before this position of the only stream were counted by the run that this one continues."""
 
 
 class Run(Protocol):
-    """One pass over a source or a mix: it makes turns of rows, and batches of turns; hands these out, and counts."""
+    """Protocol: one pass over a source or a mix, which makes turns from rows, and batches from turns; hands out
+    and counts.
+    """
 
     progress: Progress
 
     @property
     def table(self) -> Any:
-        """The table of the rows: one of a source, or of a mix."""
+        """Table of the rows: that of a source, or of a mix."""
 
     def plan(self, window: Missing, *, wait: bool) -> bool:
-        """Plan a window that the table misses; False where that takes waiting."""
+        """Plan a window that the table needs; return False if that requires waiting."""
 
     def of(self, row: Any, following: int, *, wait: bool) -> Any | None:
-        """The turn of a row, after which a run goes on at row `following`; None where that takes waiting."""
+        """Return the turn of a row, after which a run goes on at row `following`; None if that requires waiting."""
 
     def first(self) -> Run:
-        """Gives turns of the first rows of the epoch, which a run that goes on may not have."""
+        """Return a run for turns of the first rows of the epoch, which a resumed run may not have."""
 
     def fill(self) -> None:
         """Begin to read the next windows."""
@@ -96,26 +98,26 @@ class Run(Protocol):
         """Make the batches of some turns, in any thread, up to the first error, which has the field `error`."""
 
     def finished(self, made: Any) -> Record:
-        """Return a batch as the user gets it."""
+        """Return a batch as users get it."""
 
     def hand_out(self, made: Any) -> tuple[Record, BatchMemory | None]:
-        """Return the batch as the user gets it, and its memory until the next one; the progress is after it then."""
+        """Return the batch as users get it, and its memory until the next one; the progress is then after it."""
 
     def free(self, memory: BatchMemory) -> None:
         """Take back the memory of the last batch."""
 
     def end(self, iteration: Iteration) -> None:
-        """Count what is in no batch."""
+        """Count the rows that are in no batch."""
 
     def sum_counts(self) -> None:
         """Bring the counts up to date."""
 
     def close(self) -> None:
-        """Let go of what is in memory."""
+        """Release what is in memory."""
 
 
 def turn_at(run: Run, k: int, *, wait: bool) -> Any | None:
-    """The turn of row k; None after the last row, and where that takes waiting."""
+    """Return the turn of row k; None after the last row, and if that requires waiting."""
     while isinstance(found := run.table.find(k), Missing):
         if not run.plan(found, wait=wait):
             return None
@@ -123,7 +125,9 @@ def turn_at(run: Run, k: int, *, wait: bool) -> Any | None:
 
 
 def turn_by_number(run: Run, what: str, number: int, epoch: int) -> Any:
-    """The turn of a row by its number; OpError, its message beginning with `what`, where the epoch has none."""
+    """Return the turn of a row by its number; raise OpError, its message beginning with `what`, when the epoch
+    has no such row.
+    """
     found = turn_at(run, number, wait=True)
     if found is None:
         raise OpError(
@@ -133,9 +137,9 @@ def turn_by_number(run: Run, what: str, number: int, epoch: int) -> Any:
 
 
 class Iteration:
-    """The batches that a rank, or its worker, is dealt, round after round, from a place on.
+    """Batches that are assigned to a rank, or its worker, round after round, from a place on.
 
-    The thread that iterates hands out; the workers read windows and make batches ahead.
+    The iterating thread hands batches out; the workers read windows and make batches ahead.
     """
 
     def __init__(self, run: Run, start: Place, consumer: Consumer) -> None:
@@ -143,11 +147,11 @@ class Iteration:
         self._workers, self._stats = consumer.workers, consumer.stats
         self._deal, self._skips = consumer.deal, consumer.skips
         self._index = self._deal.first(self._skips.kept_before(start.batch))
-        """The first row of the round that comes next, counted over those that are kept."""
+        """First row of the next round, counted over kept rows."""
         self._passed_until = start.batch
-        """The row before which the data rows of all that are skipped are counted."""
+        """The data rows of all skipped rows before this row are counted."""
         self.rows_passed = 0
-        """Data rows of the skipped ones since the last turn."""
+        """Number of data rows of skipped rows since the last turn."""
         self._ahead: deque[Future[list[Any]]] = deque()
         self._is_first = True
 
@@ -183,12 +187,12 @@ class Iteration:
                 self._make_ahead(wait=False)
 
     def check_start(self) -> None:
-        """OpError where nothing was handed out because the state that was loaded lies after the end of the epoch."""
+        """Raise OpError when nothing was handed out because the loaded state lies after the end of the epoch."""
         if self.progress.position is self._start:
             check_start(self._start, self.run.table.num_known, self._deal, self._skips)
 
     def _make_ahead(self, *, wait: bool) -> None:
-        """Let the workers make the next batches; with `wait` there is at least one, unless this is the end."""
+        """Let the workers make the next batches; with `wait` there is at least one, unless the epoch has ended."""
         while len(self._ahead) <= self._workers.count:
             turns = self._next_turns(wait=wait and not self._ahead)
             if not turns:
@@ -197,7 +201,7 @@ class Iteration:
             self._ahead.append(self._workers.submit(partial(self.run.make, turns), urgent=True))
 
     def _next_turns(self, *, wait: bool) -> list[Any]:
-        """The next batches to make in one task; none where that takes waiting, or there are no more."""
+        """Return the next batches to make in one task; none if that requires waiting, or there are no more."""
         turns: list[Any] = []
         cells = 0
         most = 1 if self._is_first else _MOST_BATCHES  # the first batch should not wait for seven others
@@ -210,7 +214,7 @@ class Iteration:
         return turns
 
     def _next(self, *, wait: bool) -> Any | None:
-        """The next turn; None where that takes waiting, and after the last."""
+        """Return the next turn; None if that requires waiting, and after the last."""
         deal, skips, run = self._deal, self._skips, self.run
         if skips and not self._pass_over(wait=wait):
             return None
@@ -231,7 +235,9 @@ class Iteration:
         return turn
 
     def dropped(self) -> Any | None:
-        """The turn that the rank would have in the last round, which is incomplete and dropped; else None."""
+        """Return the turn that the rank would have in the last round if it is incomplete and dropped; otherwise
+        None.
+        """
         deal = self._deal
         own = self._skips.number(self._index + deal.rank)
         if deal.world_size == 1 or deal.tail != "drop" or self.run.table.has(own) is not True:
@@ -247,9 +253,9 @@ class Iteration:
         return None if turn is None else turn._replace(size=NO_ROWS, fill="pad")
 
     def _pass_over(self, *, wait: bool) -> bool:
-        """Count the data rows of what is skipped before the next round, or in it: one of all ranks counts each.
+        """Count the data rows that are skipped before or in the next round; exactly one rank counts each.
 
-        False where that takes waiting.
+        Return False if that requires waiting.
         """
         deal, run = self._deal, self.run
         stop = self._skips.number(self._index + deal.world_size - 1)

@@ -1,4 +1,4 @@
-"""What becomes of rows: where they come from, why some cannot be used, and the counts of a window and of a run."""
+"""Accounts of rows: where they come from, why some cannot be used, and the counts of a window and of a run."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class RowRange:
     block: Block
     rows: int
     numbers: RowNumbers | None
-    """Their row numbers in the block; None where `prepare` made new rows."""
+    """Their row numbers in the block; None if `prepare` made new rows."""
 
     def part(self, start: int, stop: int) -> str:
-        """The place of rows start … stop - 1 of the range, as text."""
+        """Return the place of rows start … stop - 1 of the range, as text."""
         place = f"{self.block.origin}, block {self.block.index}"
         if self.numbers is None:
             return place
@@ -48,14 +48,16 @@ class RowRange:
 
 
 def places_in(sizes: Sequence[int], rows: Sequence[int] | Array) -> tuple[Array, Array]:
-    """int64 twice: which of consecutive ranges of these sizes each row lies in, and its place there."""
+    """int64 twice: the range, among consecutive ranges of these sizes, in which each row lies, and its place
+    there.
+    """
     ends = np.cumsum(sizes)
     found = np.searchsorted(ends, rows, side="right")
     return found, rows - (ends - sizes)[found]
 
 
 def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
-    """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
+    """Return the places of rows that are counted over the ranges in turn, as text; runs of a block are one entry."""
     found: list[str] = []
     of, places = places_in([one.rows for one in ranges], np.unique(rows))
     for at in np.unique(of).tolist():
@@ -72,17 +74,17 @@ def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
 class BadRows:
     """The policy for rows that cannot be used.
 
-    "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
-    counts it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`,
-    in Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
-    `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; so does each source of a Mix
-    (`bad.source0.parquet`).
+    "raise" stops with an error that names file, block, row, column and reason; "skip" omits the row and counts
+    it; "quarantine" also writes it, with those five and the line that could not be read, to the file `path`, in
+    Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
+    `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; each source of a Mix
+    has a file too (`bad.source0.parquet`).
     """
 
     policy: Literal["raise", "skip", "quarantine"] = "raise"
-    """Treatment of a bad row: an error, left out, or left out and written to `path`."""
+    """Treatment of a bad row: an error, omitted, or omitted and written to `path`."""
     path: str | Path | None = None
-    """File of the rows that are left out, with "quarantine"."""
+    """File of the omitted rows, with "quarantine"."""
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):
@@ -98,7 +100,7 @@ class BadRows:
             )
 
     def marked(self, *marks: str) -> BadRows:
-        """The same policy, with these in the name of the file."""
+        """Return the same policy with these marks in the name of the file."""
         if self.path is None or not marks:
             return self
         path = Path(self.path)
@@ -107,35 +109,35 @@ class BadRows:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Rows of a block that cannot be used, and why."""
+    """Rows of a block that cannot be used, and the reasons."""
 
     bad: tuple[BadRow, ...]
     numbers: tuple[int | None, ...]
-    """The number in the block of the row of each entry of `bad`; None where `prepare` made new rows."""
+    """Number in the block of the row of each entry of `bad`; None if `prepare` made new rows."""
     block: Block
     read: Callable[[], pa.Table]
-    """Gives the row of each entry of `bad`, as the source has it. Only a quarantine file asks for them."""
+    """Function that returns the row of each entry of `bad`, as the source has it. Only a quarantine file calls it."""
 
     @classmethod
     def of(
         cls, batch: pa.RecordBatch | pa.Table, bad: Sequence[BadRow], numbers: RowNumbers, block: Block
     ) -> Rejected:
-        """The bad rows of a batch, whose numbers in the block are `numbers`."""
+        """Return the bad rows of a batch, whose numbers in the block are `numbers`."""
         rows = [one.row for one in bad]
         table = take_table(batch, np.array(rows, np.int64))
         return cls(tuple(bad), tuple(int(numbers[row]) for row in rows), block, lambda: table)
 
     @property
     def count(self) -> int:
-        """How many rows they are: one may be bad in several columns."""
+        """Number of rows: one row may be bad in several columns."""
         return len({one.row for one in self.bad})
 
     def table(self) -> pa.Table:
-        """The rows as a quarantine file has them, with a column that says why."""
+        """Return the rows as a quarantine file has them, with a column for the reason."""
         return with_reasons(self.read(), self.bad, self.block.origin, self.block.index, self.numbers)
 
     def error(self) -> ProviderError:
-        """The error for the first of them, where bad rows are errors."""
+        """Return the error for the first of them, if bad rows are errors."""
         bad, number = self.bad[0], self.numbers[0]
         row = "a row that prepare made" if number is None else f"row {number}"
         return ProviderError(
@@ -145,13 +147,13 @@ class Rejected:
 
 
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
-    """The bad row for the error of a net on this row alone. The statement that failed stands for its column."""
+    """Return the bad row for the error of a net on this row alone. The failed statement is in place of its column."""
     statement = error.statement if isinstance(error, SeqflowError) else ""
     return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
 
 
 def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
-    """int64: the rows, of so many, that are not bad."""
+    """int64: the rows of so many that are not bad."""
     is_good = np.ones(num_rows, bool)
     is_good[[one.row for one in bad]] = False
     return np.flatnonzero(is_good)
@@ -162,17 +164,17 @@ SUMMED = (
     "rows_read", "rows_left", "dropped", "skipped", "filtered",
     "seconds_reading", "seconds_preparing", "seconds_planning",
 )  # fmt: skip
-"""The fields of a ledger that are added up as they are."""
+"""Fields of a ledger whose sums over ledgers are kept."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What has become of the rows of a window, or of a slice of a block: each row is in one column.
+    """Accounts of the rows of a window, or of a slice of a block: each row is in one column.
 
-    Rows come into the column `rows_left`, or `skipped` where a filter left them out, when they are read. From then on
-    they only move between columns, by `reject` and `move`. So `rows_left + dropped + skipped + bad_rows` are all rows
-    that have come in, and the sum of all columns of `Stats`, to which closed ledgers are added, are all rows of the
-    windows so far. It differs only where `prepare` makes another number of rows.
+    Rows are entered in the column `rows_left`, or `skipped` if a filter omitted them, when they are read. After
+    that they only move between columns, by `reject` and `move`. Therefore `rows_left + dropped + skipped +
+    bad_rows` are all rows entered, and the sum of all columns of `Stats`, to which closed ledgers are added, is
+    all rows of the windows so far. It differs only if `prepare` changes the number of rows.
     """
 
     rows_read: int = 0
@@ -182,20 +184,20 @@ class Ledger:
     dropped: int = 0
     skipped: int = 0
     filtered: int = 0
-    """Those skipped ones that `where` left out."""
+    """Number of the skipped rows that `where` omitted."""
     rejected: list[Rejected] = field(default_factory=list)
-    """The bad rows: those that reading, `prepare`, `require` and the batch plan refuse."""
+    """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
     refused: dict[int, BadRow] = field(default_factory=dict)
-    """Bad rows by their numbers in the window: those that `net` refuses, until all batches are handed out."""
+    """Bad rows by their numbers in the window that `net` refuses, until all batches are handed out."""
     ranges: tuple[RowRange, ...] = ()
-    """Where the rows come from."""
+    """Ranges of the source that the rows come from."""
     seconds_reading: float = 0.0
     seconds_preparing: float = 0.0
     seconds_planning: float = 0.0
 
     @classmethod
     def of_source(cls, rows: int, filtered: int) -> Ledger:
-        """The ledger of rows that were read, or are known without reading."""
+        """Return the ledger of rows that were read, or are known without reading."""
         return cls(rows, rows, skipped=filtered, filtered=filtered)
 
     @property
@@ -203,7 +205,7 @@ class Ledger:
         return sum(one.count for one in self.rejected)
 
     def reject(self, rejected: Rejected, *, is_prepared: bool = False) -> None:
-        """Count bad rows; those that are not prepared do not count as read."""
+        """Count bad rows; rows that are not prepared do not count as read."""
         self.rejected.append(rejected)
         self.rows_left -= rejected.count
         if not is_prepared:
@@ -229,18 +231,18 @@ def move(of: Any, rows: int, source: Column, target: Column) -> None:
 
 @dataclass(slots=True, repr=False)
 class Stats:
-    """Counts of one iteration so far, and where its time went.
+    """Counts of one iteration so far, and where its time was spent.
 
-    Where `prepare` keeps the number of rows, `rows + rows_left + dropped + skipped + bad_rows` are all rows of the
-    windows so far: after an epoch of one rank all rows of the source, with nothing left.
+    If `prepare` keeps the number of rows, `rows + rows_left + dropped + skipped + bad_rows` is the number of
+    rows in the windows so far; after an epoch with one rank it is all rows of the source, and `rows_left` is 0.
     """
 
     rows: int = 0
-    """Rows handed out; one that is cut into pieces counts with its first."""
+    """Rows handed out; a row that is cut into pieces counts with its first piece."""
     rows_read: int = 0
-    """Rows of the source in the windows so far, without those that `where` left out or could not be prepared."""
+    """Rows of the source in the windows so far, except rows that `where` omitted or that could not be prepared."""
     rows_left: int = 0
-    """Rows of these windows, as `prepare` made them, that are for later batches, or for those of other ranks."""
+    """Rows of these windows, as `prepare` made them, for later batches, or for batches of other ranks."""
     tokens: int = 0
     """Elements of the planned column in the batches so far."""
     cells: int = 0
@@ -248,47 +250,47 @@ class Stats:
     batches: int = 0
     bad_rows: int = 0
     dropped: int = 0
-    """Rows of short batches that `drop_last` left out, and of the last round that `tail="drop"` left out."""
+    """Rows of short batches that `drop_last` omitted, and of the last round that `tail="drop"` omitted."""
     skipped: int = 0
-    """Rows that `where` left out, and those that the batch plan left out by their lengths."""
+    """Rows that `where` omitted, and those that the batch plan omitted because of their lengths."""
     filtered: int = 0
-    """Those of them that `where` left out; of files that names of folders exclude nothing is counted."""
+    """Number of the skipped rows that `where` omitted; rows in files excluded by names of folders are not counted."""
     repeated: int = 0
-    """Rows of the epoch's first batches that were handed out again, to fill the last round."""
+    """Rows of the epoch's first batches that were handed out again to fill the last round."""
     seconds_reading: float = 0.0
-    """In all threads together, as are the next three."""
+    """Sum over all threads, as are the next three."""
     seconds_preparing: float = 0.0
     seconds_planning: float = 0.0
     seconds_making: float = 0.0
     seconds_waiting: float = 0.0
     """Time for which the consumer waited for data."""
     bytes_in_flight: int = 0
-    """Bytes of windows read ahead or in use, of at most `memory`."""
+    """Bytes of windows read ahead or in use; at most `memory`."""
     costs: StepCosts = field(default_factory=StepCosts)
-    """What the ranks of each step cost, where the plan has a `Balance`."""
+    """Costs of the ranks in each step, if the plan has a `Balance`."""
     without: Counter[str] = field(default_factory=Counter)
-    """For each of `totals` the rows, or pieces of rows, of which it is 0, as those whose labels are all masked. The
-    first piece of a row may rightly be one: `require` judges whole rows."""
+    """For each of `totals`, the rows, or pieces of rows, for which it is 0, such as rows whose labels are all
+    masked. The first piece of a row may have a total of 0 for a good reason; `require` judges whole rows."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def prepared(self) -> int:
-        """Rows that `prepare` has made, or left as they are, and that are not bad."""
+        """Rows that `prepare` has made or kept, and that are not bad."""
         return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
 
     @property
     def rows_done(self) -> int:
-        """Rows of the source that need no more work: the progress of an epoch, also inside a large window."""
+        """Rows of the source that are finished: the progress of an epoch, also inside a large window."""
         left = min(1.0, max(0, self.rows_left) / self.prepared) if self.prepared else 0.0
         return self.rows_read - round(self.rows_read * left)
 
     @property
     def fill(self) -> float | None:
-        """The part of all cells that holds tokens; None before there are any."""
+        """Share of all cells that holds tokens; None before there are any."""
         return self.tokens / self.cells if self.cells else None
 
     def lines(self) -> list[tuple[str, str]]:
-        """What it shows, name and value: rows, tokens and batches always, of the others those that are not 0."""
+        """Return the lines of the table, name and value: rows, tokens and batches always, other counts if not 0."""
         always = {"rows", "tokens", "batches"}
         found = [
             (one.name.replace("_", " "), _shown(one.name, value))
@@ -307,7 +309,7 @@ class Stats:
         return found
 
     def __repr__(self) -> str:
-        """A table, a line for each count or time."""
+        """Return a table with a line for each count or time."""
         lines = self.lines()
         names, values = (max(len(line[i]) for line in lines) for i in (0, 1))
         return "\n".join(["Stats", *(f"  {name:{names}}  {value:>{values}}" for name, value in lines)])
@@ -316,6 +318,7 @@ class Stats:
         return html_table("Stats", (), self.lines())
 
     def add_making(self, seconds: float) -> None:
+        # workers add here; all other counts change in the iterating thread
         with self._lock:
             self.seconds_making += seconds
 
@@ -325,9 +328,9 @@ def _shown(name: str, value: float) -> str:
 
 
 class BadRowHandler:
-    """Takes the bad rows of one run, and writes them to a file where the policy says so.
+    """Receiver of the bad rows of one run, which writes them to a file if the policy says so.
 
-    A run that goes on after an earlier one gives the `pieces` of the file that are committed.
+    A resumed run gives the `pieces` of the file that are committed.
     """
 
     def __init__(
@@ -339,16 +342,18 @@ class BadRowHandler:
         write: Callable[[Rejected], None] | None = None,
     ) -> None:
         self.first = ""
-        """What is wrong with the first bad row."""
+        """Description of the first bad row."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
         self.write = write
-        """Takes the bad rows: the file, or another that was given; None where they are only counted."""
+        """Receives the bad rows: the file, or another given function; None if they are only counted."""
         if policy.path is not None:
             self.file = file = Quarantine(Path(policy.path).expanduser(), files, pieces)
             self.write = lambda rejected: file.write(rejected.table())
 
     def again(self, piece: OutputFile | None) -> BadRowHandler:
-        """A handler of rows that are counted already; up to the next commit it writes those of a damaged piece."""
+        """Return a handler for rows that are already counted; until the next commit it writes those of a
+        damaged piece.
+        """
         if piece is None or isinstance(self.file, NoQuarantine):
             return BadRowHandler()
         self.file.write_again(piece)
@@ -360,7 +365,10 @@ class BadRowHandler:
             self.write(rejected)
 
     def check(self, stats: Stats) -> None:
-        """ProviderError where all rows of a source, two or more, were left out, and only a count would tell."""
+        """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the
+        only sign.
+        """
+        # one row may be all that a source has; if all of many are bad, a setting is wrong
         if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
             raise ProviderError(
                 f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"

@@ -1,4 +1,4 @@
-"""Making batches, run through `net`, and again without rows that it refuses; and where their rows come from."""
+"""Make batches, run them through `net`, again without rows that it refuses, and trace where their rows come from."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.record import Tensor
 
 set_field = object.__setattr__
-"""Sets a field of a batch that was just made, which nobody else has."""
+"""Set a field of a batch that was just made and that no other code holds."""
 
 
 class PoolSpan(NamedTuple):
-    """The windows that the batches of a pool of steps lie in."""
+    """Windows that contain the batches of a pool of steps."""
 
     first: int
     last: int
-    """The positions of the first and the last window that plan them."""
+    """Positions of the first and the last window that plan them."""
     windows: frozenset[int]
-    """The numbers of all windows that their rows come from."""
+    """Numbers of all windows that their rows come from."""
     ends: bool
-    """Whether a batch is the last of the pool in its stream: its windows, but the last, are not needed behind it."""
+    """Whether a batch is the last of the pool in its stream: after it, only the last of its windows is needed."""
 
 
 class Turn(NamedTuple):
-    """A batch that is to be made: the row of the table, and the planned batches of which it is number `number`."""
+    """A batch to be made: the row of the table, and the planned batches among which its number is `number`."""
 
     row: Row
     windows: tuple[OpenWindow, ...]
@@ -58,47 +58,47 @@ class Turn(NamedTuple):
     number: int
     size: BatchSize
     next: int
-    """The row of the table at which a run goes on after it."""
+    """Row of the table at which a run goes on after it."""
     fill: str = ""
-    """"pad" or "repeat" where it only fills the last round of the ranks: without rows, or with an earlier batch."""
+    """"pad" or "repeat" if it only fills the last round of the ranks: without rows, or with an earlier batch."""
     passed: int = 0
-    """The rows of the batches that are skipped before it."""
+    """Number of rows in the batches that are skipped before it."""
     pool: PoolSpan | None = None
-    """Where the batches that it was dealt with lie."""
+    """Windows of the pool in which it was balanced."""
     step: int | None = None
-    """The step that it belongs to, where steps are known."""
+    """Number of its step, if steps are known."""
     totals: Mapping[str, int | float] | None = None
-    """What all batches of its step hold."""
+    """Totals over all batches of its step."""
     seed: tuple[int, int] | None = None
-    """A window's number and that of a batch in it, which decide the random numbers of `net`; else its own."""
+    """Number of a window and of a batch in it, which seed the random ops of `net`; None is its own."""
 
     @property
     def batch(self) -> int | None:
-        """Its number in the epoch; that of the batch that it repeats; None of an empty one."""
+        """Number in the epoch; that of the batch that it repeats; None if it is empty."""
         return None if self.fill == "pad" else self.row.number
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of the windows that rows of this batch, and of those dealt with it, come from."""
+        """Numbers of the windows that rows of this batch, and of those balanced with it, come from."""
         if self.pool is not None:
             return self.pool.windows
         return frozenset(one.window.number for one in self.windows)
 
 
 class Made(NamedTuple):
-    """A batch, or the error that making it gave."""
+    """A batch, or the error raised when making it."""
 
     turn: Turn
     batch: Record | None
     error: BaseException | None = None
     memory: BatchMemory | None = None
-    """Where the batch lies, to be used again after it."""
+    """Memory that holds the batch, to be used again after it."""
     refused: tuple[BadRow, ...] = ()
-    """The rows of the window that `net` cannot take, which are not in it."""
+    """Rows of the window that `net` refused, which are not in the batch."""
 
 
 def finished_batch(made: Made) -> Record:
-    """The batch of a turn as users get it, with the totals of its step where they are counted."""
+    """Return the batch of a turn as users get it, with the totals of its step if they are counted."""
     batch, turn = made.batch, made.turn
     assert batch is not None
     if turn.totals is None:
@@ -110,7 +110,8 @@ def finished_batch(made: Made) -> Record:
 class BatchMaker:
     """Makes the batches of an epoch, in any thread.
 
-    With `reuse` they lie in memory that is used again: the page faults of new memory cost more than copying the rows.
+    With `reuse`, batches lie in memory that is used again: the page faults of new memory cost more than copying
+    the rows.
     """
 
     def __init__(
@@ -118,13 +119,13 @@ class BatchMaker:
     ) -> None:
         self._windows, self._epoch, self._stats, self._reuse = windows, epoch, stats, reuse
         self._numbered = numbered
-        """Whether batches know their numbers: those of a part may be counted over it, or over the epoch."""
+        """Whether batches know their numbers: those of a part may be counted over the part, or over the epoch."""
         self._net = windows.recipe.net
         self.free: list[BatchMemory] = []
-        """Memory that no batch is in any more."""
+        """Memory that is not in use by any batch."""
 
     def make(self, turns: list[Turn]) -> list[Made]:
-        """The batches, up to the first error."""
+        """Return the batches, up to the first error."""
         started = perf_counter()
         memories = [self._memory() for _ in turns]
         together = self._make_together(turns, memories)
@@ -148,7 +149,9 @@ class BatchMaker:
         return made
 
     def finish(self, made: Made) -> Made:
-        """The batch as it is handed out: users' functions run in their own thread, nets have run in the workers."""
+        """Return the batch as it is handed out: users' functions run in their own thread, nets have already run
+        in the workers.
+        """
         if self._net is None or isinstance(self._net, Net):
             return made
         return self._run_net(made)
@@ -156,7 +159,7 @@ class BatchMaker:
     def _make_together(
         self, turns: list[Turn], memories: list[BatchMemory | None]
     ) -> Sequence[Record | None]:
-        """The batches where one window plans them all; None for each that is to be made alone."""
+        """Return the batches if one window plans them all; None for each that must be made alone."""
         batches = turns[0].batches
         if len(turns) > 1 and all(turn.batches is batches for turn in turns):
             try:
@@ -169,12 +172,13 @@ class BatchMaker:
         if not self._reuse:
             return None
         try:
+            # not a check before the pop: another thread may take the last one in between
             return self.free.pop()
         except IndexError:
             return BatchMemory()
 
     def _run_net(self, made: Made) -> Made:
-        """The result of `net` on a batch, without the rows that it cannot take where bad rows are left out.
+        """Return the result of `net` on a batch, without the rows that it refuses if bad rows are omitted.
 
         An error gets a note with the place of the row that causes it, or else of the batch.
         """
@@ -201,16 +205,17 @@ class BatchMaker:
 
 
 def _run_part(net: Callable[[Record], Record], turn: Turn, start: int, stop: int) -> Record:
-    """The result of a net on some of the rows of a batch, or pieces of packed rows, alone."""
+    """Return the result of a net on only some of the rows of a batch, or pieces of packed rows."""
     return net(turn.batches.part(turn.number, np.arange(start, stop)))
 
 
 def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Exception) -> Made | None:
-    """The batch without all of its `count` rows or pieces that fail alone; None where that is no cure."""
+    """Return the batch without those of its `count` rows or pieces that fail alone; None if that does not help."""
     turn = made.turn
     run = partial(_run_part, net, turn)
     found = by_halves(run, 0, count, failed=error)
     failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
+    # rows that fail only together, or a net that fails without rows: omitting rows is not a cure
     if not failing or (len(failing) == count and fails_empty(run)):
         return None
     chosen = np.setdiff1d(np.arange(count), list(failing))
@@ -230,7 +235,7 @@ def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Ex
 
 
 def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
-    """The place of a batch, or of one of the rows that it is made of, as text."""
+    """Return the place of a batch, or of one of its rows, as text."""
     ranges = [one for window in turn.windows for one in window.ledger.ranges]
     numbers = turn.batches.numbers(turn.number)
     if row is not None:
@@ -245,14 +250,16 @@ PREFIX = "step."
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LoadedBatch(Record):
-    """A batch of a mix, or of a loader that counts totals: `batch["step.trained"]` is one of them, a 0-d array."""
+    """A batch of a mix, or of a loader that counts totals: `batch["step.trained"]` is one of the totals, a 0-d
+    array.
+    """
 
     sources: tuple[str, ...] = ()
-    """The names of the sources in a mix that its rows come from."""
+    """Names of the sources in a mix that its rows come from."""
     step: int = 0
-    """The number of its step in the epoch."""
+    """Number of its step in the epoch."""
     totals: Mapping[str, int | float] = field(default_factory=dict)
-    """What all batches of the step hold together, on all ranks, by name."""
+    """Totals over all batches of the step, on all ranks, by name."""
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self.tensors and name.removeprefix(PREFIX) in self.totals and name.startswith(PREFIX):
@@ -260,7 +267,7 @@ class LoadedBatch(Record):
         return Record.__getitem__(self, name)
 
     def of_step(self, step: int | None, totals: Mapping[str, int | float]) -> LoadedBatch:
-        """The batch with the number and the totals of its step. Warn of a total of 0."""
+        """Return the batch with the number and the totals of its step. Warn of a total of 0."""
         assert step is not None
         for name, total in totals.items():
             if not total:
@@ -273,30 +280,30 @@ class LoadedBatch(Record):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where a row, a piece of one, or an element of a batch comes from.
+    """Origin of a row, a piece of a row, or an element of a batch.
 
     >>> print(Trace("docs.parquet", 3, 17, "tokens", 402))
     docs.parquet, block 3, row 17, column tokens, element 402
     """
 
     file: str
-    """The file; of data in memory what they are called in errors."""
+    """The file; for data in memory, its name in errors."""
     block: int
-    """The number of the row group, record batch or group of lines in it."""
+    """Number of the row group, record batch or group of lines in it."""
     row: int | None
-    """The number of the row in the block; None where `prepare` made new rows, so that nobody knows."""
+    """Number of the row in the block; None if `prepare` made new rows, so that it is not known."""
     column: str | None = None
-    """The list column whose elements are counted, as `prepare` made it."""
+    """List column whose elements are counted, as `prepare` made it."""
     element: int | None = None
-    """The element of the row's list, or the first one of a piece."""
+    """Place of the element in the row's list, or of the first element of a piece."""
     elements: int | None = None
-    """How many elements a piece of a row has."""
+    """Number of elements of a piece of a row."""
     hidden_by: str | None = None
-    """What made new rows, so that their numbers are not known."""
+    """Name of what made new rows, so that their numbers are not known."""
     source: str | None = None
-    """The name of the source, in a Mix."""
+    """Name of the source, in a Mix."""
     part: int | None = None
-    """Which of the rows that `prepare` made of this row, from 0; None where it made one."""
+    """Number among the rows that `prepare` made from this row, from 0; None if it made one."""
 
     def __str__(self) -> str:
         of_row = f"row {self.row}" if self.hidden_by is None else f"a row that {self.hidden_by} made"
@@ -315,7 +322,7 @@ class Trace:
 def trace_turn(
     turn: Turn, prepare: str | None, row: int | None, element: int | None, column: str | None
 ) -> list[Trace]:
-    """Where the rows of a batch come from, the pieces of one of its rows, which it has, or one element."""
+    """Return the origins of the rows of a batch, of the pieces of one of its rows, or of one element."""
     if element is not None and row is None:
         raise OpError(f"trace: element is {element}, expected a row with it")
     batches = turn.batches
@@ -336,7 +343,7 @@ def trace_turn(
 
 
 def with_files(traces: Sequence[Trace], turn: Turn, provider: Provider) -> list[Trace]:
-    """The traces, with the file of each row where the rows of a block are of several files."""
+    """Return the traces, with the file of each row if the rows of a block come from several files."""
     paths_of = getattr(provider.source, "paths_of", None)
     if paths_of is None:
         return list(traces)
@@ -362,7 +369,7 @@ def _of_row(turn: Turn, number: int, prepare: str | None) -> Trace:
 
 
 def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
-    """The list column whose elements are counted, and its lengths; OpError where there is none."""
+    """Return the list column whose elements are counted, and its lengths; raise OpError when there is none."""
     name = _planned_column(turn) if column is None else column
     source = turn.batches.rows.source
     lengths = f"{name}.lengths"
@@ -378,7 +385,9 @@ def _column_to_trace(turn: Turn, column: str | None) -> tuple[str, str]:
 def _element_of(
     turn: Turn, lengths: str, numbers: Array, pieces: Pieces, element: int, where: str
 ) -> tuple[int, int]:
-    """Which of the pieces of a row of the batch an element is in, and its place in the row of the source."""
+    """Return which of the pieces of a row of the batch contains an element, and its place in the row of the
+    source.
+    """
     plan, source = turn.batches.plan, turn.batches.rows.source
     capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
     if lengths not in turn.batches.cut:
@@ -404,6 +413,6 @@ def _planned_column(turn: Turn) -> str | None:
 
 
 def _column_of(turn: Turn, lengths: str) -> str:
-    """`c` of `c.lengths`; of lengths with another name the first values under them."""
+    """Return `c` for `c.lengths`; for lengths with another name, the first values under them."""
     under = (name for name, above in turn.batches.rows.source.parents.items() if above == lengths)
     return lengths.removesuffix(".lengths") if lengths.endswith(".lengths") else next(under, lengths)

@@ -47,7 +47,7 @@ _SUMMED = (
     "bytes_in_flight",
     "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
 )  # fmt: skip
-"""Counts of a mix that are those of its sources together."""
+"""Counts of a mix that are sums over its sources."""
 
 
 @dataclass(eq=False, repr=False)
@@ -61,12 +61,12 @@ class MixPipeline:
     seed: int
     stop: str
     column: str | None
-    """The column with the source of each row."""
+    """Name of the column with the source of each row."""
     skip: Sequence[SkipSpan]
     totals: Totals | None
-    """What all batches of a step hold."""
+    """Totals over all batches of a step."""
     steps_of: int
-    """The batches of each rank in a step, where the plans have no balance."""
+    """Number of batches of each rank in a step, if the plans have no balance."""
 
     def __post_init__(self) -> None:
         self.deal, self.threads = self.members[0].deal, self.members[0].threads
@@ -78,18 +78,18 @@ class MixPipeline:
         return len(self.members) > 1 or self.members[0].epochs_differ
 
     def beginning(self, epoch: int) -> MixPosition:
-        """The place before the first batch of an epoch."""
+        """Return the place before the first batch of an epoch."""
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
         return MixPosition(epoch, 0, self.deal.world_size, False, members)
 
     def empty_batch(self) -> LoadedBatch | None:
-        """A batch without rows; None where Python functions make the batches."""
+        """Return a batch without rows; None if Python functions make the batches."""
         return None if self.empty is None else self.labelled(slice_rows(self.empty, 0, 0), [], [])
 
     def labelled(
         self, batch: Record, members: list[int], counts: list[int], number: int | None = None
     ) -> LoadedBatch:
-        """The batch with its number, the source of each of its rows, and the names of these sources."""
+        """Return the batch with its number, the source of each of its rows, and the names of these sources."""
         tensors, parents = batch.tensors, batch.parents
         if self.column is not None:
             tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
@@ -100,22 +100,22 @@ class MixPipeline:
         )
 
     def step_size(self) -> int | None:
-        """The batches of a step; None where nobody asks for steps."""
+        """Return the number of batches of a step; None if steps are not used."""
         return None if self.totals is None else self._balanced or self.deal.world_size * self.steps_of
 
     @property
     def _balanced(self) -> int | None:
-        """The batches of a step, by the balance of the plans."""
+        """Number of batches of a step, by the balance of the plans."""
         balance = self.members[0].recipe.batch.balance
         return None if balance is None else balance.step
 
     def handlers(self) -> list[BadRowHandler]:
-        """What takes the bad rows of each source."""
+        """Return the receiver of the bad rows of each source."""
         of_each = (member.handlers(f"source{number}") for number, member in enumerate(self.members))
         return [one for handlers in of_each for one in handlers]
 
     def run(self, start: MixPosition, consumer: Consumer) -> MixRun:
-        """One epoch from a place on."""
+        """Return a run of one epoch from a place on."""
         size = self.step_size()
         if size is not None:
             check_step(start, self.deal.world_size, size)
@@ -127,14 +127,14 @@ class MixPipeline:
         return run
 
     def parts_of(self, turn: MixTurn) -> list[tuple[str | None, Pipeline, Turn]]:
-        """The batches of sources that a batch is made of, each with the name of its source."""
+        """Return the batches of sources that a batch consists of, each with the name of its source."""
         return [(self.names[member], self.members[member], part) for member, *_, part in turn.parts]
 
     def end_epoch(self) -> None:
-        """Sources that were read in part make no index."""
+        """Do nothing at the end of an epoch: sources that were read in part make no index."""
 
     def num_batches(self, epoch: int) -> int | None:
-        """The number of batches of an epoch; None where that of some source is not known before reading."""
+        """Return the number of batches of an epoch; None if that of some source is not known before reading."""
         counts = [member.num_batches(epoch) for member in self.members]
         if None in counts:
             return None
@@ -151,11 +151,11 @@ class MixPipeline:
         return Skips(self.skip, epoch).kept_before(total)
 
     def picks(self, epoch: int) -> Picks:
-        """Which batches of the sources each batch of an epoch is made of."""
+        """Return the assignment of batches of the sources to the batches of an epoch."""
         return Picks(self.weights, self.quotas, key_of(self.seed, epoch))
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a state says besides the place."""
+        """Return the entries of a state besides the place."""
         return {"settings": self._settings(), "sources": [one.fingerprint() for one in self.members]}
 
     def _settings(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class MixPipeline:
         }  # fmt: skip
 
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
-        """The place of a saved state; OpError where it does not fit."""
+        """Return the place of a saved state; raise OpError when it does not fit."""
         check_changes(changes)
         check_form("a Mix", state, _FORM)
         check_settings(state["settings"], self._settings(), changes)
@@ -179,6 +179,7 @@ class MixPipeline:
         start = MixPosition(
             int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
         )
+        # the changes are restored below: a source that refuses must not leave the others changed
         picks, before = self.picks(start.epoch), [one.changes for one in self.members]
         try:
             for number, (member, source) in enumerate(zip(self.members, state["sources"], strict=True)):
@@ -198,7 +199,7 @@ class MixPipeline:
         return start
 
     def _check_members(self) -> None:
-        """OpError unless all members have the same ranks and batches of the same tensors."""
+        """Raise OpError unless all members have the same ranks and batches of the same tensors."""
         for number, member in enumerate(self.members[1:], 1):
             if member.deal != self.deal:
                 raise OpError(
@@ -221,7 +222,7 @@ class MixPipeline:
             raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
 
     def _check_totals(self, totals: Totals) -> None:
-        """OpError for totals of what batches have not, or of steps that differ between members."""
+        """Raise OpError when a total does not fit the batches, or steps differ between members."""
         for number, member in enumerate(self.members):
             if member.totals is not None:
                 raise OpError(
@@ -237,34 +238,34 @@ class MixPipeline:
 
 
 Part = tuple[int, int, SourceRun, Turn]
-"""A member, its pass, the run of it, and the batch that it makes."""
+"""A member, its pass, the run of the pass, and the batch that it makes."""
 
 
 class MixTurn(NamedTuple):
-    """A batch of a mix that is to be made."""
+    """A batch of a mix to be made."""
 
     row: MixRow
     parts: tuple[Part, ...]
     size: BatchSize
     next: int
-    """The row of the table at which a run goes on after it."""
+    """Row of the table at which a run goes on after it."""
     fill: str = ""
-    """"pad" or "repeat" where it only fills the last round of the ranks."""
+    """"pad" or "repeat" if it only fills the last round of the ranks."""
     passed: int = 0
-    """The rows of the batches that are skipped before it."""
+    """Number of rows in the batches that are skipped before it."""
     step: int | None = None
-    """The step that it belongs to, where totals are counted."""
+    """Number of its step, if totals are counted."""
     totals: Mapping[str, int | float] | None = None
-    """What all batches of its step hold."""
+    """Totals over all batches of its step."""
 
     @property
     def batch(self) -> int | None:
-        """Its number in the epoch; that of the batch that it repeats; None of an empty one."""
+        """Number in the epoch; that of the batch that it repeats; None if it is empty."""
         return None if self.fill == "pad" else self.row.number
 
 
 class MadeMix(NamedTuple):
-    """The batches that a batch of a mix is made of, or the error that making them gave."""
+    """The batches that a batch of a mix consists of, or the error raised when making them."""
 
     turn: MixTurn
     parts: tuple[Made, ...]
@@ -272,31 +273,32 @@ class MadeMix(NamedTuple):
 
 
 class MixRun:
-    """One epoch of a mix: the runs of its members, pass after pass, and what makes batches of theirs."""
+    """One epoch of a mix: the runs of its members, pass after pass, and the batches made from theirs."""
 
     def __init__(self, mix: MixPipeline, start: MixPosition, consumer: Consumer) -> None:
         self.mix, self.start, self.deal, self.progress = mix, start, mix.deal, Progress(start)
         self._consumer, self._stats, self.skips = consumer, consumer.stats, consumer.skips
         self._of_members = [Stats() for _ in mix.members]
-        """For each member the counts of all passes."""
+        """For each member, the counts of all passes."""
         self.without: Counter[str] = Counter()
-        """For each of the totals the rows of which it is 0."""
+        """For each of the totals, the rows for which it is 0."""
         self.picks = mix.picks(start.epoch)
         ended = [list(saved["passes"]) for saved in start.members]
         self.table = MixTable(self.picks, lambda *of: self.run(*of).table, ended, mix.stop, start.batch)
         if start.ended:
             self.table.total = start.batch
         self._runs: dict[tuple[int, int], SourceRun] = {}
-        """By member and pass."""
+        """Runs by member and pass."""
         self._first: MixRun | None = None
         self._step: tuple[int, Mapping[str, int | float]] = -1, {}
-        """The step that was asked for last, and what all its batches hold."""
+        """The last requested step, and the totals over its batches."""
 
     def run(self, member: int, number: int) -> SourceRun:
-        """The run of a pass of a member."""
+        """Return the run of a pass of a member."""
         if (member, number) not in self._runs:
             done = sum(self.table.counts[member][:number])
             place = self.start.of_member(member, number, self.picks.before(member, self.start.batch) - done)
+            # ranks and skips are applied by the mix: a member makes every batch that it is asked for
             consumer = replace(
                 self._consumer, handlers=[self._consumer.handlers[member]], stats=self._of_members[member],
                 deal=ALL_BATCHES, skips=NO_SKIPS, numbering=self.picks.numbering(member, done),
@@ -326,7 +328,7 @@ class MixRun:
         return turn._replace(step=step, totals=self._step[1])
 
     def _parts_of(self, row: MixRow, *, wait: bool) -> tuple[Part, ...] | None:
-        """What a row is made of; None where that takes waiting."""
+        """Return the parts of a row; None if that requires waiting."""
         parts = []
         for member, number, inside in row.parts:
             run = self.run(member, number)
@@ -337,7 +339,7 @@ class MixRun:
         return tuple(parts)
 
     def _totals_of(self, step: int, size: int, *, wait: bool) -> dict[str, int | float] | None:
-        """What all batches of a step hold; None where that takes waiting."""
+        """Return the totals over all batches of a step; None if that requires waiting."""
         if step * size < self.start.batch:  # its first batches lie before the place where the run went on
             return self.first()._totals_of(step, size, wait=True)
         totals, mix = self.mix.totals, self.mix
@@ -365,14 +367,14 @@ class MixRun:
         return handed.sums(of_spans, ones * step, ones, np.arange(len(rows)), kept)[step]
 
     def first(self) -> MixRun:
-        """What makes the first rows of the epoch again. Neither places nor counts know of it."""
+        """Return a run that makes the first rows of the epoch again. It changes neither places nor counts."""
         if self._first is None:
             others = Consumer.of_some(len(self.mix.members))
             self._first = self.mix.run(self.mix.beginning(self.start.epoch), others)
         return self._first
 
     def make(self, turns: list[MixTurn]) -> list[MadeMix]:
-        """The batches, up to the first error."""
+        """Return the batches, up to the first error."""
         found = []
         for turn in turns:
             parts: list[Made] = []
@@ -385,14 +387,14 @@ class MixRun:
         return found
 
     def finished(self, made: MadeMix) -> LoadedBatch:
-        """The batch, with the source of each of its rows."""
+        """Return the batch, with the source of each of its rows."""
         turn, mix = made.turn, self.mix
         members = [member for member, *_ in turn.parts]
         if turn.fill == "pad":
             empty = mix.empty_batch()
             if empty is None:
                 raise BatchPlanError(
-                    "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
+                    "Mix: tail='pad' needs nets: the empty batch of a Python function is not known"
                 )
             return empty
         runs = [run for _, _, run, _ in turn.parts]
@@ -405,7 +407,7 @@ class MixRun:
         return batch if turn.totals is None else batch.of_step(turn.step, turn.totals)
 
     def _members_before(self, row: int) -> list[dict[str, Any]]:
-        """For each member its passes that have ended before a row, and the window of the one that goes on, as JSON.
+        """Return, for each member, its passes that ended before a row, and the window of the current pass, as JSON.
 
         The windows of passes that have ended are counted.
         """
@@ -422,13 +424,13 @@ class MixRun:
         return found
 
     def _count_rest(self, member: int, number: int) -> None:
-        """Count all windows of the passes of a member before one: they have ended."""
+        """Count all windows of the earlier passes of a member: they have ended."""
         for (of, before), run in self._runs.items():
             if of == member and before < number:
                 run.count_rest(None)
 
     def _release(self, turn: MixTurn) -> None:
-        """Let go of the passes before those of a batch that was handed out."""
+        """Release the passes before those of a batch that was handed out."""
         for member, number, *_ in turn.parts:
             for key in [key for key in self._runs if key[0] == member and key[1] < number]:
                 self._runs.pop(key).count_rest(None)
@@ -438,7 +440,7 @@ class MixRun:
             run.fill()
 
     def free(self, memory: BatchMemory) -> None:
-        """Batches of a mix are joined from others: none lies in memory that is used again."""
+        """Do nothing: batches of a mix are joined from others, so none lies in memory that is used again."""
 
     def close(self) -> None:
         for run in self._runs.values():
@@ -456,6 +458,7 @@ class MixRun:
         last = self._last_of_round(turn)
         total = self.table.total
         is_last = bool(turn.fill) or (total is not None and last >= total)
+        # the state is after the whole round: all ranks save the same one
         looked = last if total is None else min(last, total)
         self.progress.position = MixPosition(
             self.start.epoch, turn.next, self.deal.world_size, is_last, self._members_before(looked + 1)
@@ -470,13 +473,13 @@ class MixRun:
                 self._consumer.handlers[member].check(self._of_members[member])
 
     def _last_of_round(self, turn: MixTurn) -> int:
-        """The last row of the round of all ranks that a batch is in."""
+        """Return the last row of the round of all ranks that a batch is in."""
         return self.skips.number(
             self.skips.kept_before(turn.row.number) - self.deal.rank + self.deal.world_size - 1
         )
 
     def sum_counts(self) -> None:
-        """The counts of the mix are those of its members together."""
+        """Set the counts of the mix to the sums over its members."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
         self._stats.without = self.without
@@ -484,5 +487,5 @@ class MixRun:
 
 
 def _tensor_types(batch: Record) -> dict[str, str]:
-    """Dtype and sizes of each tensor, as text."""
+    """Return dtype and sizes of each tensor, as text."""
     return {name: f"{tensor.dtype}{list(tensor.shape[1:])}" for name, tensor in batch.items()}

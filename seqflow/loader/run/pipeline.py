@@ -61,16 +61,16 @@ class Pipeline:
     index: Path | None
     bad_rows: BadRows
     version: str | None
-    """The version of Python functions, where users give one."""
+    """Version of Python functions, if you give one."""
     prefetch: Prefetch
     skip: Sequence[SkipSpan] = ()
-    """Spans of batches that are left out, each with its epoch."""
+    """Spans of omitted batches, each with its epoch."""
     totals: Totals | None = None
-    """What all batches of a step hold."""
+    """Totals over all batches of a step."""
     steps_of: int = 1
-    """The batches of a rank in a step, where the plan has no balance."""
+    """Number of batches of a rank in a step, if the plan has no balance."""
     changes: tuple[Change, ...] = field(default=(), init=False)
-    """Files that were added after some batches of the epoch that a loaded state is of."""
+    """Files that were added after some batches of the epoch of a loaded state."""
 
     def __post_init__(self) -> None:
         self.listing = Listing(self.recipe)
@@ -84,17 +84,19 @@ class Pipeline:
         return self.prefetch.threads
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made from; not what it has read."""
+        """Return the settings without what has been read."""
         return vars(self) | {"_kept": KeptWindow()}
 
     @property
     def epochs_differ(self) -> bool:
-        """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
+        """Whether the batches of one epoch differ from those of the next, because of their order or of random ops."""
         nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
 
     def for_parts(self) -> Pipeline:
-        """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
+        """Return the same pipeline for another process, which makes parts that it is sent: without files,
+        threads or index.
+        """
         recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
         return Pipeline(
             recipe, ALL_BATCHES, None, BadRows("skip"), self.version, Prefetch(threads=0), self.skip
@@ -103,21 +105,21 @@ class Pipeline:
     # Iterating
 
     def beginning(self, epoch: int) -> Position:
-        """The place before the first batch of an epoch."""
+        """Return the place before the first batch of an epoch."""
         return Position(epoch, 0, None, self.deal.world_size)
 
     @property
     def members(self) -> list[Pipeline]:
-        """The pipelines of all sources."""
+        """Pipelines of all sources."""
         return [self]
 
     def handlers(self, *marks: str) -> list[BadRowHandler]:
-        """What takes the bad rows of an iteration."""
+        """Return the receivers of the bad rows of an iteration."""
         bad_rows = self.bad_rows.marked(*marks, *self.deal.marks)
         return [BadRowHandler(bad_rows, self.recipe.source.files)]
 
     def run(self, start: Position, consumer: Consumer) -> SourceRun:
-        """One pass over the source from a place on."""
+        """Return a run of one pass over the source from a place on."""
         if self.recipe.functions:
             self.identity.look_at_functions()
         self._check_rows()
@@ -147,11 +149,13 @@ class Pipeline:
 
     @property
     def _has_function(self) -> bool:
-        """Whether a Python function prepares rows, so that nobody knows what they are before they are read."""
+        """Whether a Python function prepares rows, so that their columns are not known before they are read."""
         return self.recipe.prepare is not None and not isinstance(self.recipe.prepare, Net)
 
     def _check_rows(self) -> None:
-        """Raise for costs, totals and conditions of columns that prepared rows lack, before anything is read."""
+        """Raise an error, before anything is read, when costs, totals or conditions use columns that prepared
+        rows lack.
+        """
         recipe, balance = self.recipe, self.recipe.batch.balance
         if self._has_function or not (balance or self.totals or recipe.require):
             return
@@ -163,12 +167,12 @@ class Pipeline:
         unfulfilled(recipe.require, rows)
 
     def check_totals(self, totals: Totals) -> None:
-        """BatchPlanError for totals of what prepared rows have not, where that is known before reading."""
+        """Raise BatchPlanError when totals do not fit the prepared rows, if these are known before reading."""
         if not self._has_function:
             totals.check(empty_rows(self.recipe), self.recipe.pad)
 
     def steps(self, numbering: Numbering = OWN_NUMBERS) -> Steps | None:
-        """How batches make steps; None where nothing asks for them."""
+        """Return the rule by which batches make steps; None if steps are not used."""
         balance, ranks = self.recipe.batch.balance, self.deal.ranks
         if balance is not None:
             return Steps(balance.step, balance.group, balance.steps_in_pool, ranks, numbering=numbering)
@@ -177,36 +181,36 @@ class Pipeline:
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
     def parts_of(self, turn: Turn) -> list[tuple[str | None, Pipeline, Turn]]:
-        """The batches of sources that a batch is made of, each with the name of its source in a mix."""
+        """Return the batches of sources that a batch consists of, each with the name of its source in a mix."""
         return [(None, self, turn)]
 
     @property
     def prepare_name(self) -> str | None:
-        """What prepares rows, as errors call it."""
+        """Name in errors of the net or function that prepares rows."""
         prepare = self.recipe.prepare
         return (
             None if prepare is None else "the net prepare" if isinstance(prepare, Net) else name_of(prepare)
         )
 
     def window_maker(self) -> WindowMaker:
-        """Makes single windows, of which nothing is kept."""
+        """Return a maker of single windows, of which nothing is kept."""
         return WindowMaker(self.recipe, self.listing.stamps)
 
     def unmeasured(self) -> Measured | None:
-        """What takes the lengths of all rows, where the index is to be made of them in an epoch."""
+        """Return the collector of the lengths of all rows, if an epoch has to make the index."""
         if self._index is None or self._index.path.exists() or self.counts_rows:
             return None
         return self._index.measured()
 
     def end_epoch(self) -> None:
-        """An epoch was read to its end: the index is written, where it has measured all."""
+        """End an epoch that was read completely: write the index if all rows are measured."""
         if self._index is not None:
             self._index.keep()
 
     def _keeps_window(self, layout: Layout) -> bool:
-        """Whether rows are read once for all epochs: one window holds all of them.
+        """Return whether rows are read once for all epochs because one window holds all of them.
 
-        Rows that are prepared by a Python function, or by random ops, may be others in the next epoch.
+        Rows that are prepared by a Python function, or by random ops, may differ in the next epoch.
         """
         prepare = self.recipe.prepare
         again = prepare is None or (isinstance(prepare, Net) and not prepare.is_random)
@@ -215,9 +219,9 @@ class Pipeline:
     # Counting
 
     def num_batches(self, epoch: int) -> int | None:
-        """The number of batches of an epoch; None where it is not known before reading.
+        """Return the number of batches of an epoch; None if it is not known before reading.
 
-        An index is made where that tells it.
+        An index is made if that gives the number.
         """
         total = self._given_total()
         if total is None:
@@ -226,7 +230,9 @@ class Pipeline:
 
     @cached_property
     def counts_rows(self) -> bool:
-        """Whether the rows of each window are known before anything is read, and batches have a number of them."""
+        """Whether the rows of each window are known before anything is read, and batches have a fixed number of
+        rows.
+        """
         recipe = self.recipe
         rows = self._rows_of(deal_windows(recipe.windows(self.listing.slices(), 0), recipe.streams))
         return rows is not None and not recipe.source.is_stream
@@ -234,22 +240,24 @@ class Pipeline:
     def lengths_index(
         self, *, anew: bool, update: bool = False, measure: Callable[[Measured], None] | None = None
     ) -> LengthsIndex:
-        """The lengths of all prepared rows, for an index that others may measure; OpError where none is kept."""
+        """Return the lengths of all prepared rows, for an index that other processes may measure; raise OpError
+        when there is none.
+        """
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
         return self._index.read(anew=anew, update=update, measure=measure)
 
     @property
     def num_indexed_blocks(self) -> int:
-        """Blocks that were read for the index, since no older one had their lengths."""
+        """Number of blocks that were read for the index, because no older index had their lengths."""
         return 0 if self._index is None else self._index.num_read_blocks
 
     def table(
         self, epoch: int, *, counted: bool = False, before_last_change: bool = False
     ) -> tuple[Layout, Table]:
-        """The windows of an epoch, and the table of its batches.
+        """Return the windows of an epoch, and the table of its batches.
 
-        Their batches are `counted` where that can be, even if the index has to be made first.
+        Their batches are `counted` if possible, even if the index has to be made first.
         """
         recipe, changes = self.recipe, [change for change in self.changes if change.epoch == epoch]
         if recipe.source.is_stream:
@@ -276,7 +284,7 @@ class Pipeline:
     def _table_of(
         self, dealt: Sequence[Windows], epoch: int, counted: bool, kept: tuple[Table, int] | None = None
     ) -> Table:
-        """The table of some windows; `kept` are that before a change, and the first batch after it."""
+        """Return the table of some windows; `kept` is the table before a change, and the first batch after it."""
         recipe, plan = self.recipe, self.recipe.batch
         before = None if kept is None else (kept[0].turns, kept[1])
         rows = self._rows_of(dealt)
@@ -288,6 +296,7 @@ class Pipeline:
             ]
             return Table(streams, self._given_total(), before)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
+        # a missing index is made here only if counts are needed: an epoch makes it while it reads
         if self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
             lengths = self._index.read()
             counts = [lengths.counts(recipe, windows, epoch) for windows in dealt]
@@ -295,7 +304,9 @@ class Pipeline:
         return Table(streams, self._given_total(), before)
 
     def _rows_of(self, dealt: Sequence[Windows]) -> list[Array] | None:
-        """The rows of the windows of each stream, where batches have a number of rows and run across windows."""
+        """Return the rows of the windows of each stream, if batches have a fixed number of rows and run across
+        windows.
+        """
         recipe = self.recipe
         if recipe.batch.rows_across is None or recipe.keeps_going:
             return None
@@ -304,14 +315,14 @@ class Pipeline:
         return known if len(known) == len(rows) and self._keeps_rows() else None
 
     def _keeps_rows(self) -> bool:
-        """Whether row i of what `prepare` makes is known to be row i of what it gets."""
+        """Return whether row i of the result of `prepare` is known to be row i of its input."""
         prepare = self.recipe.prepare
         if not isinstance(prepare, Net):
             return prepare is None
         return executor.keeps_rows(prepare, empty_source(self.recipe))
 
     def _check_counts(self, table: Table) -> None:
-        """OpError where streams are interleaved whose batches are not counted before reading."""
+        """Raise OpError when streams are interleaved and their batches are not counted before reading."""
         if not table.counted and len(table.streams) > 1:
             raise OpError(
                 f"Loader: streams = {len(table.streams)} needs the number of batches of each stream, which is not "
@@ -321,12 +332,12 @@ class Pipeline:
     # Identity and state
 
     def settings(self) -> dict[str, Any]:
-        """What decides which batches there are and in which order, by name."""
+        """Settings that decide the batches and their order, by name."""
         settings = self.identity.settings(self.deal.world_size)
         return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a state says besides the place."""
+        """Return the entries of a state besides the place."""
         data = self.identity.data
         changes = {"changes": [change.to_json() for change in self.changes]} if self.changes else {}
         return {"by_rows": self.counts_rows, "settings": self.settings(), "data": data, **changes}
@@ -338,9 +349,9 @@ class Pipeline:
         what: str = "load_state_dict: ",
         numbering: Numbering = OWN_NUMBERS,
     ) -> Position:
-        """The place of a saved state; OpError, its message beginning with `what`, where it does not fit.
+        """Return the place of a saved state; raise OpError, its message beginning with `what`, when it does not fit.
 
-        `numbering` is that of the steps of a mix.
+        `numbering` is the numbering of the steps of a mix.
         """
         if self.recipe.source.read_once:
             raise OpError(
@@ -372,21 +383,25 @@ class Pipeline:
                 if start.batch:  # before the first batch of an epoch nothing needs to be noted
                     start = self._with_files(start, added, what, numbering)
         except BaseException:
+            # a refused state leaves the loader as it was
             self.changes = before
             raise
         return start
 
     def _may_prepare_anew(self, state: Mapping[str, Any]) -> bool:
-        """Whether another `prepare` loses and repeats no row: batches are rows of the source, or a window ends."""
+        """Return whether a changed `prepare` loses and repeats no row: batches are rows of the source, or a
+        window ends.
+        """
         if state["batch"] == 0 or self.counts_rows:
             return state["batch"] == 0 or bool(state["by_rows"])
         # parts of jobs end where windows do: a job goes on with a mended net
         return [at["first_batch"] + at["batches"] for at in state["windows"].values()] == [state["batch"]]
 
     def _with_files(self, start: Position, added: Sequence[str], what: str, numbering: Numbering) -> Position:
-        """Note files that were added at a place, which the windows after it take in; return the place to go on."""
+        """Record files that were added at a place, which the windows after it include; return the place to go on."""
         place = start._replace(batch=self._end_of_pool(start.batch, numbering))
         earlier, change = self.changes, Change(start.epoch, place.batch, (), tuple(added))
+        # noted without its windows first: the tables before it, read below, show which were begun
         self.changes = (*earlier, change)
         if self._index is not None and self._index.path.exists():
             self._index.read(update=True)
@@ -400,14 +415,16 @@ class Pipeline:
         is_inside = start.batch < table.num_known or len(table.streams) > 1 or not table.streams[0].crosses
         if is_inside and place.batch > (start.batch if table.total is None else table.total):
             raise OpError(
-                f"{what}batch {start.batch} is in the last pool of steps of its epoch, or nobody "
-                "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
+                f"{what}batch {start.batch} is in the last pool of steps of its epoch, or that is "
+                "not known, since batches are not counted before reading\n  begin the epoch again: set_epoch(…)"
             )
         self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
         return place if start.batch >= table.num_known else start
 
     def _windows_begun(self, table: Table, layout: Layout, place: Position) -> tuple[int, ...]:
-        """For each stream how many windows the batches before a place are of; those that are not counted are read."""
+        """Return, for each stream, the number of windows of the batches before a place; windows not counted are
+        read.
+        """
         run = SourceRun(EpochPlan(place, table, layout), self.window_maker(), Consumer.of_some())
         begun = []
         for number, stream in enumerate(table.streams):
@@ -415,13 +432,13 @@ class Pipeline:
             while isinstance(found := not places or stream.has(places - 1), Missing):
                 run.plan(found, wait=True)
             if not found:
-                table.total = stream.planned  # fillers of the last round are no batches
+                table.total = stream.planned  # fillers of the last round do not count as batches
             last = stream.row(-1, number, places - 1).pieces[-1][0] if found and places else -1
             begun.append(last + 1 if found else stream.windows)
         return tuple(begun)
 
     def _end_of_pool(self, batch: int, numbering: Numbering) -> int:
-        """The batch after the steps that exchange rows with those before a batch."""
+        """Return the batch after the steps that exchange rows with those before a batch."""
         steps = self.steps(numbering)
         if steps is None:
             return batch
@@ -430,10 +447,10 @@ class Pipeline:
         return max(batch, numbering.inner((last // size + 1) * size))
 
     def _refusal_of(self, added: Sequence[str]) -> str | None:
-        """Reason why files may not be added in the middle of an epoch."""
+        """Return the reason why files may not be added in the middle of an epoch; None if they may."""
         if not self.recipe.source.source_reads_columns:
             return (
-                f"{added[0]} is new, but each block is of several files, which are others then\n"
+                f"{added[0]} is new, but a block consists of several files, and new files change the blocks\n"
                 "  begin the epoch again: set_epoch(…)"
             )
         steps = self.steps()
@@ -445,19 +462,19 @@ class Pipeline:
         return None
 
     def _planned_lengths(self) -> str | None:
-        """The lengths that batches are planned on, as far as they are known before reading."""
+        """Return the lengths that batches are planned on, as far as they are known before reading."""
         recipe = self.recipe
         return recipe.batch.lengths if self._has_function else recipe.planned_lengths(empty_rows(recipe))
 
     def _measure(self, measured: Measured) -> None:
-        """Measure what was not yet, by one pass over the source."""
+        """Measure the rows that were not measured yet, in one pass over the source."""
         slices = [one for one in self.listing.slices() if measured.lacks(one)]
         read_slices(WindowMaker(self.recipe, self.listing.stamps, measured=measured), slices, self.threads)
 
     # Batches before anything is read
 
     def empty_batch(self) -> Record | None:
-        """A batch without rows; None where Python functions make them, or a net needs rows."""
+        """Return a batch without rows; None if Python functions make them, or a net needs rows."""
         recipe = self.recipe
         if recipe.functions:
             return None
@@ -470,10 +487,10 @@ class Pipeline:
             return None
 
     def spec(self) -> dict[str, TensorSpec]:
-        """Dtype and shape of each tensor of the batches; OpError where a Python function makes them."""
+        """Return dtype and shape of each tensor of the batches; raise OpError when a Python function makes them."""
         recipe = self.recipe
         for function in recipe.functions:
-            raise OpError(f"Loader.spec: nobody knows what {name_of(function)} returns\n  write it as a net")
+            raise OpError(f"Loader.spec: the result of {name_of(function)} is not known\n  write it as a net")
         specs = _specs_of(self._empty_before_net(), recipe.pad)
         if not isinstance(recipe.net, Net):
             return specs
@@ -481,14 +498,14 @@ class Pipeline:
         return {name: inferred.specs[name] for name in recipe.net.outputs(tuple(specs))}
 
     def _empty_before_net(self) -> Record:
-        """A batch without rows, as `net` gets it."""
+        """Return a batch without rows, as the input of `net`."""
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
 
 
 def _resumed(table: Table, layout: Layout, start: Position) -> Table:
-    """The table of a run that goes on from a state; OpError when the state is in a window that is not there."""
+    """Return the table of a run that continues a state; raise OpError when the window of the state does not exist."""
     if table.counted or start.window is None:
         return table
     at = start.window
@@ -498,6 +515,7 @@ def _resumed(table: Table, layout: Layout, start: Position) -> Table:
             f"load_state_dict: the state is in window {at.position} of stream 0, which has {windows}: the state is "
             "damaged"
         )
+    # windows that were found on the way to the position hold their rows
     layout.release(at.position)
     resumed = Stream(layout.counts[0], base=at.position, first=at.first)
     resumed.add(at.batches)
@@ -505,7 +523,7 @@ def _resumed(table: Table, layout: Layout, start: Position) -> Table:
 
 
 def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, int], ...]:
-    """From which batches, and which rows, on those of a stream have n rows: again from one after a change on."""
+    """Return the batches, and their rows, from which on batches of a stream have n rows: again after a change."""
     if kept is None:
         return ((0, 0),)
     table, batch = kept
@@ -516,25 +534,25 @@ def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, i
 
 
 def empty_source(recipe: Recipe) -> Record:
-    """A record of the source without rows."""
+    """Return a record of the source without rows."""
     empty = recipe.source.schema.empty_table()
     record: Record = from_arrow(empty, columns=recipe.columns, fill=recipe.fill, valid=recipe.valid)
     return record
 
 
 def empty_rows(recipe: Recipe) -> Record:
-    """A prepared record without rows."""
+    """Return a prepared record without rows."""
     record = empty_source(recipe)
     return record if recipe.prepare is None else apply(recipe.prepare, record)
 
 
 def _windows_of_stream(recipe: Recipe) -> Generator[Window, None, None]:
-    """The windows of a stream, each when its blocks have come."""
+    """Yield the windows of a stream, each when its blocks have come."""
     yield from cut_windows(recipe.slices(), recipe.window)
 
 
 def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:
-    """Specs of batches that have the tensors of this one, with any number of rows; padded ones with any width."""
+    """Return specs of batches with the tensors of this one, any number of rows, and any width of padded tensors."""
     rows = Dimension.symbol("batch")
     specs = {}
     for name, tensor in batch.items():

@@ -1,4 +1,4 @@
-"""The windows of a run: read ahead in bounded memory, opened for a batch, counted with it, then let go of."""
+"""The windows of a run: read ahead in bounded memory, opened for a batch, counted with it, then released."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from seqflow.progress import Stage, stage
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
 _SMALL_BLOCK, _MOST_TOGETHER = 128 << 10, 16 << 20
-"""Bytes from which on a block is read by itself, and those of small blocks that are read one after another."""
+"""Bytes from which on a block is read alone, and the most bytes of small blocks that are read in one task."""
 
 
 class WindowOpening:
-    """A window on its way into memory: its slices are read by the workers, the last to end plans the batches."""
+    """A window on its way into memory: the workers read its slices, and the last one to finish plans the batches."""
 
     def __init__(self, window: Window, maker: WindowMaker, epoch: int, workers: Workers) -> None:
         self.window = window
@@ -41,18 +41,18 @@ class WindowOpening:
         self._future: Future[OpenWindow] = Future()
         self._tasks = [workers.submit(partial(self._read, slices)) for slices in _read_together(window)]
         self._num_done = 0
-        """How many tasks, from the first on, are known to be done: a window may have thousands."""
+        """Number of tasks, from the first on, known to be done: a window may have thousands."""
         self.estimate = 0
 
     def done(self) -> bool:
-        """Whether asking for the result will not wait for threads."""
+        """Return whether asking for the result will not wait for threads."""
         tasks = self._tasks
         while self._num_done < len(tasks) and tasks[self._num_done].done():
             self._num_done += 1
         return self._num_done >= len(tasks)
 
     def result(self) -> OpenWindow:
-        """The window, or the error of its first slice that has one."""
+        """Return the window, or raise the error of its first slice that failed."""
         self._workers.help_until(self.done)
         for task in self._tasks:
             task.result()
@@ -60,14 +60,16 @@ class WindowOpening:
         return self._future.result()
 
     def _read(self, slices: list[NumberedSlice]) -> None:
-        """Read small blocks, or slices of a large one, which go on where the last one ended."""
+        """Read small blocks, or slices of a large block, which continue where the last one ended."""
         for at, one in slices:
             try:
                 self._found[at] = self._maker.read(one, self._epoch)
             except BaseException as error:
+                # kept, not raised: the window opens, and raises it, when all its slices are counted
                 self._found[at] = error
             with self._lock:
                 self.stage.done += 1
+                # under the lock: exactly one thread sees the last slice, and plans the window
                 last = self.stage.done == len(self._found)
             if last:
                 self._open()
@@ -87,15 +89,16 @@ class WindowOpening:
 
 
 def _read_together(window: Window) -> Iterator[list[NumberedSlice]]:
-    """The slices that one task reads: those of a block, and of small blocks several.
+    """Yield the slices that one task reads: those of one block, or several small blocks.
 
-    What is small takes Python's lock for most of its time: two threads that take turns at it need twice as long.
+    Reading a small block holds Python's lock for most of the time: two threads that share it take twice as long.
     """
     together: list[NumberedSlice] = []
     size = 0
     for _, slices in groupby(enumerate(window.slices), key=lambda entry: entry[1].number):
         block = list(slices)
         is_known = block[0][1].block.nbytes is not None
+        # a block of unknown size is read alone: it may be large
         nbytes = sum(one.nbytes for _, one in block) if is_known else _SMALL_BLOCK
         if together and (nbytes >= _SMALL_BLOCK or size + nbytes > _MOST_TOGETHER):
             yield together
@@ -110,14 +113,15 @@ def _read_together(window: Window) -> Iterator[list[NumberedSlice]]:
 
 
 class WindowReader:
-    """The windows that are in memory, or on their way there; those that come next are read ahead.
+    """The windows that are in memory, or on their way there; the next ones are read ahead.
 
-    A window counts from when it is asked for until it is released: first by the source's estimate, times what
-    earlier windows took of theirs, then by its tensors. The window that is needed next is always let through.
+    A window counts against the memory from its request to its release: first by the source's estimate, scaled
+    by the growth of earlier windows, then by its tensors. The window that is needed next is always read, even
+    above the limit.
 
-    The ledger of a window is closed with the first batch that is handed out of it. So at the end of a window all that
-    is counted belongs to the batches handed out, whatever was read ahead. A run that may end anywhere closes ledgers
-    at once.
+    The ledger of a window is closed with the first batch of it that is handed out. Therefore all counts at the
+    end of a window belong to the batches handed out, no matter how much was read ahead. A run that may end
+    anywhere closes ledgers at once.
     """
 
     def __init__(
@@ -125,25 +129,25 @@ class WindowReader:
     ) -> None:
         self._plan, self.maker, self._consumer, self._upcoming = plan, maker, consumer, upcoming
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
-        """The first window of a stream that is still needed when one is opened."""
+        """Returns the first window of a stream that is still needed when one is opened."""
         self._next: WindowAddress | None = None
         self._growth = 1.0 if maker.recipe.prepare is None else None
-        """Bytes of a prepared window for each that the source estimates; not known before the first."""
+        """Bytes of a prepared window for each byte of the source's estimate; not known before the first window."""
         self._openings: dict[WindowAddress, WindowOpening] = {}
         self._open: dict[WindowAddress, OpenWindow] = {}
-        """Those that were asked for, and are not released yet."""
+        """Windows that were requested and are not released yet."""
         self._passed: dict[int, int] = {}
-        """The first position of each stream that may still be read ahead."""
+        """First position of each stream that may still be read ahead."""
         self._oldest: dict[int, int] = {}
-        """The first position of each stream that is in memory: most batches release nothing, and look no further."""
+        """First position of each stream that is in memory: most batches release nothing, and need no search."""
         self._bytes = 0
-        """Of windows in memory, and on their way there."""
+        """Bytes of windows in memory, and on their way there."""
         self.unclosed: dict[WindowAddress, Ledger] = {}
-        """The ledgers of windows of which no batch was handed out yet."""
+        """Ledgers of windows of which no batch was handed out yet."""
         self._seen: set[WindowAddress] = set()
 
     def fill(self) -> None:
-        """Begin to read the next windows, as many as memory allows. Without threads nothing is read ahead."""
+        """Begin to read as many next windows as memory allows. Without threads nothing is read ahead."""
         if not self._consumer.workers.count:
             return
         while (address := self._peek()) is not None:
@@ -152,7 +156,9 @@ class WindowReader:
                 self._upcoming = iter(())
                 self._next = None
                 return
+            # until the first window has shown how much `prepare` adds, only one is opened
             is_full = self._growth is None or self._bytes + self._estimate(window) > self.maker.recipe.memory
+            # without open windows one is opened whatever its size, or a large one would never come
             if (self._openings and is_full) or self._waits(window):
                 return
             self._next = None
@@ -160,11 +166,11 @@ class WindowReader:
                 self._begin(address, window)
 
     def exists(self, address: WindowAddress) -> bool:
-        """Whether there is such a window."""
+        """Return whether the window exists."""
         return self._plan.layout.has(address)
 
     def get(self, address: WindowAddress, *, wait: bool) -> OpenWindow | None:
-        """The window, read and planned; None where that takes waiting."""
+        """Return the window, read and planned; None if that requires waiting."""
         opened = self._open.get(address)
         if opened is not None:
             return opened
@@ -173,7 +179,7 @@ class WindowReader:
             return None
         started = perf_counter()
         stats = self._consumer.stats
-        if opening is None:  # all batches before it were handed out, or nobody would wait
+        if opening is None:  # all batches before it were handed out, or `wait` would be false
             opening = self._begin_now(*address)
         opening.stage.name = self._plan.layout.name_of(address)
         with stage(opening.stage):
@@ -181,9 +187,11 @@ class WindowReader:
         size = opened.rows.nbytes
         self._bytes += size - opening.estimate
         if opening.window.nbytes:
+            # the largest growth, not the mean: windows above the mean would exceed the memory
             self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
         opening.estimate = size
         stats.seconds_waiting += perf_counter() - started
+        # a window that was released may be opened again; it counts once
         if address not in self._seen:
             self._check(address, len(opened.batches))
             self._note(address, opened.ledger)
@@ -191,7 +199,7 @@ class WindowReader:
         return opened
 
     def pass_over(self, stream: int, positions: Iterable[int]) -> None:
-        """Note windows that no batch opens, from what is known of them without reading; else they are read."""
+        """Count windows that no batch opens, by what is known of them without reading; otherwise read them."""
         for position in () if self._consumer.at_once else positions:
             if (address := (stream, position)) in self._seen:
                 continue
@@ -208,7 +216,7 @@ class WindowReader:
                 self._note(address, ledger)
 
     def release(self, stream: int, position: int) -> None:
-        """Let go of the windows of a stream before a position."""
+        """Release the windows of a stream before a position."""
         self._passed[stream] = max(position, self._passed.get(stream, 0))
         if self._oldest.get(stream, position) < position:
             for address in [one for one in self._openings if one[0] == stream and one[1] < position]:
@@ -223,14 +231,16 @@ class WindowReader:
             self._add(self.unclosed.pop(one))
 
     def close(self) -> None:
-        """Let go of all windows, and of their source."""
+        """Release all windows, and their source."""
         self._open.clear()
         self.unclosed.clear()
         self._openings.clear()
         self._plan.layout.close()
 
     def _waits(self, window: Window) -> bool:
-        """Whether slices just before those of the window are still being read: no other thread could go on there."""
+        """Return whether slices just before those of the window are still being read, so that another thread
+        could not go on.
+        """
         first = window.slices[0]
         return first.start > 0 and any(
             opening.window.slices[-1].number == first.number and not opening.done()
@@ -246,8 +256,9 @@ class WindowReader:
         return int(window.nbytes * (self._growth or 1.0))
 
     def _begin_now(self, stream: int, position: int) -> WindowOpening:
-        """Begin to read a window that was not read ahead, in place of those that are not needed any more."""
+        """Begin to read a window that was not read ahead, in place of windows that are not needed any more."""
         first = self.first_needed(stream, position)
+        # windows whose ledgers are open were read ahead, and no batch of them was handed out yet
         self.release(stream, min([first, *(at for of, at in self.unclosed if of == stream)]))
         window = self._plan.layout.window((stream, position))
         assert window is not None
@@ -263,7 +274,7 @@ class WindowReader:
         return opening
 
     def _check(self, address: WindowAddress, batches: int) -> None:
-        """OpError where a window has other batches than an index, or a state, has counted."""
+        """Raise OpError when a window's batches differ from the count of an index or a state."""
         stream = self._plan.table.streams[address[0]]
         counted = stream.count_of(address[1])
         if not stream.crosses and counted not in (None, batches):
@@ -273,7 +284,7 @@ class WindowReader:
             )
 
     def _note(self, address: WindowAddress, ledger: Ledger) -> None:
-        """Note the ledger of a window, the first time that it is seen."""
+        """Record the ledger of a window, the first time that it is seen."""
         self._seen.add(address)
         stream = self._plan.table.streams[address[0]]
         if isinstance(stream, RowStream):
@@ -293,7 +304,7 @@ class WindowReader:
 
 
 Planned = tuple[tuple[OpenWindow, ...], WindowBatches, int]
-"""The windows that data rows of a row of the table come from, planned batches, and which of them it is."""
+"""The windows that rows of a row of the table come from, planned batches, and the number of the row among them."""
 
 
 class PlannedRows:
@@ -302,10 +313,10 @@ class PlannedRows:
     def __init__(self, table: Table, windows: WindowReader) -> None:
         self.table, self._windows = table, windows
         self._inside: dict[int, tuple[OpenWindow, WindowBatches]] = {}
-        """For each stream the batches inside a window, where its first rows belong to a batch of an earlier one."""
+        """For each stream, the batches inside a window whose first rows belong to a batch of an earlier window."""
 
     def plan(self, window: Missing, *, wait: bool) -> bool:
-        """Plan a window that the table misses; False where that takes waiting."""
+        """Plan a window that the table needs; return False if that requires waiting."""
         address = window.stream, window.position
         if not self._windows.exists(address):
             self.table.end(window)
@@ -317,7 +328,7 @@ class PlannedRows:
         return True
 
     def batches_of(self, row: Row, *, wait: bool) -> Planned | None:
-        """The windows of a row, planned batches, and which of them it is; None where that takes waiting."""
+        """Return the windows of a row, planned batches, and its number among them; None if that requires waiting."""
         opened: tuple[OpenWindow, ...] = ()
         for piece in row.pieces:
             window = self._windows.get((row.stream, piece[0]), wait=wait)
@@ -331,9 +342,10 @@ class PlannedRows:
         return self._batches_across(stream.n, row, opened)
 
     def planned(self, row: Row, stop: int, *, wait: bool) -> tuple[tuple[OpenWindow, ...], Span] | None:
-        """Windows and batches of a row, and of those before place `stop` of its stream that the same window plans.
+        """Return windows and batches of a row, and of the rows before place `stop` of its stream that the same
+        window plans.
 
-        None where that takes waiting.
+        Return None if that requires waiting.
         """
         found = self.batches_of(row, wait=wait)
         if found is None:
@@ -345,11 +357,12 @@ class PlannedRows:
         return opened, Span(batches, at, last)
 
     def _batches_across(self, n: int, row: Row, opened: tuple[OpenWindow, ...]) -> Planned:
-        """Planned batches of n rows that run across windows."""
+        """Return planned batches of n rows that run across windows."""
         own = opened[0]
         _, start, stop = row.pieces[0]
 
         def batches_of(rows: WindowRows) -> WindowBatches:
+            # Rows draws no random numbers, so any key gives the same batches
             return Rows(n).of_window(rows, own.lengths, 0, own.window.number)
 
         if stop - start == n:
@@ -368,13 +381,17 @@ class PlannedRows:
 
 
 def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) -> None:
-    """Read and prepare slices, which `maker` measures, block after block, as many at once as memory allows."""
+    """Yield slices, read and prepared, which `maker` measures, block after block, as many at one time as memory
+    allows.
+    """
     workers = Workers(threads)
     try:
         largest = max((one.nbytes for one in slices), default=1)
+        # so many tasks fit into memory even if each reads a slice as large as the largest
         ahead = max(1, maker.recipe.memory // max(1, largest))
         tasks: deque[Future[None]] = deque()
         with stage(Stage("blocks", len({one.number for one in slices}))) as here:
+            # a task for each block: the slices of a block continue where the last one ended
             for _, of_block in groupby(slices, key=lambda one: one.number):
                 tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
                 while len(tasks) >= ahead:

@@ -1,4 +1,4 @@
-"""One pass over one source: its windows in memory, and what makes, hands out and counts its batches."""
+"""One pass over one source: its windows in memory, and making, handing out and counting its batches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SourceRun:
     ) -> None:
         self.epoch, self.consumer = epoch, consumer
         self.checkpoint = None if epoch.table.counted else epoch.start.window
-        """Where batches are counted while they are read, the window of the last batch handed out."""
+        """Window of the last batch handed out, if batches are counted while they are read."""
         deal, skips, first = consumer.deal, consumer.skips, consumer.skips.kept_before(epoch.start.batch)
         # parts cut pools: those of a later part are not known yet
         reach = None if epoch.steps is None or consumer.parts is not None else self._reach
@@ -40,11 +40,11 @@ class SourceRun:
         self.maker = BatchMaker(maker, number, stats, reuse=reuse, numbered=consumer.parts is None)
         self.progress, self._part = Progress(epoch.start), 0
         self._refused: dict[int, Ledger] = {}
-        """The ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
+        """Ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
         self._needed = (0, 0)
-        """The stream of the last batch, and the first of its windows that was still needed."""
+        """Stream of the last batch, and the first of its windows that was still needed."""
         self._rounds = number, deal.world_size
-        """The epoch, and how many ranks its rounds are of."""
+        """The epoch, and the number of ranks in its rounds."""
         self._first: Run | None = None
 
     @property
@@ -52,13 +52,13 @@ class SourceRun:
         return self.rows.table
 
     def close(self) -> None:
-        """Let go of what is in memory."""
+        """Release what is in memory."""
         self._windows.close()
         if self._first is not None:
             self._first.close()
 
     def begin_part(self, number: int) -> None:
-        """Give the batches of one part of the only stream from now on."""
+        """Hand out the batches of one part of the only stream from now on."""
         parts, (stream,) = self.consumer.parts, self.table.streams
         assert parts is not None
         self._part = number
@@ -71,7 +71,7 @@ class SourceRun:
         return self.rows.plan(window, wait=wait)
 
     def of(self, row: Row, following: int, *, wait: bool) -> Turn | None:
-        """The turn of a row: as its window plans it, or dealt again in steps that cost alike."""
+        """Return the turn of a row: as its window plans it, or balanced again in its steps."""
         if self.steps is not None:
             return self.steps.turn(row, following, wait=wait)
         found = self.rows.batches_of(row, wait=wait)
@@ -81,7 +81,7 @@ class SourceRun:
         return Turn(row, windows, batches, number, batches.size(number), following)
 
     def first(self) -> Run:
-        """What gives the first rows; their windows are planned again where this run has them no more."""
+        """Return a run that gives the first rows; their windows are planned again if this run no longer has them."""
         if self.table.is_from_start and None not in self.epoch.layout.counts:
             return self
         if self._first is None:
@@ -99,7 +99,7 @@ class SourceRun:
         self._windows.fill()
 
     def sum_counts(self) -> None:
-        """Its counts are always up to date."""
+        """Do nothing: the counts are always up to date."""
 
     def make(self, turns: list[Turn]) -> list[Made]:
         return self.maker.make(turns)
@@ -123,13 +123,15 @@ class SourceRun:
             self._note_place(self.table.streams[0].planned, at_window_end=True)
 
     def _note_place(self, following: int, *, at_window_end: bool) -> None:
-        """Note the place after a batch: a run goes on at row `following`."""
+        """Record the place after a batch: a run goes on at row `following`."""
         self.progress.at_window_end = at_window_end
         epoch, ranks = self._rounds
         self.progress.position = Position(epoch, following, self.checkpoint, ranks)
 
     def count(self, made: Made) -> bool:
-        """Count a batch, and let go of what it was the last to need; whether it is the last one of its window."""
+        """Count a batch, and release windows that are no longer needed; return whether it is the last of its
+        window.
+        """
         turn, stats, row = made.turn, self.consumer.stats, made.turn.row
         size = turn.size
         stats.batches += 1
@@ -164,7 +166,7 @@ class SourceRun:
         return is_last
 
     def _refuse(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
-        """Note rows that `net` refuses, counted over windows in turn. One that is cut into pieces counts once."""
+        """Record rows that `net` refuses, counted over windows in turn. A row that is cut into pieces counts once."""
         sizes = [one.rows.source.num_rows for one in windows]
         found, rows = places_in(sizes, [bad.row for bad in refused])
         for bad, at, row in zip(refused, found.tolist(), rows.tolist(), strict=True):
@@ -172,9 +174,9 @@ class SourceRun:
             ledger.refused.setdefault(row, bad._replace(row=row))
 
     def _close_refused(self, but: Collection[int] = ()) -> None:
-        """Count rows that `net` has refused, which were handed out, as bad rows: of all windows but some.
+        """Count rows that `net` has refused as bad rows, for all windows except some.
 
-        A window's rows are counted together, since their blocks are read again.
+        A window's rows are counted together, because their blocks are read again.
         """
         for number in [number for number in self._refused if number not in but]:
             ledger = self._refused.pop(number)
@@ -184,7 +186,7 @@ class SourceRun:
                 self.consumer.handlers[0].add(rejected)
 
     def _note_window(self, stream: Stream, position: int) -> None:
-        """Note the first window that is still needed, whose batches are not counted before they are read."""
+        """Record the first window that is still needed, if batches are not counted before they are read."""
         if self.checkpoint is None or self.checkpoint.position != position:
             first, end = stream.span(position)
             self.checkpoint = Checkpoint(position, first, end - first)
@@ -192,7 +194,7 @@ class SourceRun:
     # The end: what no batch was made of
 
     def count_rest(self, iteration: Iteration | None) -> None:
-        """Count what no batch was made of, of all windows, or of those of the part that ends."""
+        """Count the rows in no batch, of all windows, or of those of the part that ends."""
         streams, deal, stats = self.table.streams, self.consumer.deal, self.consumer.stats
         if iteration is not None:
             dropped = iteration.dropped()
@@ -209,7 +211,7 @@ class SourceRun:
         self._close_refused()
 
     def _note_end_of_part(self) -> bool:
-        """Note the last window of a part, which may have no batch; whether the part has reached its size."""
+        """Record the last window of a part, which may have no batch; return whether the part has reached its size."""
         parts = self.consumer.parts
         stop = None if parts is None else parts.stop(self._part)
         if stop is None:

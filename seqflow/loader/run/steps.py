@@ -1,4 +1,4 @@
-"""The steps of an iteration: their batches are dealt anew so that ranks cost alike."""
+"""Steps of an iteration: their batches are balanced so that ranks have equal costs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seqflow.loader.run.reading import PlannedRows
 from seqflow.loader.run.windows import OpenWindow
 
 PlannedBatches = tuple[Row, tuple[OpenWindow, ...], Span]
-"""Consecutive rows of a stream: the first, the windows that their data rows are of, and the batches they are."""
+"""Consecutive rows of a stream: the first row, the windows of their data rows, and their planned batches."""
 
 
 class Pool:
@@ -37,16 +37,16 @@ class Pool:
         numbers = frozenset(one.window.number for one in self.windows)
         self.span = PoolSpan(found[0][0].window, found[-1][0].window, numbers, ends=False)
         self.dealt: WindowBatches | None = None
-        """All its batches, where rows were dealt; else whole batches were."""
+        """All its batches if rows were assigned; None if whole batches were."""
         self.items: Array = np.arange(self.stop - self.first)
-        """The planned batch that each batch is, where whole ones were dealt."""
+        """Number of the planned batch that each batch is, if whole batches were assigned."""
         self.steps: Array = np.zeros(0, np.int64)
         """The step of each batch."""
         self.totals: dict[int, dict[str, int | float]] = {}
-        """What each step holds, by name."""
+        """Totals of each step, by name."""
 
     def turn(self, row: Row, following: int) -> Turn:
-        """The batch of a row; a run goes on at row `following` after it."""
+        """Return the batch of a row; a run goes on at row `following` after it."""
         place = row.place - self.first
         if self.dealt is not None:
             windows, batches, made = self.windows, self.dealt, place
@@ -68,7 +68,7 @@ class Pool:
 
 
 class StepPlanner:
-    """Deals the batches of each pool of steps, when the first of them is asked for."""
+    """Balances the batches of each pool of steps when the first of them is requested."""
 
     def __init__(
         self,
@@ -82,15 +82,17 @@ class StepPlanner:
         self._steps, self._balance, self._recipe, self._epoch = steps, recipe.batch.balance, recipe, epoch
         self._stats, self.rows, self._handed = stats, rows, handed
         self._deals_rows = deals_rows(recipe.batch, self._balance)
-        """Whether rows are dealt; else whole batches, or nothing."""
+        """Whether single rows are assigned; otherwise whole batches, or nothing."""
         self._pools: dict[int, Pool] = {}
-        """The pool of each stream that was asked for last."""
+        """The last requested pool of each stream."""
         self._is_warned = False
         self._counted: dict[int, int] = {}
-        """For each stream the batch after those whose costs were counted."""
+        """For each stream, the first batch whose costs are not counted."""
 
     def turn(self, row: Row, following: int, *, wait: bool) -> Turn | None:
-        """A row of the table as it is dealt; None where that takes waiting. A run goes on at `following` after it."""
+        """Return the turn of a row of the table after balancing; None if that requires waiting. A run then goes
+        on at `following`.
+        """
         pool = self._pools.get(row.stream)
         if pool is None or not pool.first <= row.place < pool.stop:
             pool = self._dealt(row, wait=wait)
@@ -100,7 +102,7 @@ class StepPlanner:
         return pool.turn(row, following)
 
     def reach(self, k: int) -> tuple[int, int, int]:
-        """Stream, first and last window of the pool of row k, where the batches of all windows are counted."""
+        """Return stream, first and last window of the pool of row k, if the batches of all windows are counted."""
         table = self.rows.table
         row = table.find(k)
         assert isinstance(row, Row)
@@ -110,7 +112,7 @@ class StepPlanner:
         return row.stream, stream.window_of(at.first), last.pieces[-1][0]
 
     def first_needed(self, stream: int, position: int) -> int:
-        """The first window, at most this one, that batches of a stream still need."""
+        """Return the first window, at most this one, that batches of a stream still need."""
         pool = self._pools.get(stream)
         return position if pool is None else min(position, pool.span.first)
 
@@ -119,7 +121,7 @@ class StepPlanner:
         return self._steps_of(table.streams[row.stream]).pool_of(table, row.stream, row.place)
 
     def _steps_of(self, stream: Stream) -> Steps:
-        """The steps of a stream, which begin again with each of its parts."""
+        """Return the steps of a stream, which begin again with each of its parts."""
         return replace(self._steps, base=stream.start_batch) if stream.is_cut else self._steps
 
     def _dealt(self, row: Row, *, wait: bool) -> Pool | None:
@@ -146,7 +148,7 @@ class StepPlanner:
         return pool
 
     def _deal(self, pool: Pool, at: PoolRows, stream: int, kept: Array | None) -> None:
-        """Deal a pool; `kept` are the batches that count in totals."""
+        """Balance a pool; `kept` are the batches that count in totals."""
         steps = self._steps_of(self.rows.table.streams[stream])
         spans = pool.spans
         pool.steps = steps.of(at.numbers)
@@ -168,7 +170,7 @@ class StepPlanner:
             pool.totals = self._handed.sums(of_spans, pool.steps, dealt.slots.counts, dealt.items, kept)
 
     def _warn(self, costs: Array, counts: Array) -> None:
-        """Warn once where the ranks are not those that rows are dealt to."""
+        """Warn once if the ranks are not those that rows are assigned to."""
         steps = self._steps
         if self._is_warned or steps.group % steps.ranks.world_size == 0 or len(counts) < steps.size:
             return
@@ -181,7 +183,7 @@ class StepPlanner:
         found = ""
         if ranks is not None and columns is not None:
             found = (
-                f": in the first steps the dearest rank costs {ranks:.3f} times the mean; "
+                f": in the first steps the most expensive rank costs {ranks:.3f} times the mean; "
                 f"on {steps.group} ranks {columns:.3f} times"
             )
         warnings.warn(
@@ -192,17 +194,18 @@ class StepPlanner:
 
 @dataclass(frozen=True, slots=True)
 class HandedOut:
-    """The totals of steps, and what decides which batches are handed out and count."""
+    """The totals of steps, and the settings that decide which batches are handed out and counted."""
 
     totals: Totals
     skips: Skips
     first_index: int
-    """How many kept rows of the table come before the first round."""
+    """Number of kept rows of the table before the first round."""
 
     def are(self, numbers: Array, ranks: Ranks, table: AnyTable) -> Array | Missing:
-        """bool: which batches are: none that is skipped, and with tail="drop" those of whole rounds.
+        """bool: which batches are handed out: all except skipped ones, and with tail="drop" those of incomplete
+        rounds.
 
-        Where a window has to be planned first to know that, that window is the answer. Numbers rise.
+        If a window has to be planned first, return that window. `numbers` are increasing.
         """
         skips, size = self.skips, ranks.world_size
         kept: Array = ~np.isin(numbers, list(skips.between(int(numbers[0]), int(numbers[-1]) + 1)))
@@ -221,7 +224,9 @@ class HandedOut:
     def sums(
         self, of_spans: Sequence[Mapping[str, Array]], steps: Array, counts: Array, items: Array, kept: Array
     ) -> dict[int, dict[str, int | float]]:
-        """For each step what all its batches hold that are `kept`; BatchPlanError where 64 bits do not hold it."""
+        """Return, for each step, the totals over its `kept` batches; raise BatchPlanError when 64 bits do not
+        hold one.
+        """
         of_item, is_kept = np.repeat(steps, counts), np.repeat(kept, counts)
         totals: dict[int, dict[str, int | float]] = {int(step): {} for step in np.unique(steps)}
         for name, text in self.totals.texts.items():
@@ -239,9 +244,10 @@ class HandedOut:
 
 
 def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
-    """The dearest rank divided by the mean one, of batches in turn, over whole steps of so many of each rank.
+    """Return the cost of the most expensive rank divided by that of the mean one, over whole steps of batches
+    in turn.
 
-    None where there is no whole step, or none that costs anything.
+    A step has `steps_of` batches of each rank. Return None if there is no whole step, or all costs are 0.
     """
     whole = len(costs) // (ranks * steps_of) * ranks * steps_of
     sums = costs[:whole].reshape(-1, steps_of, ranks).sum(axis=1)
@@ -250,7 +256,7 @@ def _imbalance(costs: Array, ranks: int, steps_of: int) -> float | None:
 
 
 def _joined(found: Sequence[PlannedBatches]) -> tuple[tuple[OpenWindow, ...], list[Span]]:
-    """The windows of planned batches, and their spans, those that follow each other in one window as one."""
+    """Return the windows of planned batches, and their spans; neighbouring spans in one window are joined."""
     windows: list[OpenWindow] = []
     spans: list[Span] = []
     for _, own, span in found:

@@ -64,7 +64,7 @@ NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError,
 
 
 def blames_rows(error: Exception) -> bool:
-    """Whether the data of a row may have caused the error."""
+    """Return whether the data of a row may have caused the error."""
     return isinstance(error, ROW_ERRORS) and not isinstance(error, NET_ERRORS)
 
 
@@ -75,10 +75,10 @@ def by_halves(
     is_caught: Callable[[Exception], bool] = lambda error: True,
     failed: Exception | None = None,
 ) -> Iterator[tuple[slice, T | Exception]]:
-    """The results of `run(start, stop)` on rows; where they fail together, on each half of them, and so on.
+    """Yield the results of `run(start, stop)` on rows; if they fail together, run it on each half, and so on.
 
-    A row that fails alone has its error for a result. Errors that are not caught are raised. `failed` is the error of
-    all rows together, where it is known.
+    The result of a row that fails alone is its error. Errors that are not caught are raised. `failed` is the
+    error of all rows together, if it is known.
     """
     found: T | Exception
     try:
@@ -96,7 +96,7 @@ def by_halves(
 
 
 def fails_empty(run: Callable[[int, int], object]) -> bool:
-    """Whether a net fails without rows, too: whatever they are."""
+    """Return whether a net fails even without rows, whatever the rows are."""
     try:
         run(0, 0)
     except Exception:
@@ -105,7 +105,9 @@ def fails_empty(run: Callable[[int, int], object]) -> bool:
 
 
 def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
-    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
+    """Return the first of `count` rows, failing together, that fails alone; None if none does, or no rows fail
+    too.
+    """
     if not count or fails_empty(run):
         return None
     found = by_halves(run, 0, count, failed=error)
@@ -113,9 +115,10 @@ def first_failing(run: Callable[[int, int], object], count: int, error: Exceptio
 
 
 def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
-    """The result of a net or a function on a record; LodError or OpTypeError where a function returns no record.
+    """Return the result of a net or a function on a record; raise LodError or OpTypeError when a function's
+    result is not a record.
 
-    What a function returns may not be written to: the function may keep it, and return it again.
+    The result of a function must not be written to: the function may keep it, and return it again.
     `reseed` gives the random ops of a net another seed, made from their own.
     """
     if isinstance(transform, Net):
@@ -138,14 +141,16 @@ def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | 
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
-    """A record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
+    """Return a record of tensors by name: `x.lengths` describes `x.values`, all other tensors have an entry for
+    each row.
+    """
     parents = parents_by_name(tensors)
     rows = (len(array) for name, array in tensors.items() if parents[name] is None and array.ndim)
     return Record(dict(tensors), parents, next(rows, 0))
 
 
 def one_row_space(record: Record) -> Record:
-    """The record; LodError unless all tensors without a parent have the same number of rows."""
+    """Return the record; raise LodError unless all tensors without a parent have the same number of rows."""
     rows = {name: record[name].shape[:1] for name, parent in record.parents.items() if parent is None}
     if set(rows.values()) - {(record.num_rows,)}:
         found = ", ".join(f"{name} has {count[0] if count else 'no'}" for name, count in rows.items())
@@ -192,7 +197,7 @@ def _total(record: Record, lengths: str, name: str) -> int:
     try:
         return int(kernels.check_lengths(found))
     except KernelError as error:
-        raise LodError(f"{name} returned {lengths} that are no lengths: {error}") from None
+        raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
 _NAME = re.compile(r"[^\W\d][\w.]*")
@@ -200,14 +205,14 @@ _NAME = re.compile(r"[^\W\d][\w.]*")
 
 @lru_cache(maxsize=64)
 def _condition(text: str) -> Net:
-    """The net that computes a condition, as its only output."""
+    """Return the net that computes a condition, as its only output."""
     return Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
 
 
 def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
-    """The rows for which one of some conditions is false: the first that is.
+    """Return the rows for which some condition is false, each with the first such condition.
 
-    OpError for a condition that is not one truth value a row.
+    Raise OpError when a condition does not give one truth value for each row.
     """
     left = np.ones(record.num_rows, np.bool_)
     found = []
@@ -239,7 +244,9 @@ def _fulfilled(text: str, record: Record) -> Array:
 
 
 def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The texts of conditions, each of which is one; OpTypeError for what is no text, NetError for what is no net."""
+    """Return the texts of conditions; raise OpTypeError when one is not a text, NetError when it is not a
+    condition.
+    """
     if require is None:
         return ()
     texts = [require] if isinstance(require, str) else require
@@ -267,20 +274,20 @@ class OpenWindow:
     batches: WindowBatches
     ledger: Ledger
     lengths: str | None
-    """The lengths that its batches are planned on."""
+    """Lengths that its batches are planned on."""
 
 
 @dataclass(slots=True)
 class KeptWindow:
-    """The prepared rows of a source that one window holds: they are read once, and shuffled anew each epoch."""
+    """The prepared rows of a source that one window holds: they are read once, and shuffled again each epoch."""
 
     slices: dict[tuple[int, int], PreparedSlice] = field(default_factory=dict)
     _rows: RowSource | None = None
     _of: Sequence[Record] = ()
-    """The records that the rows are of."""
+    """Records that the rows come from."""
 
     def rows(self, records: Sequence[Record]) -> RowSource:
-        """The rows of the records, which are the same in each epoch."""
+        """Return the rows of the records, which are the same in each epoch."""
         if self._rows is None or [*map(id, records)] != [*map(id, self._of)]:
             self._rows, self._of = RowSource(records), records
         return self._rows
@@ -288,19 +295,19 @@ class KeptWindow:
 
 @dataclass(frozen=True, slots=True)
 class WindowMaker:
-    """Reads, prepares and plans windows, whoever needs them and in whatever order."""
+    """Reads, prepares and plans windows, for any caller and in any order."""
 
     recipe: Recipe
     stamps: Stamps
-    """Say which files have changed since they were listed."""
+    """Size and modification time of files when they were listed, to find changed files."""
     kept: KeptWindow | None = None
-    """Keeps what is read, where one window holds everything."""
+    """Keeps the rows that are read, if one window holds everything."""
     measured: Measured | None = None
-    """Takes the lengths of what is read, where an index is made of them."""
+    """Collects the lengths of the rows that are read, if an index is made from them."""
     numbered: bool = False
-    """Whether parts of windows keep the numbers of rows also where they could be views: for tracing."""
+    """Whether parts of windows keep the numbers of rows even if they could be views: for tracing."""
     index: LengthsIndex | None = None
-    """The lengths of all rows, where they are known."""
+    """Lengths of all rows, if they are known."""
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -312,7 +319,7 @@ class WindowMaker:
             return self.open(window, slices, epoch)
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
-        """Read a slice of a block and apply `prepare`, or take what is kept of it."""
+        """Return a slice of a block, read and prepared, or the kept result."""
         kept = {} if self.kept is None else self.kept.slices
         if one.key not in kept:
             kept[one.key] = self._read(one, epoch)
@@ -321,7 +328,7 @@ class WindowMaker:
         return kept[one.key]
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
-        """Its tensors are read-only, since batches may share their memory."""
+        """Read and prepare a slice; its tensors are read-only, because batches may share their memory."""
         if one.num_rows == 0 and one.filtered:
             return (), Ledger.of_source(0, one.filtered)
         started = perf_counter()
@@ -336,7 +343,7 @@ class WindowMaker:
         return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
     def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, Ledger]:
-        """The good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
+        """Return the good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
         table, numbers, filtered = recipe.source.read_kept(
@@ -357,7 +364,7 @@ class WindowMaker:
         return take_rows(record, good), np.asarray(numbers)[good], ledger
 
     def _reject(self, ledger: Ledger, rejected: Rejected, *, is_prepared: bool = False) -> None:
-        """Count bad rows; ProviderError where they are errors."""
+        """Count bad rows; raise ProviderError when they are errors."""
         if not self.recipe.keeps_going:
             raise rejected.error()
         ledger.reject(rejected, is_prepared=is_prepared)
@@ -365,9 +372,9 @@ class WindowMaker:
     def _prepare(
         self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, ledger: Ledger
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """The results of `prepare`, and their row numbers in the block where it keeps the rows.
+        """Yield the results of `prepare`, and their row numbers in the block if it keeps the rows.
 
-        Rows that it refuses are rejected where bad rows are left out: the others are prepared without them.
+        If bad rows are omitted, rows that it refuses are rejected, and the others are prepared without them.
         """
         prepare = self.recipe.prepare
         if prepare is None:
@@ -409,7 +416,7 @@ class WindowMaker:
     def _fulfilling(
         self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
     ) -> tuple[Record, RowNumbers | None]:
-        """The prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
+        """Return the prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
         bad = unfulfilled(self.recipe.require, record)
         if not bad:
             return record, numbers
@@ -419,7 +426,7 @@ class WindowMaker:
         return take_rows(record, good), None if numbers is None else np.asarray(numbers)[good]
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
-        """Put the rows of a window in order, and plan its batches."""
+        """Return the window with its rows in order and its batches planned."""
         started = perf_counter()
         recipe, ledger = self.recipe, Ledger()
         for _, of_slice in slices:
@@ -442,10 +449,10 @@ class WindowMaker:
         return OpenWindow(window, rows, batches, ledger, lengths)
 
     def known(self, window: Window) -> Ledger | None:
-        """The ledger of a window without batches, as the listing and the index know it; None where it must be read.
+        """Return the ledger of a window without batches, from the listing and the index; None if it must be read.
 
-        They know it where no row can be bad, and `prepare` makes as many rows as it gets. Then each row is left out
-        by its length, or dropped.
+        It is known if no row can be bad, and `prepare` keeps the number of rows. Then each row is omitted by
+        its length, or dropped.
         """
         if self.index is None or self.recipe.keeps_going:
             return None
@@ -459,10 +466,10 @@ class WindowMaker:
         return ledger
 
     def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
-        """The rows of the source for some of these ranges that a condition, the batch plan, or `net` refuses.
+        """Yield the source rows of some of these ranges that a condition, the batch plan, or `net` refuses.
 
-        They can be read again, since what `prepare` made of them has other columns. Where it made new rows, there are
-        nulls in their place.
+        They are read again from the source, because the result of `prepare` has other columns. If `prepare`
+        made new rows, nulls are in their place.
         """
         found, rows = places_in([one.rows for one in ranges], [one.row for one in bad])
         for at in np.unique(found).tolist():
@@ -473,7 +480,7 @@ class WindowMaker:
             yield Rejected(refused, tuple(numbers or [None] * len(inside)), of.block, read)
 
     def _read_again(self, block: Block, numbers: Sequence[int] | None, count: int) -> pa.Table:
-        """So many rows of a block by their numbers; nulls without them."""
+        """Return rows of a block, read again by their numbers; nulls without numbers."""
         source, of_all = self.recipe.source.unfiltered(block)
         if numbers is None:
             schema = source.schema
@@ -484,7 +491,7 @@ class WindowMaker:
         return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))
 
     def net_of(self, window: int, number: int, epoch: int) -> Callable[[Record], Record]:
-        """`net`, as it runs on batch `number` of a window."""
+        """Return `net` as it runs on batch `number` of a window."""
         assert self.recipe.net is not None
         reseed = partial(self.recipe.seed, epoch=epoch, purpose=NET, numbers=(window, number))
         return partial(apply, self.recipe.net, reseed=reseed)

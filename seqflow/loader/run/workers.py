@@ -1,4 +1,4 @@
-"""Prefetching: how much is read and made ahead, and the threads that run the tasks, urgent ones first."""
+"""Prefetching: the bounds of reading and making ahead, and the threads that run the tasks, urgent ones first."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from seqflow.output import MAX_THREADS
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """How windows are read, and batches made, ahead of whoever takes them. It changes no batch.
+    """Bounds of reading windows, and making batches, ahead of the consumer. It changes no batch.
 
         sf.Loader(path, prefetch=sf.Prefetch(threads=2, memory="1 GiB"))
 
-    `threads` read and make batches, by default one for each core but one, from 1 to 4, since the thread that iterates
-    helps while it waits; 0 does everything there. `memory` bounds the bytes of windows read ahead and in use, by
-    default four windows. With `reuse` a batch is valid until the next one is asked for, which may have its memory.
+    `threads` read and make batches; the default is one less than the cores, from 1 to 4, because the iterating
+    thread helps while it waits; with 0 that thread does everything. `memory` bounds the bytes of windows read
+    ahead and in use (default: four windows). With `reuse`, a batch is valid until the next one is requested,
+    which may use its memory.
 
-    Raises OpError for a number of threads that is none, and for `memory` that is no number of bytes.
+    Raise OpError when `threads` is not a number of threads, or `memory` is not a number of bytes.
     """
 
     threads: int = None  # type: ignore[assignment]
@@ -47,7 +48,9 @@ class Prefetch:
             object.__setattr__(self, "memory", byte_count("Prefetch: memory", self.memory))
 
     def bytes_for(self, window: int, streams: int) -> int:
-        """The bytes of windows of this size that may be in memory; OpError where one does not fit."""
+        """Return the bytes of windows of this size that may be in memory; raise OpError when one window does
+        not fit.
+        """
         if self.memory is None:
             return window * max(4, streams + 2)
         assert isinstance(self.memory, int)  # since it was checked
@@ -60,7 +63,7 @@ class Prefetch:
 
 
 def byte_count(what: str, size: int | str) -> int:
-    """Bytes of a number or a text such as "64 MiB"."""
+    """Return the bytes of a number or a text such as "64 MiB"."""
     try:
         return parse_bytes(size)
     except ValueError as error:
@@ -69,15 +72,15 @@ def byte_count(what: str, size: int | str) -> int:
 
 T = TypeVar("T")
 SECONDS_TO_END = 5
-"""How long Python waits at its end for tasks that have begun."""
+"""Longest time for which Python waits at its end for tasks that have begun."""
 
 
 class Workers:
-    """Threads that run tasks: urgent ones first, else in the order they were given.
+    """Threads that run tasks: urgent ones first, otherwise in the order they were given.
 
-    Without threads tasks run when a result is asked for, in the thread that asks. Inside a task kernels run
-    on one thread. Where the system refuses threads there are fewer, or none. Closing lets tasks that have begun
-    finish, and drops the others; so does the end of Python.
+    Without threads, tasks run in the thread that requests a result, when it does. Inside a task, kernels run on
+    one thread. If the system refuses threads there are fewer, or none. Closing lets tasks that have begun
+    finish, and drops the others; the end of Python does the same.
     """
 
     def __init__(self, count: int) -> None:
@@ -91,9 +94,10 @@ class Workers:
         _open.add(self)
 
     def _started(self, count: int) -> list[threading.Thread]:
-        """So many threads; fewer, or none, where the system refuses more."""
+        """Return so many threads; fewer, or none, if the system refuses more."""
         threads: list[threading.Thread] = []
         for number in range(count):
+            # daemon: an iteration that was never closed must not keep the process from ending
             thread = threading.Thread(target=self._work, name=f"seqflow-loader-{number}", daemon=True)
             try:
                 thread.start()
@@ -105,6 +109,7 @@ class Workers:
     def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Future[T]:
         """Run a task on one of the threads; without threads it waits for `help_until`."""
         future: Future[T] = Future()
+        # appending to a deque and taking from it are atomic; the lock only wakes a thread
         (self._urgent if urgent else self._tasks).append((future, task))
         if self._threads:
             with self._changed:
@@ -112,7 +117,7 @@ class Workers:
         return future
 
     def help_until(self, done: Callable[[], bool]) -> None:
-        """Run tasks that no thread has begun, in the thread that asks, until there are none or it need not wait."""
+        """Run tasks that no thread has begun, in the calling thread, until there are none or it need not wait."""
         while not done():
             try:
                 future, task = (self._urgent or self._tasks).popleft()
@@ -122,12 +127,12 @@ class Workers:
                 _run(future, task)
 
     def result(self, future: Future[T]) -> T:
-        """The result of a task, or its exception."""
+        """Return the result of a task, or its exception."""
         self.help_until(future.done)
         return future.result()
 
     def check_process(self) -> None:
-        """OpError in a forked child, which has none of the threads."""
+        """Raise OpError in a forked child, which has none of the threads."""
         if self._threads and os.getpid() != self._process:
             raise OpError(
                 "Loader: this iteration began in another process, whose threads a forked child has not\n"
@@ -141,7 +146,7 @@ class Workers:
             self.join(None)
 
     def stop(self) -> None:
-        """Let the threads end after the tasks they are at."""
+        """Let the threads end after their current tasks."""
         with self._changed:
             self._closed = True
             self._urgent.clear()
@@ -188,7 +193,8 @@ os.register_at_fork(after_in_child=_open.clear)  # a child has none of their thr
 
 @atexit.register
 def _close_all() -> None:
-    """End all threads while they still can: Python stops those that run at its end wherever they are."""
+    """End all threads while they still can end: at its exit Python stops running threads at any point."""
+    # stop all before joining any, so that all end during the first wait
     workers = list(_open)
     for one in workers:
         one.stop()

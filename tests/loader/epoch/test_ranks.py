@@ -130,7 +130,7 @@ def test_ranks_have_defaults_of_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("option", [{"rank": 0}, {"world_size": 2}, {"tail": "drop"}])
 def test_ranks_are_given_once(monkeypatch, option):
-    with pytest.raises(TypeError, match=f"{next(iter(option))} is given beside ranks"):
+    with pytest.raises(TypeError, match=f"{next(iter(option))} is given in addition to ranks"):
         ranks(monkeypatch, {}, ranks=sf.Ranks(0, 2), **option)
 
 

@@ -115,7 +115,7 @@ def test_a_mix_skips_its_own_batches():
 @pytest.mark.parametrize(
     ("skip", "text"),
     [
-        ([(5, 5)], "expected a first batch before the one behind the last"),
+        ([(5, 5)], "expected a first batch before the end"),
         ([(5,)], r"skip has \(5,\)"),
         ([(-1, 4)], r"skip has \(-1, 4\)"),
         ([(1, 5), (4, 6)], r"\(1, 5\) and \(4, 6\) of epoch 0, which overlap"),

@@ -68,7 +68,7 @@ def test_an_index_of_other_data_or_settings_is_stale(folder, tmp_path):
 def test_what_is_no_index_is_refused(folder, tmp_path):
     paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
     index.write_bytes(b"no Arrow file")
-    with pytest.raises(sf.ProviderError, match="is no lengths index, or damaged"):
+    with pytest.raises(sf.ProviderError, match="is not a lengths index, or damaged"):
         len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
 
 
@@ -102,9 +102,9 @@ def rewritten(path, change=None, settings=None):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"settings": b"{"}, "its settings are no JSON: "),
-        ({"settings": b"\xff"}, "its settings are no JSON: "),
-        ({"settings": b"3"}, "its settings are no JSON object"),
+        ({"settings": b"{"}, "its settings are not JSON: "),
+        ({"settings": b"\xff"}, "its settings are not JSON: "),
+        ({"settings": b"3"}, "its settings are not a JSON object"),
         (
             {"change": lambda table: table.rename_columns(["file", "block", "begin", "rows", "lengths"])},
             "it has other columns",
@@ -202,5 +202,5 @@ def test_an_index_of_the_data_serves_windows_of_any_size(folder):
 
 
 def test_a_source_in_memory_has_no_place_for_an_index():
-    with pytest.raises(sf.OpError, match="the source has no files to keep it beside"):
+    with pytest.raises(sf.OpError, match="the source has no files to keep it next to"):
         sf.Loader(pa.table({"x": [[1]]}), batch=sf.TokenBudget(4), index=True)

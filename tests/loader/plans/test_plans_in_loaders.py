@@ -123,6 +123,6 @@ def test_filtered_and_dropped_rows_are_counted(folder):
 
 def test_a_first_column_that_is_not_there_is_named_as_the_others_are():
     with pytest.raises(
-        sf.OpError, match=r"columns has 'token', which is no list column \(did you mean 'tokens'\?\)"
+        sf.OpError, match=r"columns has 'token', which is not a list column \(did you mean 'tokens'\?\)"
     ):
         next(iter(sf.Loader(pa.table({"tokens": [[1, 2]]}), batch=sf.Packed(4, ("token",)))))

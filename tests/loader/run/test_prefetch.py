@@ -28,7 +28,7 @@ def test_prefetching_changes_no_batch():
         ({"threads": True}, "Prefetch: threads is True"),
         ({"memory": "much"}, "Prefetch: memory: "),
         ({"memory": 100, "window": 1000}, "window is 1000 B, expected no more than memory, 100 B"),
-        ({"threads": 1, "prefetch": sf.Prefetch()}, "threads is given beside prefetch"),
+        ({"threads": 1, "prefetch": sf.Prefetch()}, "threads is given in addition to prefetch"),
         ({"prefetch": 4}, r"prefetch is 4, expected Prefetch\(threads, memory, reuse\)"),
     ],
 )
