@@ -51,7 +51,7 @@ def scatter_rows(
 
 
 def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
-    """The sums of the rows of these numbers, each at its place."""
+    """Return the sums of the rows of these numbers, each at its place."""
     order, sizes = kernels.group_rows(places, len(like))
     return kernels.gather_segment_reduce("sum", rows, kept[order], sizes).astype(like.dtype, copy=False)
 
@@ -183,7 +183,7 @@ def scale_rows(data: Array, scale: Array) -> Array:
     grad={"a": "scale_rows(cast_like(b, a), d.products)", "b": "scale_rows(cast_like(a, b), d.products)"},
 )
 def row_dot(a: Array, b: Array) -> Array:
-    """The dot product of each row of `a` with that of `b`: over all axes but the first.
+    """Return the dot product of each row of `a` with that of `b`: over all axes but the first.
 
     The dtypes are those of `lengths_sum`, of both together.
 
@@ -232,7 +232,7 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
 
 
 def _cells(places: Array, like: Array) -> Array:
-    """The cells of the rows of `like` that places of the shape [B, *d] are, one after another."""
+    """Return the cells of the rows of `like` that places of the shape [B, *d] are, one after another."""
     width = int(np.prod(like.shape[1:]))
     return np.asarray((places.reshape(len(places), width) * width + np.arange(width)).reshape(-1))
 
@@ -289,7 +289,7 @@ def _check_put(rows: tuple[int, ...], positions: tuple[int, ...], like: tuple[in
 
 
 def _places(positions: Array, lengths: Array) -> Array:
-    """The rows that positions inside sequences are; -1 for those that are nowhere."""
+    """Return the rows that positions inside sequences are; -1 for those that are nowhere."""
     column = (-1, *[1] * (positions.ndim - 1))
     positions = positions.astype(np.int64)
     beyond = (positions < -1) | (positions >= lengths.astype(np.int64).reshape(column))
@@ -342,7 +342,7 @@ def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Arra
 
 
 def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
-    """The rows that the positions of all elements are, and whether they are any."""
+    """Return the rows that the positions of all elements are, and whether they are any."""
     column = (-1, *[1] * (positions.ndim - 1))
     positions = positions.astype(np.int64)
     lengths = lengths.astype(np.int64)
@@ -394,7 +394,7 @@ def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
     moves="",
 )
 def segment_counts(ids: Array, like: Array) -> Array:
-    """How many ids there are of each row of `like`; ids outside [0, S) are not counted.
+    """Return the number of ids there are of each row of `like`; ids outside [0, S) are not counted.
 
     >>> segment_counts(np.array([1, 7, 1]), np.zeros(2))
     array([0, 2])
@@ -410,7 +410,7 @@ def segment_counts(ids: Array, like: Array) -> Array:
     grad={"data": None, "extremes": None},
 )
 def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
-    """The share of each element in the extreme of its id: what gradients of the largest and smallest rows need.
+    """Return the share of each element in the extreme of its id: what gradients of the largest and smallest rows need.
 
     Equal ones share it. Where the extreme is NaN, the first NaN has it alone.
 

@@ -86,7 +86,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     grad={"data": "cast_like(gather(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
-    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
+    """Return the largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([2, 3])
@@ -101,7 +101,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
     grad={"data": "cast_like(gather(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"},
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
-    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
+    """Return the smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([1, 3])
@@ -221,7 +221,7 @@ def unsorted_segment_mean(
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
-    """The largest row of each id, element by element; an empty segment gives `empty`.
+    """Return the largest row of each id, element by element; an empty segment gives `empty`.
 
     Without `num_segments` the largest id is the last segment.
 
@@ -242,7 +242,7 @@ def unsorted_segment_max(
 def unsorted_segment_min(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
-    """The smallest row of each id, element by element; an empty segment gives `empty`.
+    """Return the smallest row of each id, element by element; an empty segment gives `empty`.
 
     Without `num_segments` the largest id is the last segment.
 
@@ -308,7 +308,7 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
 
 
 def sorted_lengths(ids: Array) -> Array:
-    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    """How often each id occurs; raise OpError unless they are 0, 1, 2 … in this order, each at least once."""
     signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
     steps = np.diff(signed, prepend=-1)
     wrong = (steps != 0) & (steps != 1)

@@ -70,7 +70,7 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     grad={"data": "put_at_positions(d.largest, lengths_argmax(data, lengths), data, lengths)"},
 )
 def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The largest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
+    """Return the largest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
 
     As in Caffe2 that is 0 unless asked otherwise, even where all other data are negative. NaN and NaT win, as
     in `np.max`.
@@ -87,7 +87,7 @@ def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     grad={"data": "put_at_positions(d.smallest, lengths_argmin(data, lengths), data, lengths)"},
 )
 def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The smallest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
+    """Return the smallest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
 
     NaN and NaT win, as in `np.min`.
 
@@ -169,7 +169,7 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
     },
 )
 def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
-    """The variance of the rows of each segment: the mean squared distance from their mean.
+    """Return the variance of the rows of each segment: the mean squared distance from their mean.
 
     The sum of squares is divided by `length - ddof`. An empty segment gives `empty` (NumPy: nan and a warning),
     and so does every segment that is not longer than `ddof`. The dtypes are those of `lengths_mean`.
@@ -193,7 +193,7 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     },
 )
 def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
-    """The standard deviation of the rows of each segment: the root of `lengths_var`.
+    """Return the standard deviation of the rows of each segment: the root of `lengths_var`.
 
     An empty segment gives `empty` (NumPy: nan and a warning), and so does every segment that is not longer than
     `ddof`.
@@ -226,7 +226,7 @@ def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Arra
 
 @op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]", known_as="ak.any; df.groupby.any")
 def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
-    """Whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
+    """Return whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
 
     NaN is not 0, as in `np.any`.
 
@@ -238,7 +238,7 @@ def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
 
 @op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]", known_as="ak.all; df.groupby.all")
 def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
-    """Whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
+    """Return whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
 
     NaN is not 0, as in `np.all`.
 
@@ -255,7 +255,7 @@ def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     grad={"data": "put_at_positions(d.rows, where(int64(lengths) > 0, 0, -1), data, lengths)"},
 )
 def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The first row of each segment; an empty segment gives `empty`.
+    """Return the first row of each segment; an empty segment gives `empty`.
 
     >>> lengths_first(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1, 0, 3])
@@ -269,7 +269,7 @@ def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     grad={"data": "put_at_positions(d.rows, int64(lengths) - 1, data, lengths)"},
 )
 def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The last row of each segment; an empty segment gives `empty`.
+    """Return the last row of each segment; an empty segment gives `empty`.
 
     >>> lengths_last(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([2, 0, 3])

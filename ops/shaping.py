@@ -61,7 +61,7 @@ def _check_elements(
 def _left_over(
     ctx: "InferenceContext", x: "PartialShape", total: "Dimension", shape: "PartialShape", known: "Dimension"
 ) -> "Dimension":
-    """The size that was left open, from the total."""
+    """Return the size that was left open, from the total."""
     try:
         return ctx.divide(total, known, evenly=True)
     except ShapeError:
@@ -108,7 +108,7 @@ def _check_sizes(sizes: tuple[int, ...]) -> None:
 
 
 def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes, with the -1 replaced by the size that is left."""
+    """Return the sizes, with the -1 replaced by the size that is left."""
     _check_sizes(sizes)
     total, known = prod(x), prod([size for size in sizes if size != -1])
     if -1 not in sizes:
@@ -133,7 +133,7 @@ def reshape(x: Array, shape: Array) -> Array:
     """Give the same elements, in the same order, another shape; one size may be -1, for what is left.
 
     Where the first size stays, the rows stay rows. The result shares the memory of `x` where it can. A 0 is a
-    size of 0. ShapeError where the sizes do not fit, and for a -1 beside a 0, which any size would fit.
+    size of 0. Raises ShapeError if the sizes do not fit, and for a -1 beside a 0, which any size would fit.
 
     >>> reshape(np.arange(6), [2, -1])
     array([[0, 1, 2],
@@ -270,7 +270,7 @@ def _check_one(axis: int, size: "int | Dimension") -> None:
 def squeeze(x: Array, *, axis: Ints | None = None) -> Array:
     """Remove axes of size 1: those in `axis`, or all.
 
-    Without `axis` a batch of one row loses its rows, so say which. ShapeError for an axis of another size. The
+    Without `axis` a batch of one row loses its rows, so say which. Raises ShapeError for an axis of another size. The
     result shares the memory of `x`.
 
     >>> squeeze(np.array([[[1], [2]]]), axis=2)

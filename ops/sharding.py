@@ -33,7 +33,7 @@ def _infer_shares(ctx: "InferenceContext") -> None:
 def shard_sequences(
     data: Array, lengths: Array, *, parts: Positive, part: NonNegative, order: Order = "zigzag"
 ) -> tuple[Array, Array]:
-    """The share of one of `parts` ranks in each sequence, for context parallelism.
+    """Return the share of one of `parts` ranks in each sequence, for context parallelism.
 
     "zigzag" cuts each sequence into `2 * parts` chunks; rank r gets chunks r and `2 * parts - 1 - r`, so that all
     have the same work under a causal mask: the rule of TransformerEngine and Megatron. "zigzag_row" does so with all
@@ -96,7 +96,7 @@ def unshard_sequences(
 
 
 def _slices(sizes: Array, parts: int, part: int, order: Order) -> tuple[Array, Array]:
-    """The slices of all rows that make a rank's share, in turn: where each starts, and its size."""
+    """Return the slices of all rows that make a rank's share, in turn: where each starts, and its size."""
     if order == "contiguous":
         share = _share(int(sizes.sum()), parts, "all sequences together have", f"parts = {parts}")
         return np.array([part * share]), np.array([share])
@@ -115,7 +115,7 @@ def _slices(sizes: Array, parts: int, part: int, order: Order) -> tuple[Array, A
 
 
 def _share(rows: int, chunks: int, what: str, expected: str) -> int:
-    """The rows of each chunk; LodError where they are not equally many."""
+    """Return the rows of each chunk; raise LodError if they are not equally many."""
     if rows % chunks:
         raise LodError(
             f"{what} {rows} rows, expected a multiple of {expected}\n  Packed(…, multiple_of=…) pads pieces"

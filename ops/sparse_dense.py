@@ -78,7 +78,7 @@ def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
     grad=NoDerivative("it picks by value"),
 )
 def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
-    """The rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.
+    """Return the rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.
 
     >>> dense_to_sparse(np.array([2, 0, 0, 4]))
     DenseToSparseResult(values=array([2, 4]), indices=array([0, 3]))
@@ -107,7 +107,7 @@ def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
 def sparse_to_dense_mask(
     values: Array, default: Array, indices: Array, lengths: Array, *, mask: Ints
 ) -> tuple[Array, Array]:
-    """A dense row of K features for each example: column k has what the example holds for the id `mask[k]`.
+    """Return a dense row of K features for each example: column k has what the example holds for the id `mask[k]`.
 
     Where it holds nothing for it there is `default`, and `presence` is False: all along the row of an empty
     example. An id that `mask` does not list is left out, a negative one too; of one that occurs twice in an
@@ -132,7 +132,7 @@ def sparse_to_dense_mask(
 
 
 def _columns(ids: Array, mask: tuple[int, ...]) -> tuple[Array, Array]:
-    """The column of each id that the mask lists, and the positions of these ids."""
+    """Return the column of each id that the mask lists, and the positions of these ids."""
     try:
         listed = np.array(mask, np.int64)
     except OverflowError:

@@ -168,7 +168,7 @@ def sparse_unsorted_segment_weighted_sum(
 def _grouped(
     table: Array, indices: Array, ids: Array, num_segments: int | None
 ) -> tuple[Array, Array, Array]:
-    """The order that sorts the ids, the indices in that order, and how often each id occurs."""
+    """Return the order that sorts the ids, the indices in that order, and how often each id occurs."""
     indices, ids = int64_counts(indices, "indices"), int64_counts(ids, "ids")
     checked_indices(indices, len(table), False, None)  # here, where an error can name the position
     if num_segments is None:

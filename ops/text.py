@@ -106,7 +106,7 @@ def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
 
 
 def _bound_lower(ctx: "InferenceContext") -> None:
-    """A few letters of two bytes, such as U+023A, have a lower case of three."""
+    """Return a few letters of two bytes, such as U+023A, have a lower case of three."""
     _bound_bytes(ctx, 3, per=2)
 
 
@@ -198,14 +198,14 @@ def split_words(
 
 
 def _with_room(data: Array) -> Array:
-    """The same bytes, and a zero that may be read behind them: Arrow looks there when text ends in white space."""
+    """Return the same bytes, and a zero that may be read behind them: Arrow looks there when text ends in white space."""
     roomy = np.zeros(len(data) + 1, np.uint8)
     roomy[:-1] = data
     return roomy[:-1]
 
 
 def _split_at(strings: Any, pattern: str, data: Array) -> Any:
-    """The strings split where the pattern matches, if only the empty string (Arrow would split there for ever)."""
+    """Return the strings split where the pattern matches, if only the empty string (Arrow would split there for ever)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

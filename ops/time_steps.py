@@ -118,7 +118,7 @@ def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, A
 
 
 def _ranks(order: Array) -> Array:
-    """The place of each sequence in `order`."""
+    """Return the place of each sequence in `order`."""
     count = len(order)
     bad = np.flatnonzero((order < 0) | (order >= count))
     if len(bad):

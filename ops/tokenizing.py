@@ -113,7 +113,7 @@ def train_tokenizer(
 
 
 def _check_ids(tokens: Array, tokenizer: Any) -> None:
-    """OpIndexError for the first id that the tokenizer does not know."""
+    """Raise OpIndexError for the first id that the tokenizer does not know."""
     distinct = np.unique(tokens)
     fits = (distinct >= 0) & (distinct < 2**32)
     known = [ok and tokenizer.id_to_token(int(i)) is not None for i, ok in zip(distinct, fits, strict=True)]

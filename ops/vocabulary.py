@@ -21,7 +21,7 @@ OnUnknown = Literal["zero", "raise"]
     known_as="pd.factorize; tf.lookup.StaticHashTable; label encode; vocabulary look up",
 )
 def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> Array:
-    """The id that a vocabulary of integers gives each key: 1, 2, 3, … in its order, 0 to a key it does not have.
+    """Return the id that a vocabulary of integers gives each key: 1, 2, 3, … in its order, 0 to a key it does not have.
 
     `vocabulary` is a `seqflow.Vocabulary` or its `table`; in a net it is a constant. With `on_unknown="raise"` an
     unknown key is an error that names it.
@@ -43,7 +43,7 @@ def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> 
 def encode_strings(
     data: Array, lengths: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero"
 ) -> Array:
-    """The id that a vocabulary of strings gives each string: 1, 2, 3, … in its order, 0 to one it does not have.
+    """Return the id that a vocabulary of strings gives each string: 1, 2, 3, … in its order, 0 to one it does not have.
 
     Strings are compared byte by byte; the empty string is a key like any other. `vocabulary` is a
     `seqflow.Vocabulary` or its `table`; in a net it is a constant. With `on_unknown="raise"` an unknown string is an

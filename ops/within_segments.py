@@ -34,7 +34,7 @@ def softmax_within(data: Array, lengths: Array) -> Array:
     grad={"data": "d.out - exp(out.out) * expand(lengths_sum(d.out, lengths), lengths)"},
 )
 def log_softmax_within(data: Array, lengths: Array) -> Array:
-    """The logarithm of `softmax_within`, exact where the softmax itself is too small for its dtype.
+    """Return the logarithm of `softmax_within`, exact where the softmax itself is too small for its dtype.
 
     An empty segment has no rows here either. The dtypes are those of `softmax_within`.
 
@@ -92,7 +92,7 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
     grad={"data": "cumsum_within(d.sums, lengths, reverse=logical_not(reverse), exclusive=exclusive)"},
 )
 def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
-    """The sum of each row and all rows before it in its segment; an empty segment stays empty.
+    """Return the sum of each row and all rows before it in its segment; an empty segment stays empty.
 
     `reverse` adds up from the end of the segment instead, `exclusive` leaves out the row itself. The dtypes are
     those of `lengths_sum`; floats are added up in float64, integers wrap around.
@@ -116,7 +116,7 @@ def rank_within(
     ties: Literal["first", "min", "max", "dense"] = "first",
     descending: bool = False,
 ) -> Array:
-    """The rank of each element: how many of its segment come before it in sorted order, column by column.
+    """Return the rank of each element: how many of its segment come before it in sorted order, column by column.
 
     An empty segment has no ranks.
 
@@ -150,7 +150,7 @@ def _ranks(data: Array, lengths: Array, ties: str, descending: bool) -> Array:
 
 
 def _tied_ranks(ordered: Array, starts: Array, places: Array, ties: str) -> Array:
-    """The ranks of sorted elements where equal ones have equal ranks."""
+    """Return the ranks of sorted elements where equal ones have equal ranks."""
     before, after = ordered[:-1], ordered[1:]
     differs = np.ones(ordered.shape, bool)
     differs[1:] = (before != after) & ~((before != before) & (after != after))

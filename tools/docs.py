@@ -22,7 +22,7 @@ _FUNCTIONS, _NAMES = "functions", "names"
 
 
 def pages() -> dict[Path, str]:
-    """The text of each page of `docs/ops/`: the finder, all names, one a family, and the functions of expressions."""
+    """Return the text of each page of `docs/ops/`: the finder, all names, one a family, and the functions of expressions."""
     families = _families()
     found = {FOLDER / f"{name}.md": _page(name, members) for name, members in families.items()}
     return {
@@ -34,7 +34,7 @@ def pages() -> dict[Path, str]:
 
 
 def pictures() -> dict[Path, str]:
-    """The pictures of the ops that move rows, as SVG."""
+    """Return the pictures of the ops that move rows, as SVG."""
     return {PICTURES / f"{name}.svg": picture.svg for name, picture in _drawn().items()}
 
 
@@ -45,7 +45,7 @@ def _drawn() -> Mapping[str, Picture]:
 
 
 def _families() -> dict[str, list[OpDef]]:
-    """The ops of each family, but for the functions of expressions."""
+    """Return the ops of each family, but for the functions of expressions."""
     ops = [registry.get(name) for name in registry.names()]
     rows = {row.name for row in table}
     shipped = [op for op in ops if op.family is not None and op.name not in rows]
@@ -155,7 +155,7 @@ def _as_code(names: Sequence[str]) -> str:
 
 
 def _formula(text: str) -> str:
-    """A formula as code; the reason why there is none in words."""
+    """Return a formula as code; the reason why there is none in words."""
     return text if text.startswith(("none: ", "each row", "as the")) else f"`{text}`"
 
 

@@ -64,7 +64,7 @@ class ElementTrace(NamedTuple):
 
 
 def trace(op: OpDef, groups_of: Callable[[ExampleCall, Sequence[Moved]], Array]) -> ElementTrace | None:
-    """The trace of the first call in an op's example; None where it computes, or where a source is not clear.
+    """Return the trace of the first call in an op's example; None where it computes, or where a source is not clear.
 
     `groups_of` gives a number for each element of the inputs: of equal elements that have the same, any may be the
     source.
@@ -83,7 +83,7 @@ def trace(op: OpDef, groups_of: Callable[[ExampleCall, Sequence[Moved]], Array])
 
 
 def example_call(op: OpDef) -> ExampleCall:
-    """The first call of an op in its example."""
+    """Return the first call of an op in its example."""
     function = getattr(seqflow.ops, op.name)
     calls: list[ExampleCall] = []
 
@@ -111,7 +111,7 @@ def example_call(op: OpDef) -> ExampleCall:
 
 
 def _arrays(given: Any) -> list[Array]:
-    """The arrays of a list of inputs or outputs; anything else is one array."""
+    """Return the arrays of a list of inputs or outputs; anything else is one array."""
     is_list = isinstance(given, (list, tuple)) and all(isinstance(one, np.ndarray) for one in given)
     return [np.asarray(one) for one in given] if is_list else [np.asarray(given)]
 
@@ -144,7 +144,7 @@ def _candidates(
 
 
 def _moved_by(first: list[Array], second: list[Array], numbers: Array) -> list[Array]:
-    """The sources of an output by what it is for both numberings."""
+    """Return the sources of an output by what it is for both numberings."""
     pairs = zip(first, second, strict=True)
     return [
         np.where(b - a == _STARTS[1] - _STARTS[0], _look_up(a - _STARTS[0], numbers), NOWHERE)
@@ -155,7 +155,7 @@ def _moved_by(first: list[Array], second: list[Array], numbers: Array) -> list[A
 def _on_numbers(
     op: OpDef, call: ExampleCall, moved: Sequence[Moved], numbers: Array
 ) -> dict[str, list[Array]] | None:
-    """The outputs for numbers in place of the elements; None where the op does not take them."""
+    """Return the outputs for numbers in place of the elements; None where the op does not take them."""
     arguments = dict(call.arguments)
     for one in moved:
         array = numbers[one.start : one.start + one.array.size].reshape(one.array.shape)
@@ -172,7 +172,7 @@ def _on_numbers(
 
 
 def _look_up(found: Array, numbers: Array) -> Array:
-    """The first place of each number; `NOWHERE` for what is none."""
+    """Return the first place of each number; `NOWHERE` for what is none."""
     places = {number: place for place, number in reversed([*enumerate(numbers.tolist())])}
     return np.array([places.get(one, NOWHERE) for one in found.ravel().tolist()], np.int64).reshape(
         found.shape
@@ -182,7 +182,7 @@ def _look_up(found: Array, numbers: Array) -> Array:
 def _fits(
     sources: Mapping[str, list[Array]], numbers: Array, values: Array, groups: Array, call: ExampleCall
 ) -> bool:
-    """Whether the outputs hold the elements at the sources, and no source stands for elements of two groups."""
+    """Return whether the outputs hold the elements at the sources, and no source stands for elements of two groups."""
     used: set[int] = set()
     for name, found in sources.items():
         for one, output in zip(found, call.outputs[name], strict=False):

@@ -23,7 +23,7 @@ class Picture(NamedTuple):
 
 
 def draw(op: OpDef) -> Picture | None:
-    """The picture of an op that moves rows; None for one that computes, or leaves each row where it is."""
+    """Return the picture of an op that moves rows; None for one that computes, or leaves each row where it is."""
     found = trace(op, lambda call, given: _sequences(op, call, given))
     if found is None or (found.is_still and _has_same_rows(op, found)):
         return None
@@ -38,7 +38,7 @@ def draw(op: OpDef) -> Picture | None:
 
 
 def _has_same_rows(op: OpDef, found: ElementTrace) -> bool:
-    """Whether row i of each output is row i of an input, as the signature says; ops on any axes have one space."""
+    """Return whether row i of each output is row i of an input, as the signature says; ops on any axes have one space."""
     inputs = [_rows_of(op.signature.arguments[one.name]) for one in found.moved]
     return all(_rows_of(a) in inputs for a in op.signature.output_arguments if a.field in found.sources)
 
@@ -96,7 +96,7 @@ class _Tensor(NamedTuple):
 
 
 def _inputs(op: OpDef, found: ElementTrace) -> list[_Tensor]:
-    """The inputs that are moved: what is in no output is of no sequence."""
+    """Return the inputs that are moved: what is in no output is of no sequence."""
     sequences = _sequences(op, found.call, found.moved)
     used = np.concatenate([one.ravel() for of in found.sources.values() for one in of])
     shown = np.where(np.isin(np.arange(len(sequences)), used), sequences, NOWHERE)
@@ -136,7 +136,7 @@ class _Side:
         self.lengths = {a.name: (a, arrays) for a, arrays in (inputs | outputs).items()}
 
     def block(self, tensor: _Tensor) -> Block:
-        """A tensor with what is over it and below it; a grid has no lengths."""
+        """Return a tensor with what is over it and below it; a grid has no lengths."""
         name, cells = self._name(tensor.argument, tensor.place), tensor.cells()
         if tensor.array.ndim == 2:
             width = tensor.array.shape[1]
@@ -148,7 +148,7 @@ class _Side:
         return Divided([array for _, array in levels] or [np.array([tensor.array.size])], rows)
 
     def words(self) -> str:
-        """The tensors in words, each sequence in brackets of its own."""
+        """Return the tensors in words, each sequence in brackets of its own."""
         return ", ".join(f"{self._name(one.argument, one.place)} {self._pieces(one)}" for one in self.tensors)
 
     def _pieces(self, tensor: _Tensor) -> str:
@@ -159,7 +159,7 @@ class _Side:
         return f"[{', '.join(map(_list, pieces))}]"
 
     def _levels(self, tensor: _Tensor) -> list[tuple[Argument, Array]]:
-        """The lengths over a tensor, outermost first."""
+        """Return the lengths over a tensor, outermost first."""
         found: list[tuple[Argument, Array]] = []
         first = tensor.argument.dims[:1]
         while first and isinstance(first[0], Sum):
@@ -169,7 +169,7 @@ class _Side:
         return found
 
     def _beside(self, of: Argument, place: int, level: int) -> Iterator[LevelRow]:
-        """The tensors that have a value for each row of another; itself, too, unless its elements are drawn."""
+        """Yield the tensors that have a value for each row of another; itself, too, unless its elements are drawn."""
         drawn = {one.argument for one in self.tensors}
         for argument in dict.fromkeys([of, *self.arrays]):
             arrays = self.lengths[argument.name][1]
@@ -184,7 +184,7 @@ class _Side:
 
 
 def _notes(op: OpDef, call: ExampleCall, shown: set[str]) -> list[str]:
-    """The op with its attributes, below each other where they are long; then the inputs that are not drawn."""
+    """Return the op with its attributes, below each other where they are long; then the inputs that are not drawn."""
     attributes = [f"{name}={value!r}" for name, value in call.attributes.items()]
     line = f"{op.name}({', '.join(attributes)})" if attributes else op.name
     others = [(name, arrays) for name, arrays in call.inputs.items() if name not in shown]

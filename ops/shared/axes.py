@@ -6,14 +6,14 @@ from seqflow.errors import OpError, ShapeError
 
 
 def positive_axis(name: str, axis: int, rank: int, of: str = "x") -> int:
-    """The axis, counted from the front."""
+    """Return the axis, counted from the front."""
     if not -rank <= axis < rank:
         raise ShapeError(f"{name} is {axis}, but {of} has {rank} dimension{'' if rank == 1 else 's'}")
     return axis % rank
 
 
 def positive_axes(name: str, axes: Sequence[int], rank: int, of: str = "x") -> tuple[int, ...]:
-    """The axes, counted from the front; OpError where one stands there twice."""
+    """Return the axes, counted from the front; raise OpError if one stands there twice."""
     found: list[int] = []
     for i, axis in enumerate(axes):
         place = f"{name}[{i}]" if len(axes) > 1 else name

@@ -62,7 +62,7 @@ def both_directions(
 
 
 def run_both(one: OpDef, body: Body, concatenate: Callable[..., Any]) -> Body:
-    """The body of the op of both directions, made of a body of `one`: of arrays, or of tensors."""
+    """Return the body of the op of both directions, made of a body of `one`: of arrays, or of tensors."""
     inputs, outputs = _tensors(one.signature.input_arguments), _tensors(one.signature.output_arguments)
     taken = [
         [(place, each.is_state) for place, each in enumerate(inputs) if each.direction in (None, k)]
@@ -87,7 +87,7 @@ def run_both(one: OpDef, body: Body, concatenate: Callable[..., Any]) -> Body:
 
 
 def _half(states: Any, direction: int) -> Any:
-    """The states of one direction; None of None."""
+    """Return the states of one direction; None of None."""
     if states is None:
         return None
     hidden = states.shape[1] // 2
@@ -95,7 +95,7 @@ def _half(states: Any, direction: int) -> Any:
 
 
 def _tensors(arguments: Sequence[Argument]) -> list[_DirectedTensor]:
-    """The tensors of both directions: weights of the reverse one follow those of the forward one, as do biases."""
+    """Return the tensors of both directions: weights of the reverse one follow those of the forward one, as do biases."""
     found = []
     for kind, group in groupby(enumerate(arguments), lambda entry: _kind(entry[1])):
         entries = list(group)
@@ -109,7 +109,7 @@ def _tensors(arguments: Sequence[Argument]) -> list[_DirectedTensor]:
 
 
 def _kind(argument: Argument) -> str:
-    """The rows of weights and biases are gates; of the other tensors, states have H columns."""
+    """Return the rows of weights and biases are gates; of the other tensors, states have H columns."""
     if "H" in str(argument.dims[0]):
         return "weight" if len(argument.dims) == 2 else "bias"
     return "state" if str(argument.dims[-1]) == "H" else "input"

@@ -53,7 +53,7 @@ _LEFT[ord("'")] = _NONE
 
 
 def has_pieces(tokenizer: Any, special_tokens: bool) -> bool:
-    """Whether the ids of a text are those of its pieces, one after another."""
+    """Return whether the ids of a text are those of its pieces, one after another."""
     before = tokenizer.pre_tokenizer
     if before is None or tokenizer.normalizer is not None or tokenizer.truncation is not None:
         return False
@@ -68,7 +68,7 @@ def has_pieces(tokenizer: Any, special_tokens: bool) -> bool:
 
 
 def _keeps_ids(after: Any, special_tokens: bool) -> bool:
-    """Whether what comes after the model gives the ids of one text as they are. A template may repeat them."""
+    """Return whether what comes after the model gives the ids of one text as they are. A template may repeat them."""
     if after is None:
         return True
     settings = json.loads(after.__getstate__())
@@ -85,7 +85,7 @@ def _keeps_ids(after: Any, special_tokens: bool) -> bool:
 
 
 def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
-    """The ids of all strings of an Arrow array, and how many each has."""
+    """Return the ids of all strings of an Arrow array, and how many each has."""
     import pyarrow as pa
 
     offsets, data = _buffers(strings)
@@ -103,14 +103,14 @@ def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
 
 
 def encode_all(tokenizer: Any, texts: list[str], special_tokens: bool) -> list[Any]:
-    """The encoding of each text; OpError where the tokenizer fails."""
+    """Return the encoding of each text; raise OpError if the tokenizer fails."""
     with tokenizer_errors("it cannot encode the text"):
         encodings: list[Any] = tokenizer.encode_batch_fast(texts, add_special_tokens=special_tokens)
     return encodings
 
 
 def ids_of(encodings: list[Any]) -> tuple[Array, Array]:
-    """The ids of all encodings, and how many each has; OpError for ids that are no int32."""
+    """Return the ids of all encodings, and how many each has; raise OpError for ids that are no int32."""
     found = [encoding.ids for encoding in encodings]
     counts = np.fromiter(map(len, found), np.int64, len(found))
     try:
@@ -121,7 +121,7 @@ def ids_of(encodings: list[Any]) -> tuple[Array, Array]:
 
 
 def _cuts(data: Array, offsets: Array, whole: Array) -> Array:
-    """Whether a piece begins at each byte, and after the last; strings that are `whole` are one piece."""
+    """Return whether a piece begins at each byte, and after the last; strings that are `whole` are one piece."""
     right, left = _CLASS[data], _LEFT[data]
     cuts = np.zeros(len(data) + 1, np.bool_)
     if len(data) > 1:
@@ -136,7 +136,7 @@ def _cuts(data: Array, offsets: Array, whole: Array) -> Array:
 
 
 def _with_added_tokens(tokenizer: Any, strings: Any) -> Array:
-    """Whether each string has a token that the tokenizer looks for before it divides the text."""
+    """Return whether each string has a token that the tokenizer looks for before it divides the text."""
     import pyarrow.compute as pc
 
     found = np.zeros(len(strings), np.bool_)

@@ -40,7 +40,7 @@ class RowLayout:
         return 2 * np.dtype(self.scale).itemsize
 
     def row_bytes(self, width: int) -> int:
-        """The bytes of a row of `width` values; ShapeError where they do not fill whole bytes."""
+        """Return the bytes of a row of `width` values; raise ShapeError if they do not fill whole bytes."""
         if width % self.per_byte:
             raise ShapeError(
                 f"data has {width} columns, expected a multiple of {self.per_byte}:"
@@ -49,7 +49,7 @@ class RowLayout:
         return width // self.per_byte + self.extra_bytes
 
     def width(self, row_bytes: int) -> int:
-        """How many values a row of that many bytes has; ShapeError where there is no room for scale and bias."""
+        """Return the number of values a row of that many bytes has; raise ShapeError if there is no room for scale and bias."""
         if row_bytes < self.extra_bytes:
             raise ShapeError(
                 f"table has rows of {row_bytes} bytes, expected {self.extra_bytes} or more:"
@@ -59,14 +59,14 @@ class RowLayout:
 
 
 def row_layout(bits: int, scale: str | None) -> RowLayout:
-    """The layout of an op's attributes: without `scale` float32 for 8 bits and float16 for fewer, as in Caffe2."""
+    """Return the layout of an op's attributes: without `scale` float32 for 8 bits and float16 for fewer, as in Caffe2."""
     if bits not in (8, 4, 2):
         raise OpError(f"bits is {bits}, expected 8, 4 or 2")
     return RowLayout(bits, scale or ("float32" if bits == 8 else "float16"))
 
 
 def quantized(data: Array, layout: RowLayout) -> Array:
-    """The rows of data[R, W] in that layout, to the bit as Caffe2 makes them."""
+    """Return the rows of data[R, W] in that layout, to the bit as Caffe2 makes them."""
     width = data.shape[1]
     fused = np.empty((len(data), layout.row_bytes(width)), np.uint8)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -90,7 +90,7 @@ def quantized(data: Array, layout: RowLayout) -> Array:
 
 
 def dequantized(fused: Array, layout: RowLayout) -> Array:
-    """The values of rows in that layout, in float32."""
+    """Return the values of rows in that layout, in float32."""
     values, scales, biases = unpack_quantized(fused, layout.bits, layout.scale)
     with np.errstate(over="ignore", invalid="ignore"):
         values *= scales
@@ -105,7 +105,7 @@ def _by_range(lowest: Array, highest: Array) -> tuple[Array, Array, Array]:
 
 
 def _by_scale(lowest: Array, highest: Array, layout: RowLayout) -> tuple[Array, Array, Array]:
-    """The same where scale and bias are rounded to their dtype first; a constant row has the scale 1."""
+    """Return the same where scale and bias are rounded to their dtype first; a constant row has the scale 1."""
     biases = lowest.astype(layout.scale)
     spread = highest - biases.astype(np.float32)
     scales = np.where(spread == 0, np.float32(1), spread / np.float32(layout.levels)).astype(layout.scale)

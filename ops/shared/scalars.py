@@ -9,7 +9,7 @@ from seqflow.kernels.arrays import Array
 
 
 def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """`value` as a scalar of `dtype`; OpError where the dtype cannot hold it.
+    """`value` as a scalar of `dtype`; raise OpError if the dtype cannot hold it.
 
     Floats are rounded to the dtype, as NumPy does, but not to infinity; an integer dtype takes whole numbers in its
     range only, a dtype of times what is a multiple of its unit.
@@ -42,7 +42,7 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
-    """Rows in another dtype; OpError for the first element that it cannot hold. Floats are rounded."""
+    """Rows in another dtype; raise OpError for the first element that it cannot hold. Floats are rounded."""
     if rows.dtype == dtype:
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
@@ -61,7 +61,7 @@ def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def with_fill(name: str, value: Any, data: Array) -> tuple[Array, Any]:
-    """The rows and `value` in one dtype: that of the rows, but texts become as wide as a text among them.
+    """Return the rows and `value` in one dtype: that of the rows, but texts become as wide as a text among them.
 
     Errors are those of `cast_scalar`, and OpTypeError for text among bytes or bytes among text.
     """

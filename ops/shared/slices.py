@@ -9,17 +9,17 @@ from seqflow.kernels.arrays import Array, output
 
 
 def int64(lengths: Array) -> Array:
-    """A copy of lengths as int64: of what is read more than once, since another thread may change the original."""
+    """Return a copy of lengths as int64: of what is read more than once, since another thread may change the original."""
     return lengths.astype(np.int64)
 
 
 def starts_of(lengths: Array) -> Array:
-    """The first row of each sequence."""
+    """Return the first row of each sequence."""
     return kernels.lengths_to_offsets(lengths)[:-1]
 
 
 def slice_positions(starts: Array, sizes: Array) -> Array:
-    """The positions `start, start + 1, …` of all slices, one after another."""
+    """Return the positions `start, start + 1, …` of all slices, one after another."""
     offsets = kernels.lengths_to_offsets(sizes)
     positions: Array = kernels.expand(starts - offsets[:-1], sizes)
     positions += np.arange(len(positions))
@@ -36,7 +36,7 @@ def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None =
 
 
 def surround(tokens: Array, sizes: Array, begin: int | None, end: int | None) -> tuple[Array, Array]:
-    """The sequences with a token before and one after each, and their new lengths; None adds none."""
+    """Return the sequences with a token before and one after each, and their new lengths; None adds none."""
     if begin is None and end is None:
         return tokens, sizes
     longer = sizes + (begin is not None) + (end is not None)

@@ -20,7 +20,7 @@ def to_strings(
     errors: Errors = "strict",
     place: Callable[[int], str] = "sequence {}".format,
 ) -> Any:
-    """A `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8.
+    """Return a `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8.
 
     `place` is what an error calls the sequence with a number.
     """
@@ -40,7 +40,7 @@ def to_strings(
 
 
 def from_strings(strings: Any) -> tuple[Array, Array]:
-    """The bytes of an array of large strings, in Arrow's own memory, and the int64 length of each."""
+    """Return the bytes of an array of large strings, in Arrow's own memory, and the int64 length of each."""
     _, offset_buffer, value_buffer = strings.buffers()
     if not len(strings):
         return np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -64,7 +64,7 @@ def _pieces(data: Array, offsets: Array) -> Iterator[bytes]:
 
 
 def _not_utf8(data: Array, offsets: Array, place: Callable[[int], str]) -> OpError:
-    """The error for the first sequence that is not UTF-8."""
+    """Return the error for the first sequence that is not UTF-8."""
     for i, text in enumerate(_pieces(data, offsets)):
         try:
             text.decode()

@@ -29,13 +29,13 @@ class VocabularyTable(NamedTuple):
 
 
 def table_of_integers(keys: Array) -> Array:
-    """The table of distinct integers[K], which have the ids 1 to K."""
+    """Return the table of distinct integers[K], which have the ids 1 to K."""
     slots = kernels.hash_slots(keys)
     return _joined(0, len(keys), 0, slots)
 
 
 def table_of_strings(data: Array, lengths: Array) -> Array:
-    """The table of K distinct strings, which have the ids 1 to K."""
+    """Return the table of K distinct strings, which have the ids 1 to K."""
     slots = kernels.hash_slots(kernels.words_of_strings(data, lengths))
     padded = np.zeros(_padded(len(data)), np.uint8)
     padded[: len(data)] = data
@@ -52,7 +52,7 @@ def _padded(size: int) -> int:
 
 
 def read_table(table: Array) -> VocabularyTable:
-    """The parts of a table, as views; OpError for bytes that are none."""
+    """Return the parts of a table, as views; raise OpError for bytes that are none."""
     table = np.require(table, requirements=["C", "A"])
     if table.ctypes.data % 8:
         table = table.copy()

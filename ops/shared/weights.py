@@ -9,7 +9,7 @@ from seqflow.kernels.arrays import Array
 
 
 def weighted_dtype(data: Array, weights: Array) -> np.dtype[Any]:
-    """The dtype of sums of data times weights."""
+    """Return the dtype of sums of data times weights."""
     return np.result_type(kernels.sum_dtype(data.dtype), kernels.sum_dtype(weights.dtype))
 
 
@@ -21,5 +21,5 @@ def weighted(data: Array, weights: Array) -> Array:
 
 
 def expand_trailing(column: Array, rows: Array) -> Array:
-    """A column with axes of size 1 added at the end, as many axes as `rows` has, so that it broadcasts with them."""
+    """Return a column with axes of size 1 added at the end, as many axes as `rows` has, so that it broadcasts with them."""
     return column.reshape(-1, *[1] * (rows.ndim - 1))

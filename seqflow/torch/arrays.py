@@ -12,7 +12,7 @@ from seqflow.kernels.arrays import Array
 
 
 def to_array(tensor: Any) -> Array:
-    """A tensor as an array; an array as it is."""
+    """Return a tensor as an array; an array as it is."""
     if isinstance(tensor, np.ndarray):
         return tensor
     if not hasattr(tensor, "detach"):

@@ -91,7 +91,7 @@ def block_diagonal_mask(batch: Mapping[str, Any], *, causal: bool = True) -> Any
 
 
 def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: str = "cpu") -> Any:
-    """The same as a BlockMask, for `flex_attention`, which skips blocks of tokens that have nothing in common."""
+    """Return the same as a BlockMask, for `flex_attention`, which skips blocks of tokens that have nothing in common."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
 

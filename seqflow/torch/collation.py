@@ -9,9 +9,9 @@ from seqflow.errors import OpError
 
 
 def collate(batches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The one batch of a list: the `collate_fn` of a DataLoader, or `data_collator` of a Trainer, of batch size 1.
+    """Return the one batch of a list: the `collate_fn` of a DataLoader, or `data_collator` of a Trainer, of batch size 1.
 
-    OpError for several batches, which could only be stacked as if they were rows.
+    Raises OpError for several batches, which could only be stacked as if they were rows.
     """
     if len(batches) != 1:
         raise OpError(

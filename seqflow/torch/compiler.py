@@ -32,7 +32,7 @@ def _mark(tensor: Any) -> None:
 
 
 def constant_when_traced(function: F) -> F:
-    """A function whose result the compiler takes as it is, without tracing it.
+    """Return a function whose result the compiler takes as it is, without tracing it.
 
     It is `assume_constant_result` of torch, which would import the compiler.
     """
@@ -41,7 +41,7 @@ def constant_when_traced(function: F) -> F:
 
 
 def never_traced(function: F) -> F:
-    """A function that the compiler runs as it is, with all that it calls, when a program comes to it.
+    """Return a function that the compiler runs as it is, with all that it calls, when a program comes to it.
 
     torch 2.7 and later can be told. Earlier ones look into it, and leave alone what they do not know.
     """

@@ -8,7 +8,7 @@ LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a
 
 
 def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_seqlens: bool = False) -> Any:
-    """An IterableDataset of a loader's batches, as dicts of tensors.
+    """Return an IterableDataset of a loader's batches, as dicts of tensors.
 
         dataset = seqflow.torch.iterable(sf.Loader("docs/*.parquet", shuffle=True, batch=sf.Rows(64)))
         for batch in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2): ...

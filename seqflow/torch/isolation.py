@@ -85,7 +85,7 @@ def check_isolation(
     tokens: str | None = None,
     shifts_labels: bool = True,
 ) -> Isolation:
-    """Whether documents in packed rows see nothing of each other, by changing one and looking at all others.
+    """Return whether documents in packed rows see nothing of each other, by changing one and looking at all others.
 
         seqflow.torch.check_isolation(lambda b: model(input_ids=b["tokens"], position_ids=b["position_ids"]), batch)
 
@@ -99,7 +99,7 @@ def check_isolation(
 
     At most eight documents are tried; the model runs three times for each. Models whose experts have a capacity move
     the logits of others rightly. Raises OpError for a model that gives other logits in a second run, as with dropout,
-    for a batch without a row of two documents, and for one whose tokens are all alike; OpTypeError for tensors that
+    for a batch without a row of two documents, and for one whose tokens are all alike; raise OpTypeError for tensors that
     are missing.
     """
     import torch
@@ -150,7 +150,7 @@ def _numbers(tensor: Any) -> Any:
 
 
 def _documents(segments: Any) -> list[_Document]:
-    """The documents of rows that have two or more, those in the middle first; OpError where there is no such row."""
+    """Return the documents of rows that have two or more, those in the middle first; raise OpError if there is no such row."""
     found: list[_Document] = []
     for row, ids in enumerate(segments):
         ends = np.flatnonzero(np.diff(ids)) + 1
@@ -211,7 +211,7 @@ def _of_document(
 
 
 def _changed(batch: dict[str, Any], name: str, row: int, start: int, stop: int) -> dict[str, Any]:
-    """The batch with other tokens in a span of a row."""
+    """Return the batch with other tokens in a span of a row."""
     import torch
 
     tokens = batch[name].clone()
@@ -227,7 +227,7 @@ def _changed(batch: dict[str, Any], name: str, row: int, start: int, stop: int) 
 def _alone(
     model: Any, batch: dict[str, Any], document: _Document, before: Any, limit: float
 ) -> Iterator[Finding]:
-    """Whether a document by itself has the same logits."""
+    """Return whether a document by itself has the same logits."""
     import torch
 
     rows, capacity = batch["segment_ids"].shape
@@ -282,7 +282,7 @@ def _of_batch(
 
 
 def _first_of_kind(found: list[Finding]) -> list[Finding]:
-    """The largest of each kind."""
+    """Return the largest of each kind."""
     largest: dict[str, Finding] = {}
     for one in found:
         before = largest.get(one.kind)

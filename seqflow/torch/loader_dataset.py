@@ -60,7 +60,7 @@ class Passes:
         self._cells[_ENDED + worker] = self._cells[_SET]
 
     def is_over(self, worker: int) -> bool:
-        """Whether this worker, or one before it in its place, has ended a pass over the epoch that is set."""
+        """Return whether this worker, or one before it in its place, has ended a pass over the epoch that is set."""
         if worker >= _MOST_WORKERS:
             raise OpError(
                 f"seqflow.torch.iterable: worker {worker}, expected at most {_MOST_WORKERS} workers"
@@ -116,7 +116,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         self._times_set = self._passes.times_set
 
     def __len__(self) -> int:
-        """The number of batches of this rank; of all ranks for those who shard the dataset again."""
+        """Return the number of batches of this rank; of all ranks for those who shard the dataset again."""
         own, self.loader.deal = self.loader.deal, self._deal_of(0, 1, is_sharded_again(self))
         try:
             return len(self.loader)
@@ -170,7 +170,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             self.loader.deal = self._deal
 
     def _deal_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
-        """The loader's deal, for a worker; those who shard again get the batches of all ranks."""
+        """Return the loader's deal, for a worker; those who shard again get the batches of all ranks."""
         ranks = replace(self._deal.ranks, rank=0, world_size=1) if is_sharded else self._deal.ranks
         return replace(self._deal, ranks=ranks, worker=worker, workers=workers)
 
@@ -183,20 +183,20 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
 
 def _worker() -> tuple[int, int]:
-    """The number of this worker process, and how many there are."""
+    """Return the number of this worker process, and how many there are."""
     info = get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
 
 
 def is_sharded_again(dataset: Any) -> bool:
-    """Whether Accelerate, or the Trainer of transformers, takes this process's part of what the dataset gives."""
+    """Return whether Accelerate, or the Trainer of transformers, takes this process's part of what the dataset gives."""
     return any(
         type(caller).__name__ == "IterableDatasetShard" and caller.dataset is dataset for caller in _callers()
     )
 
 
 def refuse_dispatch() -> None:
-    """OpError where Accelerate cuts the batches of one process by rows, for all processes."""
+    """Raise OpError if Accelerate cuts the batches of one process by rows, for all processes."""
     if any(type(caller).__name__ == "DataLoaderDispatcher" for caller in _callers()):
         raise OpError(
             "seqflow.torch.iterable: Accelerate dispatches batches, which cuts every tensor of a batch to as many "
@@ -207,7 +207,7 @@ def refuse_dispatch() -> None:
 
 
 def refuse_stacking() -> None:
-    """OpError where a collator of transformers would stack whole batches as if they were rows."""
+    """Raise OpError if a collator of transformers would stack whole batches as if they were rows."""
     for caller in _callers():
         collate = getattr(caller, "collate_fn", None) if getattr(caller, "auto_collation", False) else None
         collate = getattr(collate, "data_collator", collate)  # the Trainer's, which removes columns first
@@ -221,7 +221,7 @@ def refuse_stacking() -> None:
 
 
 def _callers() -> Iterator[Any]:
-    """The objects whose methods are being called, innermost first."""
+    """Yield the objects whose methods are being called, innermost first."""
     frame = sys._getframe(1)
     while frame is not None:
         caller = frame.f_locals.get("self")

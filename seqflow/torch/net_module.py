@@ -52,9 +52,9 @@ class NetModule(nn.Module):
         return attribute
 
     def forward(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The outputs of the net, by name, for a batch: a record, or tensors or arrays by the names of its inputs.
+        """Return the outputs of the net, by name, for a batch: a record, or tensors or arrays by the names of its inputs.
 
-        NetError for an input that the batch does not have, and for a batch that is no mapping.
+        Raises NetError for an input that the batch does not have, and for a batch that is no mapping.
         """
         if not hasattr(batch, "keys"):
             raise NetError(
@@ -74,7 +74,7 @@ class NetModule(nn.Module):
         return value if isinstance(value, Tensor) else to_tensor(np.asarray(value))
 
     def to_net(self) -> Net:
-        """The net with the present values of parameters and buffers as its constants, for jobs and NumPy."""
+        """Return the net with the present values of parameters and buffers as its constants, for jobs and NumPy."""
         values = {name: getattr(self, attribute) for name, attribute in self._attributes.items()}
         return self.net.bind(**{name: to_array(value.cpu()).copy() for name, value in values.items()})
 
@@ -93,7 +93,7 @@ class NetModule(nn.Module):
 def module(
     net: Net | str, *, parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None
 ) -> NetModule:
-    """A net as an `nn.Module`: `forward` takes a batch, a mapping of names to tensors, and gives the net's outputs.
+    """Return a net as an `nn.Module`: `forward` takes a batch, a mapping of names to tensors, and gives the net's outputs.
 
     `parameters` are tensors of the net that are trained, with their initial values (tensors or arrays), `buffers`
     those that are not; further constants of the net are buffers. `state_dict` has both; `to_net()` gives the net
@@ -123,5 +123,5 @@ def module(
 
 
 def _owned(value: Any) -> Tensor:
-    """A tensor of its own, with the values of a tensor or an array."""
+    """Return a tensor of its own, with the values of a tensor or an array."""
     return value.detach().clone() if isinstance(value, Tensor) else torch.tensor(np.asarray(value))

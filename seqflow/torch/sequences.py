@@ -16,7 +16,7 @@ Rows = Annotated[Any, lambda value: getattr(value, "ndim", 0) > 0, "an array or 
 
 
 def to_nested(values: Rows, lengths: Any) -> Any:
-    """A nested tensor of jagged layout, `[B, j, *d]`; it shares the memory of `values`.
+    """Return a nested tensor of jagged layout, `[B, j, *d]`; it shares the memory of `values`.
 
     >>> to_nested(np.array([1, 2, 3]), np.array([2, 0, 1])).offsets()
     tensor([0, 2, 2, 3])
@@ -30,7 +30,7 @@ def to_nested(values: Rows, lengths: Any) -> Any:
 def from_nested(nested: Any) -> tuple[Array, Array]:
     """Values and int64 lengths of a nested tensor of either layout, made contiguous where it is not.
 
-    Those of the jagged layout share its memory. LodError for a tensor that is not nested, and for one whose
+    Those of the jagged layout share its memory. Raises LodError for a tensor that is not nested, and for one whose
     tensors differ in other sizes than the first.
     """
     import torch
@@ -64,9 +64,9 @@ def _from_strided(nested: Any) -> tuple[Array, Array]:
 
 
 def to_packed_sequence(values: Rows, lengths: Any) -> Any:
-    """A PackedSequence, as `pack_padded_sequence` makes it with `enforce_sorted=False`, without padding in between.
+    """Return a PackedSequence, as `pack_padded_sequence` makes it with `enforce_sorted=False`, without padding in between.
 
-    LodError for an empty sequence, which PyTorch does not take.
+    Raises LodError for an empty sequence, which PyTorch does not take.
     """
     import torch
     from torch.nn.utils.rnn import PackedSequence
@@ -106,7 +106,7 @@ def from_packed_sequence(packed: PackedLike) -> tuple[Array, Array]:
 
 
 def _places(lengths: Array, order: Array, batch_sizes: Array) -> Array:
-    """For each row by time steps, longest sequence first, its place among the rows by sequences."""
+    """Return for each row by time steps, longest sequence first, its place among the rows by sequences."""
     starts = kernels.lengths_to_offsets(lengths)[:-1][order]
     steps = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     ranks = kernels.lengths_to_positions(batch_sizes)

@@ -24,7 +24,7 @@ def to_tensors(
     cu_seqlens: bool = False,
     ragged: bool = False,
 ) -> dict[str, Any]:
-    """The tensors of a batch by name; they share the memory of its arrays.
+    """Return the tensors of a batch by name; they share the memory of its arrays.
 
     Arrays that may not be written to, such as slices of Arrow's memory, are copied, since PyTorch knows no tensor
     that is read-only. `int64` converts integers of other widths, of all tensors or of those named: embeddings and
@@ -35,7 +35,7 @@ def to_tensors(
     program fits batches of all sizes: see `mark_ragged`. Totals of a step come along, as tensors without an axis.
 
     Raises OpTypeError for a dtype that PyTorch has not, such as datetime64, and for a name in `int64` of a tensor
-    that holds no integers; OpError for an integer that int64 does not have; UnknownColumnError for a name in `int64`
+    that holds no integers; raise OpError for an integer that int64 does not have; raise UnknownColumnError for a name in `int64`
     that is not in the batch.
 
     >>> to_tensors({"x": np.array([1, 2], np.int32)}, int64=True)
@@ -55,7 +55,7 @@ def to_tensors(
 
 
 def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Collection[str]:
-    """The names of the tensors that become int64."""
+    """Return the names of the tensors that become int64."""
     if isinstance(int64, bool):
         return [name for name, array in batch.items() if int64 and array.dtype.kind in "iu"]
     named = (int64,) if isinstance(int64, str) else int64
@@ -72,7 +72,7 @@ def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Coll
 
 
 def _int64(name: str, array: Array) -> Array:
-    """Integers as int64; OpError for one that int64 does not have."""
+    """Integers as int64; raise OpError for one that int64 does not have."""
     most = np.iinfo(np.int64).max
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and int(array.max()) > most:
         at = int(np.argmax(array.ravel() > np.uint64(most)))
@@ -84,7 +84,7 @@ def _int64(name: str, array: Array) -> Array:
 
 
 def _tensor(name: str, array: Array) -> Any:
-    """The tensor over an array's memory; over a copy where PyTorch cannot have it, or must not write to it."""
+    """Return the tensor over an array's memory; over a copy where PyTorch cannot have it, or must not write to it."""
     import torch
 
     if isinstance(array, np.ma.MaskedArray):
@@ -107,7 +107,7 @@ def _tensor(name: str, array: Array) -> Any:
 
 
 def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
-    """The entries that variable-length attention needs."""
+    """Return the entries that variable-length attention needs."""
     taken = next((name for name in PaddedCuSeqlens._fields if name in batch), None)
     if taken is not None:
         raise OpError(f"the batch has a tensor {taken} already\n  rename it, or leave cu_seqlens=True out")

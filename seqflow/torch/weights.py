@@ -95,7 +95,7 @@ class EmbeddingWeights(NamedTuple):
 
 
 def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[BidirectionalRNNWeights]:
-    """The layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
+    """Return the layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
 
     >>> state = {"weight_ih_l0": np.ones((2, 3)), "weight_hh_l0": np.eye(2)}
     >>> [weights] = load_rnn(state)
@@ -106,17 +106,17 @@ def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[Bidire
 
 
 def load_lstm(source: Source, prefix: str = "") -> list[LSTMWeights] | list[BidirectionalLSTMWeights]:
-    """The layers of a `torch.nn.LSTM`, first to last; OpError for one with `proj_size`, which `lstm` has not."""
+    """Return the layers of a `torch.nn.LSTM`, first to last; raise OpError for one with `proj_size`, which `lstm` has not."""
     return _layers(source, prefix, 4, LSTMWeights, BidirectionalLSTMWeights)
 
 
 def load_gru(source: Source, prefix: str = "") -> list[GRUWeights] | list[BidirectionalGRUWeights]:
-    """The layers of a `torch.nn.GRU`, first to last."""
+    """Return the layers of a `torch.nn.GRU`, first to last."""
     return _layers(source, prefix, 3, GRUWeights, BidirectionalGRUWeights)
 
 
 def load_linear(source: Source, prefix: str = "") -> LinearWeights:
-    """The weights of a `torch.nn.Linear`: `fc(x, *weights)`.
+    """Return the weights of a `torch.nn.Linear`: `fc(x, *weights)`.
 
     >>> load_linear({"head.weight": np.eye(2), "head.bias": np.ones(2)}, prefix="head.").bias
     array([1., 1.])
@@ -127,7 +127,7 @@ def load_linear(source: Source, prefix: str = "") -> LinearWeights:
 
 
 def load_embedding(source: Source, prefix: str = "") -> EmbeddingWeights:
-    """The table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`."""
+    """Return the table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`."""
     return EmbeddingWeights(_array(_state(source), f"{prefix}weight", rank=2))
 
 
@@ -151,7 +151,7 @@ def _layers(
 
 
 def _direction(state: Mapping[str, Any], prefix: str, suffix: str, gates: int) -> dict[str, Array | None]:
-    """The weights of one layer in one direction, as the ops name them."""
+    """Return the weights of one layer in one direction, as the ops name them."""
     if f"{prefix}weight_hr_{suffix}" in state:
         raise OpError(f"{prefix}weight_hr_{suffix} projects the states (proj_size), which no op here does")
     w_ih = _array(state, f"{prefix}weight_ih_{suffix}", rank=2)

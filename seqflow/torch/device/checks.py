@@ -41,7 +41,7 @@ def check_indices(
 
 
 def first_wrong(sound: Tensor) -> list[int]:
-    """Where the first entry is that is not sound; of a tensor on the CPU, for a message."""
+    """Return where the first entry is that is not sound; of a tensor on the CPU, for a message."""
     if not sound.is_cpu:
         return []
     place: list[int] = (~sound).nonzero()[0].tolist()
@@ -49,7 +49,7 @@ def first_wrong(sound: Tensor) -> list[int]:
 
 
 def number_of(size: Tensor) -> int:
-    """A size that only data know: what the host waits for. OpError for a tensor without data."""
+    """Return a size that only data know: what the host waits for. Raises OpError for a tensor without data."""
     if size.is_meta:
         raise OpError("a size of the result depends on data, which meta tensors do not have")
     return int(size)

@@ -45,7 +45,7 @@ def _falls(offsets: Tensor, lengths: Tensor) -> LodError:
 
 
 def _shown(values: Tensor, place: int) -> object:
-    """The value for a message, on the CPU; elsewhere a question mark, for which the host need not wait."""
+    """Return the value for a message, on the CPU; elsewhere a question mark, for which the host need not wait."""
     return int(values[place]) if values.is_cpu else "?"
 
 

@@ -19,7 +19,7 @@ def table() -> str:
 
 
 def page() -> str:
-    """The whole page: what is written by hand, then the table."""
+    """Return the whole page: what is written by hand, then the table."""
     return PAGE.read_text(encoding="utf-8").partition(BEGIN)[0] + BEGIN + "\n" + table()
 
 

@@ -30,7 +30,7 @@ _SYNCS = "lengths, indices and keys, on which it plans"
 
 
 def _planned(op: OpDef) -> Callable[..., Any]:
-    """The op, for its first input: its rows, or those of all tensors in a list."""
+    """Return the op, for its first input: its rows, or those of all tensors in a list."""
     fill = op.grad.fill if isinstance(op.grad, MovedRows) else "fill" if "fill" in op.defaults else None
     lists = isinstance(op.signature.outputs[0], Repeated)
 
@@ -53,7 +53,7 @@ def _planned(op: OpDef) -> Callable[..., Any]:
 
 
 def _numbers(data: Any) -> Any:
-    """The numbers of the rows, counted on from one tensor of a list to the next."""
+    """Return the numbers of the rows, counted on from one tensor of a list to the next."""
     if not isinstance(data, list):
         return np.arange(len(data))
     ends = np.cumsum([len(one) for one in data]).tolist()
@@ -90,7 +90,7 @@ _declare(_NAMES)
 def _unpack_rows(
     packed: Tensor, sources: Tensor, piece_lengths: Tensor, pieces: Tensor, *, num_sequences: int | None
 ) -> tuple[Tensor, Tensor]:
-    """The numbers of the cells are unpacked on the host."""
+    """Return the numbers of the cells are unpacked on the host."""
     if packed.is_meta:
         raise OpError("it plans on data, which meta tensors do not have")
     cells = np.arange(packed.shape[0] * packed.shape[1]).reshape(packed.shape[:2])

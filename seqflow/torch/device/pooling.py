@@ -18,7 +18,7 @@ from seqflow.torch.device.structure import positions, segment_ids, take
 def _looked_up(
     table: Tensor, indices: Tensor, lengths: Tensor, ignore_index: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The rows, the segment of each, and how many rows each segment has.
+    """Return the rows, the segment of each, and how many rows each segment has.
 
     There is one segment more than lengths, the last one: of the rows that count for nothing.
     """
@@ -71,7 +71,7 @@ def _positional_weighted_sum(
 
 
 def _looked_up_first(name: str, dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
-    """The op of this name on the rows at indices; weights, of each of them, come before these."""
+    """Return the op of this name on the rows at indices; weights, of each of them, come before these."""
     reduce: Callable[..., Tensor] = IMPLEMENTED[name].body
 
     def pool(table: Tensor, *given: Tensor, **attributes: Any) -> Tensor:

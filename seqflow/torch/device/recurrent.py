@@ -33,11 +33,11 @@ class _Packed:
         self.rows = first[self.order[places]] + (-steps if reverse else steps)
 
     def states(self, given: Tensor | None, x: Tensor, hidden: int) -> Tensor:
-        """The initial states, longest sequence first."""
+        """Return the initial states, longest sequence first."""
         return x.new_zeros(len(self.order), hidden) if given is None else given[self.order]
 
     def last(self, found: Tensor, initial: Tensor) -> Tensor:
-        """The last states in the order of the sequences; an empty one keeps its initial state."""
+        """Return the last states in the order of the sequences; an empty one keeps its initial state."""
         states = torch.cat([found, initial[self.alive :]])
         return torch.empty_like(states).index_copy(0, self.order, states)
 
@@ -55,7 +55,7 @@ def _run(
     states: tuple[Tensor | None, ...],
     reverse: bool,
 ) -> tuple[Tensor, ...]:
-    """The states after every row, and the last ones of each sequence, in the dtype of x."""
+    """Return the states after every row, and the last ones of each sequence, in the dtype of x."""
     dtype = x.dtype
     if dtype is torch.float16:
         x, weights = x.float(), tuple(one.float() for one in weights)
@@ -88,7 +88,7 @@ def _by_torch(function: Any, has_cell: bool) -> Any:
 
 
 def _gru_reset_first(x: Tensor, batch_sizes: Tensor, states: list[Tensor], weights: list[Tensor]) -> Any:
-    """The form of the paper, step by step: n = tanh(w_ih @ x + b_ih + w_hh @ (r * h) + b_hh)."""
+    """Return the form of the paper, step by step: n = tanh(w_ih @ x + b_ih + w_hh @ (r * h) + b_hh)."""
     w_ih, w_hh, bias_ih, bias_hh = weights
     by_x = torch.nn.functional.linear(x, w_ih, bias_ih)
     hidden = w_hh.shape[1]

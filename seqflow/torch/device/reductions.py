@@ -11,25 +11,25 @@ from seqflow.torch.device.structure import arange, column, fill_like, with_rows
 
 
 def filled(results: Tensor, counts: Tensor, empty: Any) -> Tensor:
-    """The results, `empty` where a segment has no rows."""
+    """Return the results, `empty` where a segment has no rows."""
     return torch.where(column(counts, results.ndim) == 0, fill_like(results, empty), results)
 
 
 def sum_by(data: Tensor, ids: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """The sums of the rows of each segment."""
+    """Return the sums of the rows of each segment."""
     data = data.to(dtype)
     return data.new_zeros((count, *data.shape[1:])).index_add(0, ids, data)
 
 
 def sums_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
-    """The sums of the rows of each segment, in the dtype of a sum; `empty`, where given, if there are none."""
+    """Return the sums of the rows of each segment, in the dtype of a sum; `empty`, where given, if there are none."""
     dtype = sum_dtype(data)
     sums = sum_by(data, ids, len(counts), dtype)
     return sums if empty is None else filled(sums, counts, scalar("empty", empty, dtype))
 
 
 def means_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
-    """The means of the rows of each segment, in the dtype of a mean; `empty`, where given, if there are none."""
+    """Return the means of the rows of each segment, in the dtype of a mean; `empty`, where given, if there are none."""
     dtype = mean_dtype(data)
     means = mean_by(data, ids, counts, dtype)
     return means if empty is None else filled(means, counts, scalar("empty", empty, dtype))
@@ -42,13 +42,13 @@ def weighted(data: Tensor, weights: Tensor) -> Tensor:
 
 
 def mean_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
-    """The means of the rows of each segment, 0 where there are none."""
+    """Return the means of the rows of each segment, 0 where there are none."""
     sums = sum_by(data, ids, len(counts), dtype)
     return sums / column(counts.clamp_min(1), sums.ndim).to(dtype)
 
 
 def first_extreme(data: Tensor, ids: Tensor, count: int, kind: str) -> Tensor:
-    """The row of the largest (`amax`) or smallest (`amin`) element of each segment, column by column.
+    """Return the row of the largest (`amax`) or smallest (`amin`) element of each segment, column by column.
 
     Of equal ones the first, NaN before all; the number of all rows where a segment has none.
     """
@@ -65,7 +65,7 @@ def first_extreme(data: Tensor, ids: Tensor, count: int, kind: str) -> Tensor:
 
 
 def comparable(data: Tensor) -> Tensor:
-    """The same order, in a dtype that torch compares and sorts everywhere; without a gradient."""
+    """Return the same order, in a dtype that torch compares and sorts everywhere; without a gradient."""
     narrow = {torch.bool: torch.uint8, torch.float16: torch.float32}
     return data.detach().to(narrow.get(data.dtype, data.dtype))
 
@@ -76,19 +76,19 @@ def _reduce(values: Tensor, everywhere: Tensor, count: int, kind: str) -> Tensor
 
 
 def extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
-    """The extreme of each segment; its gradient goes to the first of equal ones."""
+    """Return the extreme of each segment; its gradient goes to the first of equal ones."""
     return picked(data, first_extreme(data, ids, len(counts), kind), empty)
 
 
 def picked(data: Tensor, rows: Tensor, empty: Any) -> Tensor:
-    """The elements at these rows, column by column; `empty` where there is none."""
+    """Return the elements at these rows, column by column; `empty` where there is none."""
     inside = rows < len(data)
     data = with_rows(data)
     return torch.where(inside, data.gather(0, rows.clamp_max(len(data) - 1)), fill_like(data, empty))
 
 
 def shared_extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
-    """The extreme of each segment; equal ones share its gradient."""
+    """Return the extreme of each segment; equal ones share its gradient."""
     apply: Callable[..., Tensor] = _Extreme.apply
     return filled(apply(data, ids, len(counts), kind), counts, empty)
 
@@ -137,7 +137,7 @@ def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
 
 
 def prod_by(data: Tensor, places: Tensor, starts: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
-    """The products of the rows of each segment, which follow one another; 1 where there are none."""
+    """Return the products of the rows of each segment, which follow one another; 1 where there are none."""
     products = scan(data.to(dtype), places, "prod")
     products = with_rows(products)
     ends = products.index_select(0, (starts + counts - 1).clamp(0, len(products) - 1))

@@ -56,7 +56,7 @@ class Implementation:
         return (made,) if isinstance(made, list) else made
 
     def _attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """All attributes, checked; `out` is not among them, for results are new tensors."""
+        """Return all attributes, checked; `out` is not among them, for results are new tensors."""
         completed = self.op.complete(self.op.check_attributes(attributes))
         if completed.pop("out", None) is not None:
             raise OpError("out is given, but results on tensors are new ones: leave it out")
@@ -100,7 +100,7 @@ def implements(name: str, *, syncs: str = "") -> Callable[[Body], Body]:
 
 
 def _check_inputs(op: OpDef, given: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-    """The errors of the op on arrays, for dtypes, ranks, sizes and lengths; OpError for several devices."""
+    """Return the errors of the op on arrays, for dtypes, ranks, sizes and lengths; raise OpError for several devices."""
     arguments = op.signature.input_arguments
     devices: dict[torch.device, str] = {}
     for argument, value in zip(arguments, given, strict=True):
@@ -188,7 +188,7 @@ class _StandIns:
         return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), tuple(tensor.shape))
 
     def _total(self, lengths: str, i: int | None) -> int | None:
-        """The size of an axis that these lengths divide; None where the input has too few axes, or tensors."""
+        """Return the size of an axis that these lengths divide; None where the input has too few axes, or tensors."""
         for argument in flatten(self.items):
             for value in _each(self.values[argument.name])[slice(i, None if i is None else i + 1)][:1]:
                 for dim, key, _, _ in argument.axes:
@@ -197,7 +197,7 @@ class _StandIns:
         return None
 
     def _rooms(self, lengths: str) -> Iterator[int]:
-        """The sizes of axes that no length exceeds."""
+        """Yield the sizes of axes that no length exceeds."""
         for argument in (one for one in self.items if isinstance(one, Argument)):
             for dim, key, _, _ in argument.axes:
                 if isinstance(dim, AtLeast) and dim.bound == Max(lengths) and isinstance(key, int):
@@ -215,7 +215,7 @@ def _adding_up(count: int, total: int) -> np.ndarray[Any, Any]:
 
 
 def _apart(found: Any, given: Sequence[Any]) -> Result:
-    """The result in memory of its own, float32 as bfloat16 where an input is that."""
+    """Return the result in memory of its own, float32 as bfloat16 where an input is that."""
     tensors = [one for value in given for one in _each(value)]
     if isinstance(found, list):
         return [_own(one, tensors) for one in found]

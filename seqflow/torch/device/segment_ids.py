@@ -26,7 +26,7 @@ LARGEST = "the largest id, without num_segments"
 
 
 def sorted_counts(ids: Tensor) -> Tensor:
-    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order. The host waits for the last."""
+    """How often each id occurs; raise OpError unless they are 0, 1, 2 … in this order. The host waits for the last."""
     steps = torch.diff(ids, prepend=ids.new_full((1,), -1))
     sound = (steps == 1) | (steps == 0)
     sound = torch.cat([steps[:1] == 1, sound[1:]])
@@ -94,7 +94,7 @@ def counted(ids: Tensor, num_segments: int | None) -> Tensor:
 
 
 def _unsorted(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
-    """A reduction with results of this dtype, by ids in any order."""
+    """Return a reduction with results of this dtype, by ids in any order."""
 
     def reduced(*given: Tensor, num_segments: int | None, empty: Any) -> Tensor:
         *rows, ids = given

@@ -9,7 +9,7 @@ from seqflow.torch.device.checks import number_of
 
 
 def starts_of(lengths: Tensor) -> Tensor:
-    """The first row of each sequence."""
+    """Return the first row of each sequence."""
     return lengths.cumsum(0) - lengths
 
 
@@ -19,12 +19,12 @@ def offsets_of(lengths: Tensor) -> Tensor:
 
 
 def total_of(lengths: Tensor) -> int:
-    """The sum of the lengths; the host waits for it."""
+    """Return the sum of the lengths; the host waits for it."""
     return number_of(lengths.sum())
 
 
 def longest_of(lengths: Tensor) -> int:
-    """The largest length, 0 where there are none; the host waits for it."""
+    """Return the largest length, 0 where there are none; the host waits for it."""
     return number_of(lengths.max()) if len(lengths) else 0
 
 
@@ -34,12 +34,12 @@ def arange(like: Tensor, count: int) -> Tensor:
 
 
 def segment_ids(lengths: Tensor, total: int) -> Tensor:
-    """The sequence of each of `total` rows."""
+    """Return the sequence of each of `total` rows."""
     return torch.repeat_interleave(arange(lengths, len(lengths)), lengths, output_size=total)
 
 
 def positions(lengths: Tensor, ids: Tensor) -> Tensor:
-    """The position of each row inside its sequence."""
+    """Return the position of each row inside its sequence."""
     return arange(ids, len(ids)) - starts_of(lengths).index_select(0, ids)
 
 
@@ -49,7 +49,7 @@ def column(values: Tensor, rank: int) -> Tensor:
 
 
 def take(data: Tensor, rows: Tensor, inside: Tensor | None = None, fill: Any = 0) -> Tensor:
-    """The rows of data at `rows`, of any rank; `fill` where they are not `inside`: rows[*i] -> [*i, *d]."""
+    """Return the rows of data at `rows`, of any rank; `fill` where they are not `inside`: rows[*i] -> [*i, *d]."""
     if data.dtype is torch.float16 and data.requires_grad:  # its gradient is summed in float32, and cast once
         return take(data.float(), rows, inside, fill).to(data.dtype)
     data, inner = with_rows(data), data.shape[1:]
@@ -60,16 +60,16 @@ def take(data: Tensor, rows: Tensor, inside: Tensor | None = None, fill: Any = 0
 
 
 def with_rows(data: Tensor) -> Tensor:
-    """The data, with a row of zeros where there is none: for what is taken of it, which keeps its graph."""
+    """Return the data, with a row of zeros where there is none: for what is taken of it, which keeps its graph."""
     return data if len(data) else torch.cat([data, data.new_zeros(1, *data.shape[1:])])
 
 
 def fill_like(data: Tensor, fill: Any) -> Tensor:
-    """A scalar tensor of the dtype of data."""
+    """Return a scalar tensor of the dtype of data."""
     return torch.full((), fill, dtype=data.dtype, device=data.device)
 
 
 def slices(data: Tensor, starts: Tensor, sizes: Tensor) -> Tensor:
-    """The slices `data[start : start + size]`, one after another; the host waits for how many rows they have."""
+    """Return the slices `data[start : start + size]`, one after another; the host waits for how many rows they have."""
     ids = segment_ids(sizes, total_of(sizes))
     return take(data, starts.index_select(0, ids) + positions(sizes, ids))

@@ -10,7 +10,7 @@ from seqflow.torch.device.structure import arange, column, fill_like, positions,
 
 
 def argsort_rows(data: Tensor, ids: Tensor, descending: bool) -> Tensor:
-    """The rows that sort each sequence, column by column; equal values keep their order, NaN is the largest."""
+    """Return the rows that sort each sequence, column by column; equal values keep their order, NaN is the largest."""
     order = torch.argsort(comparable(data), dim=0, stable=True, descending=descending)
     sequences = column(ids, data.ndim).expand_as(data).gather(0, order)
     return order.gather(0, torch.argsort(sequences, dim=0, stable=True))
@@ -41,7 +41,7 @@ def _rank_within(data: Tensor, lengths: Tensor, *, ties: str, descending: bool) 
 
 
 def _tied(ordered: Tensor, starts: Tensor, places: Tensor, ties: str) -> Tensor:
-    """The ranks of sorted elements where equal ones have equal ranks."""
+    """Return the ranks of sorted elements where equal ones have equal ranks."""
     if not len(ordered):
         return torch.zeros_like(places)
     before, after = ordered[:-1], ordered[1:]

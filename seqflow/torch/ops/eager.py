@@ -29,7 +29,7 @@ Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
 def is_plain(inputs: Sequence[Any]) -> bool:
-    """Whether these are tensors of the CPU, or None, that nothing traces or transforms."""
+    """Return whether these are tensors of the CPU, or None, that nothing traces or transforms."""
     if torch.compiler.is_compiling():  # first: compilers do not know all that follows
         return False
     for one in inputs:
@@ -44,7 +44,7 @@ def is_plain(inputs: Sequence[Any]) -> bool:
 
 
 def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
-    """The op on plain tensors."""
+    """Return the op on plain tensors."""
     floats = [i for i, may in enumerate(gradients.floats) if may]
 
     class Eager(torch.autograd.Function):
@@ -72,7 +72,7 @@ def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
 
 
 def is_transformed() -> bool:
-    """Whether torch.func differentiates or maps what is called."""
+    """Return whether torch.func differentiates or maps what is called."""
     if torch.compiler.is_compiling():
         return False
     innermost = peek_interpreter_stack()
@@ -80,7 +80,7 @@ def is_transformed() -> bool:
 
 
 def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
-    """The op inside of torch.func.grad, vjp, jacrev, vmap: these want the context apart from the forward pass."""
+    """Return the op inside of torch.func.grad, vjp, jacrev, vmap: these want the context apart from the forward pass."""
 
     class Transformed(torch.autograd.Function):
         generate_vmap_rule = True

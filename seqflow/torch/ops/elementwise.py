@@ -74,7 +74,7 @@ _NUMBERS: dict[str, DType] = {"bool": bool, "int": int, "float": float}
 
 
 def apply(function: Function, operands: Sequence[Value]) -> Value:
-    """A function of the expression language on tensors and numbers; OpTypeError for dtypes it does not take."""
+    """Return a function of the expression language on tensors and numbers; raise OpTypeError for dtypes it does not take."""
     tensors = [one for one in operands if isinstance(one, Tensor)]
     if not tensors:
         return _of_numbers(function, operands)  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def _of_numbers(function: Function, operands: Sequence[bool | int | float]) -> V
 
 @constant_when_traced
 def _dtypes(name: str, kinds: tuple[Any, ...]) -> tuple[torch.dtype, torch.dtype]:
-    """The dtype in which a function computes, and that of its result; numbers are weak."""
+    """Return the dtype in which a function computes, and that of its result; numbers are weak."""
     function = by_name[name]
     dtypes = [numpy_dtype(kind) if isinstance(kind, torch.dtype) else _NUMBERS[kind] for kind in kinds]
     try:
@@ -152,13 +152,13 @@ def _tensor(value: Value, dtype: torch.dtype, beside: Tensor) -> Tensor:
 
 
 def _number(value: Value) -> str:
-    """The name of a number's type."""
+    """Return the name of a number's type."""
     return "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
 
 
 @constant_when_traced
 def program_of(expression: str | Expression) -> Program:
-    """An expression in reverse Polish form, as plain data; ExpressionError for a malformed one."""
+    """Return an expression in reverse Polish form, as plain data; raise ExpressionError for a malformed one."""
     made = expression if isinstance(expression, Expression) else Expression(expression)
     steps: list[tuple[str, Any, int]] = []
     for node in postorder(made.tree):
@@ -173,7 +173,7 @@ def program_of(expression: str | Expression) -> Program:
 
 
 def run_program(program: Program, operands: Sequence[Value]) -> Tensor:
-    """An expression on tensors, in the order of its operands."""
+    """Return an expression on tensors, in the order of its operands."""
     stack: list[Value] = []
     for kind, what, count in program[1]:
         if kind == "operand":
@@ -190,7 +190,7 @@ def run_program(program: Program, operands: Sequence[Value]) -> Tensor:
 
 @cache
 def function_call(name: str) -> Callable[..., Tensor]:
-    """A function of the expression language, as users call it on tensors."""
+    """Return a function of the expression language, as users call it on tensors."""
     row = by_name[name]
 
     def call(*operands: Value, alpha: float = 1, **named: Value) -> Tensor:

@@ -18,7 +18,7 @@ from seqflow.torch.ops.sizes import Evaluation, Size, Symbols, check_equal, reme
 
 
 def fake_kernel(op: OpDef) -> Callable[..., Any]:
-    """The op on tensors without data."""
+    """Return the op on tensors without data."""
     names = [one.name for one in op.signature.input_arguments]
 
     def fake(*tensors: Any, **given: Any) -> Any:
@@ -99,7 +99,7 @@ class _Call:
         return torch.empty(evaluation.shape(spec.shape), dtype=dtype, device=first.device)
 
     def _grouped(self, outputs: list[Tensor]) -> Any:
-        """The outputs as the op returns them: one, or a tuple; lists as lists."""
+        """Return the outputs as the op returns them: one, or a tuple; lists as lists."""
         if not outputs and not self.op.output_names:
             return None
         remaining = iter(outputs)
@@ -114,7 +114,7 @@ class _Call:
 
 
 def _flat(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The input tensors by the names that inference gives them: `data`, `data[1]`."""
+    """Return the input tensors by the names that inference gives them: `data`, `data[1]`."""
     found: dict[str, Tensor] = {}
     for name, value in inputs.items():
         found |= (
@@ -124,5 +124,5 @@ def _flat(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def _new_size(min: int = 0, max: int | None = None) -> Size:
-    """A size that only data tell."""
+    """Return a size that only data tell."""
     return torch.library.get_ctx().new_dynamic_size(min=min, max=max)

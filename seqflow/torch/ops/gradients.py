@@ -36,12 +36,12 @@ class Backward:
     """For each input that is a list the number of its tensors."""
 
     def save(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Tensor]:
-        """The tensors to keep."""
+        """Return the tensors to keep."""
         sources = (inputs, outputs)
         return [_at(sources[source], place) for source, place in self.saved]
 
     def gradients(self, saved: Sequence[Tensor], arriving: Sequence[Any]) -> list[Any]:
-        """The gradient of each input; for a list a list."""
+        """Return the gradient of each input; for a list a list."""
         kept = iter(saved)
         arguments = [
             _at(arriving, place) if source == _ARRIVING else next(kept) for source, place in self.takes
@@ -74,7 +74,7 @@ class Gradients:
     def backward(
         self, inputs: Sequence[Any], attributes: Mapping[str, Any], needs: Sequence[Any]
     ) -> Backward | None:
-        """The derivative of a call; None where no gradient is wanted. GradientError where there is none.
+        """Return the derivative of a call; None where no gradient is wanted. Raises GradientError if there is none.
 
         `needs` says of each input, and of each tensor of a list, whether its gradient is wanted.
         """
@@ -122,7 +122,7 @@ class Gradients:
         )
 
     def _attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The attributes as the op takes them."""
+        """Return the attributes as the op takes them."""
         found = {}
         for one in attributes_of(self.op):
             value = given.get(one.name)
@@ -131,7 +131,7 @@ class Gradients:
         return found
 
     def _places(self, lists: Mapping[str, int | None], taken: Sequence[str]) -> list[tuple[int, Place]]:
-        """Where the tensors are that a derivative takes, by their names."""
+        """Return where the tensors are that a derivative takes, by their names."""
         known: dict[str, tuple[int, Place]] = {}
         for number, name in enumerate(self.names):
             known[name] = _INPUT, (number, None)
@@ -181,7 +181,7 @@ def keep(
 
 
 def gradients_of(ctx: Any, gradients: Gradients, arriving: Sequence[Any]) -> list[Any]:
-    """The gradients of the inputs of a call; GradientError, with the reason, where there is no derivative."""
+    """Return the gradients of the inputs of a call; GradientError, with the reason, where there is no derivative."""
     if ctx.seqflow_reason is not None:
         raise GradientError(ctx.seqflow_reason)
     made: Backward | None = ctx.seqflow

@@ -88,7 +88,7 @@ Caller = Callable[[str], Callable[..., Any]]
 def net_function(
     net: Net, op_of: Caller, totals: Mapping[str, str] | None = None
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """A function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
+    """Return a function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
 
     `op_of` gives the function of an op. `totals` names, for lengths, an input with as many rows as they add up
     to: where it is known, the number of rows need not be read from the data.
@@ -119,7 +119,7 @@ def _line(
     op_of: Caller,
     totals: Mapping[str, str],
 ) -> str:
-    """A step as a line of Python; what it calls, and literals, are in its scope."""
+    """Return a step as a line of Python; what it calls, and literals, are in its scope."""
     function, literals = f"f{number}", 0
     if step.expression is not None:
         (listed,) = step.inputs.values()
@@ -169,6 +169,6 @@ def _expression(expression: Any) -> Callable[..., Tensor]:
 
 
 def _flat(result: Any) -> list[Tensor]:
-    """The tensors of results that are lists, one after another."""
+    """Return the tensors of results that are lists, one after another."""
     found = result if isinstance(result, tuple) else (result,)
     return [tensor for one in found for tensor in (one if isinstance(one, (list, tuple)) else (one,))]

@@ -29,7 +29,7 @@ _LIBRARY = torch.library.Library("seqflow", "DEF")
 
 @cache
 def call_of(name: str) -> Callable[..., Any]:
-    """The op of this name on tensors; OpError for one that torch cannot say."""
+    """Return the op of this name on tensors; raise OpError for one that torch cannot say."""
     if name in by_name:
         return function_call(by_name[name].name)
     op = registry.get(name)
@@ -60,7 +60,7 @@ def _register(op: OpDef, kernel: Callable[..., Any], gradients: Gradients) -> No
 
 
 def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callable[..., Any]:
-    """The op as users call it: inputs by position or by name, attributes by name, a NamedTuple of several results."""
+    """Return the op as users call it: inputs by position or by name, attributes by name, a NamedTuple of several results."""
     overload = getattr(torch.ops.seqflow, op.name).default
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
@@ -110,7 +110,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
 
 
 def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
-    """OpError for a tensor with a tangent: torch would go on as if it were zero."""
+    """Raise OpError for a tensor with a tangent: torch would go on as if it were zero."""
     flat = [one for value in inputs for one in (value if isinstance(value, (list, tuple)) else (value,))]
     if any(isinstance(one, Tensor) and forward_ad.unpack_dual(one).tangent is not None for one in flat):
         raise OpError("it has no derivative in forward mode: take torch.autograd.grad").in_op(op.name)
@@ -138,7 +138,7 @@ def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
 
 
 def _sizes_of_parts(op: OpDef, value: Any, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The sizes of so many equal parts: a schema has no type for either."""
+    """Return the sizes of so many equal parts: a schema has no type for either."""
     if not isinstance(value, int) or not isinstance(inputs[0], Tensor):
         return value
     size = inputs[0].shape[named.get("axis", 0)]
@@ -152,7 +152,7 @@ def _sizes_of_parts(op: OpDef, value: Any, inputs: Sequence[Any], named: Mapping
 def _in_order(
     op: OpDef, names: Sequence[str], inputs: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The inputs by position, whichever way they were given."""
+    """Return the inputs by position, whichever way they were given."""
     given = dict(zip(names, inputs, strict=False))
     if len(inputs) > len(names):
         raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(op.name)
@@ -170,7 +170,7 @@ def _in_order(
 
 
 def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.device | None:
-    """The device of all tensors; OpTypeError for an input that is no tensor, OpError for several devices."""
+    """Return the device of all tensors; raise OpTypeError for an input that is no tensor, OpError for several devices."""
     devices: dict[torch.device, str] = {}
     arguments = {one.name: one for one in op.signature.input_arguments}
     lists = op.signature.listed
@@ -188,7 +188,7 @@ def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.
 
 
 def _elsewhere(op: OpDef, device: torch.device, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The op on another device: written in torch's own functions. OpError for an op that runs on the CPU alone."""
+    """Return the op on another device: written in torch's own functions. Raises OpError for an op that runs on the CPU alone."""
     implementation = IMPLEMENTATIONS.get(op.name)
     if implementation is None:
         raise OpError(f"its tensors are on {device}, but it runs on the CPU: call it with x.cpu()").in_op(

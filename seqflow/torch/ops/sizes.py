@@ -34,7 +34,7 @@ def remember(tensor: Tensor, what: str, size: Size) -> None:
 
 
 def _key(tensor: Tensor, what: str) -> tuple[Any, ...]:
-    """A tensor that was written to is another; so is one of another tracing."""
+    """Return a tensor that was written to is another; so is one of another tracing."""
     mode = getattr(tensor, "fake_mode", None)
     return what, tensor._version, getattr(mode, "epoch", 0)
 
@@ -73,7 +73,7 @@ class Evaluation:
         return [self.size(one) for one in shape.dimensions]
 
     def size(self, dimension: Dimension) -> Size:
-        """The size; a new one where only data know it."""
+        """Return the size; a new one where only data know it."""
         if dimension.terms is None:
             return self._new(dimension)
         size = dimension.computed(self._atom, _OPERATIONS)
@@ -81,13 +81,13 @@ class Evaluation:
         return size
 
     def known(self, dimension: Dimension) -> Size | None:
-        """The size where the inputs tell it; None where only data do."""
+        """Return the size where the inputs tell it; None where only data do."""
         if dimension.terms is None or any(self._missing(atom) is not None for atom, _ in dimension.terms):
             return None
         return self.size(dimension)
 
     def missing_alone(self, dimension: Dimension) -> tuple[Tensor, str] | None:
-        """The lengths tensor and what of it, where that alone is the size and it is not known."""
+        """Return the lengths tensor and what of it, where that alone is the size and it is not known."""
         if dimension.constant or dimension.terms is None or len(dimension.terms) != 1:
             return None
         (atom, factor) = dimension.terms[0]
@@ -102,7 +102,7 @@ class Evaluation:
         }
 
     def _missing(self, atom: Atom) -> tuple[Tensor, str] | None:
-        """A lengths tensor whose sum, or largest, is spoken of and not known."""
+        """Return a lengths tensor whose sum, or largest, is spoken of and not known."""
         if atom.kind in ("sum", "max") and atom.tensor in self._inputs:
             tensor = self._inputs[str(atom.tensor)]
             return (tensor, atom.kind) if remembered(tensor, atom.kind) is None else None
@@ -110,7 +110,7 @@ class Evaluation:
         return next((found for one in within if (found := self._missing(one)) is not None), None)
 
     def _atom(self, atom: Atom) -> Size | None:
-        """The size of an atom; None for one that is computed from its operands."""
+        """Return the size of an atom; None for one that is computed from its operands."""
         if atom.kind in _OPERATIONS:
             return None
         if atom.kind == "size":

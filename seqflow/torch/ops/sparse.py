@@ -19,7 +19,7 @@ _USED = ("expand", "gather", "lengths_sum", "lengths_to_positions")
 
 
 def sparse_call(op: OpDef, op_of: Caller) -> Callable[..., Tensor] | None:
-    """A pooled look-up with a sparse gradient; None for an op that has no such.
+    """Return a pooled look-up with a sparse gradient; None for an op that has no such.
 
     It takes the look-up itself, its inputs and its attributes.
     """
@@ -89,7 +89,7 @@ def _of_table(
 
 
 def _of_weights(calls: Calls, factor: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of weights, from those of each look-up; of weights by position it is their sum."""
+    """Return the gradient of weights, from those of each look-up; of weights by position it is their sum."""
     if factor == "weights":
         return each.to(weights.dtype)
     places = calls["lengths_to_positions"](lengths).long()
