@@ -54,7 +54,9 @@ def _infer_concat(ctx: "InferenceContext") -> None:
     if len(tensors) == 1:
         ctx.same_value(0, 0)
     dtype = ctx.dtype(0)
-    if len(sizes) == 1 and dtype is not None and dtype.kind in "iu":  # these may be lengths: their sums add up
+    if (
+        len(sizes) == 1 and dtype is not None and dtype.kind in "iu"
+    ):  # these may be lengths: their sums add up
         ctx.join_sizes(0, "tensors")
 
 

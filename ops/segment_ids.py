@@ -1,7 +1,7 @@
-"""Reducing rows that are assigned to segments by ids.
+"""Reductions of rows that are assigned to segments by ids.
 
 `sorted_segment_…` take ids that count up from 0 without gaps: the rows of a segment follow one another.
-`unsorted_segment_…` take the rows in any order; a segment may have none.
+`unsorted_segment_…` take the rows in any order; a segment may be empty.
 """
 
 from typing import Any
@@ -134,7 +134,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     grad={"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
-    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
+    """Compute log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -157,7 +157,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     },
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
-    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
+    """Compute log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -277,7 +277,7 @@ def unsorted_segment_weighted_sum(
 
 
 _RESULT_DTYPES = {"sum": kernels.sum_dtype, "mean": kernels.mean_dtype}
-"""The dtype of a reduction, where it is not that of the data."""
+"""Dtypes of reductions that differ from those of the data."""
 
 
 def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Scalar) -> Array:
@@ -293,7 +293,7 @@ def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, 
 
 
 def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
-    """Sums or means of one column, in float64: single elements are added up faster than they are sorted."""
+    """Return sums or means of one column, in float64: adding single elements is faster than sorting them by id."""
     counted, dtype = kind == "mean" or empty != 0, _RESULT_DTYPES[kind](column.dtype)
     if column.dtype.itemsize < 4:
         column = column.astype(np.float32)
@@ -308,8 +308,8 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
 
 
 def sorted_lengths(ids: Array) -> Array:
-    """How often each id occurs; raise OpError unless they are 0, 1, 2 … in this order, each at least once."""
-    signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
+    """Return the count of each id; raise OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    signed = ids.astype(np.int64)  # a copy: it is read more than once, and another thread may write to it
     steps = np.diff(signed, prepend=-1)
     wrong = (steps != 0) & (steps != 1)
     wrong[:1] |= steps[:1] != 1

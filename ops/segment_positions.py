@@ -13,7 +13,7 @@ from seqflow.signature import Positive
 def lengths_argmax(data: Array, lengths: Array) -> Array:
     """Return the position of the largest element inside each segment, column by column.
 
-    Of equal ones the first. NaN and NaT count as the largest, as in `np.argmax`. An empty segment gives -1.
+    The first of equal elements is taken. NaN and NaT are the largest, as in `np.argmax`. An empty segment gives -1.
 
     >>> lengths_argmax(np.array([1, 3, 2]), np.array([2, 0, 1]))
     array([ 1, -1,  0])
@@ -28,7 +28,7 @@ def lengths_argmax(data: Array, lengths: Array) -> Array:
 def lengths_argmin(data: Array, lengths: Array) -> Array:
     """Return the position of the smallest element inside each segment, column by column.
 
-    Of equal ones the first. NaN and NaT count as the smallest, as in `np.argmin`. An empty segment gives -1.
+    The first of equal elements is taken. NaN and NaT are the smallest, as in `np.argmin`. An empty segment gives -1.
 
     >>> lengths_argmin(np.array([1, 3, 2]), np.array([2, 0, 1]))
     array([ 0, -1,  0])
@@ -45,9 +45,8 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
     """Return the `k` largest elements of each segment in descending order, and their positions in it.
 
-    Of equal ones those at lower positions come first. NaN and NaT count as larger than everything else, as in
-    torch. A segment with fewer than `k` elements is filled up with value 0 and position -1, an empty segment
-    wholly.
+    Equal elements keep their order. NaN and NaT count as larger than everything else, as in torch. A segment with
+    fewer than `k` elements is filled up with value 0 and position -1; an empty segment has only these.
 
     >>> lengths_topk(np.array([1, 3, 2, 5]), np.array([3, 0, 1]), k=2)
     LengthsTopkResult(values=array([[3, 2],

@@ -1,4 +1,4 @@
-"""Indices that point at rows: each is checked before it is used."""
+"""Indices that point at rows, checked before use."""
 
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
@@ -6,6 +6,8 @@ from seqflow.kernels.checks import checked_indices
 
 def indices_below(name: str, indices: Array, count: int) -> Array:
     """Return a copy of the indices as int64; raise KernelError for the first one outside `[0, count)`."""
-    copied = int64_integers(indices, name)
+    copied = int64_integers(
+        indices, name
+    )  # copied before the check: another thread may write to the original
     checked_indices(copied, count, False, None, name)
     return copied
