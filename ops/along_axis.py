@@ -54,9 +54,8 @@ def _infer_concat(ctx: "InferenceContext") -> None:
     if len(tensors) == 1:
         ctx.same_value(0, 0)
     dtype = ctx.dtype(0)
-    if (
-        len(sizes) == 1 and dtype is not None and dtype.kind in "iu"
-    ):  # these may be lengths: their sums add up
+    # one axis of integers may be lengths: the sum of the result is the sum of the inputs' sums
+    if len(sizes) == 1 and dtype is not None and dtype.kind in "iu":
         ctx.join_sizes(0, "tensors")
 
 
@@ -93,7 +92,7 @@ def concat(tensors: list[Array], *, axis: int = 0) -> Array:
                 raise ShapeError(
                     f"tensors[{i}].shape[{j}] is {size}, expected {expected} as in tensors[0].shape[{j}]"
                 )
-    if not any(tensor.size for tensor in tensors):  # NumPy goes through rows without bytes one by one
+    if not any(tensor.size for tensor in tensors):  # NumPy loops over all rows, even if a row has no bytes
         sizes = list(tensors[0].shape)
         sizes[along] = sum(tensor.shape[along] for tensor in tensors)
         return np.empty(sizes, tensors[0].dtype)
@@ -374,10 +373,10 @@ def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -
     along = positive_axis("axis", axis, data.ndim, "data")
     if along == 0 and indices.ndim:
         return kernels.gather(data, indices, wrap=wrap)
-    places = integers(indices, "indices").copy()  # NumPy reads them more than once
+    places = integers(indices, "indices").copy()  # another thread may write to them after the check
     _check_indices(places, data.shape[along], wrap)
     shape = (*data.shape[:along], *places.shape, *data.shape[along + 1 :])
-    if 0 in shape:  # NumPy goes through rows without bytes one by one
+    if 0 in shape:  # NumPy loops over all rows, even if a row has no bytes
         return np.empty(shape, data.dtype)
     check_memory(shape, data.dtype)
     return np.asarray(np.take(data, places, along))

@@ -138,9 +138,8 @@ def products_of_others(data: Array, lengths: Array) -> Array:
     array([0., 8., 0.])
     """
     before, after = _products_around(data, lengths)
-    return np.asarray(
-        before * after
-    )  # not the product of all divided by the row: that is 0 / 0 for a row of 0
+    # not the product of all divided by the row: that is 0 / 0 for a row of 0
+    return np.asarray(before * after)
 
 
 def _products_around(data: Array, lengths: Array) -> tuple[Array, Array]:

@@ -28,9 +28,8 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
     BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
     """
-    positions = np.flatnonzero(
-        mask.copy()
-    )  # NumPy counts first, then fills: a mask must not change in between
+    # a copy: NumPy counts first and fills then, and another thread may write to the mask in between
+    positions = np.flatnonzero(mask.copy())
     return kernels.gather(data, positions), positions
 
 

@@ -60,9 +60,8 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     found = np.flatnonzero(after > 0)
     found = found[values[after[found] - 1] == wanted[found]]
     positions = np.full(len(wanted), missing, np.int64)
-    positions[found] = order[
-        after[found] - 1
-    ]  # the order is stable: the last of equal elements is the one before
+    # the order is stable: just before `after` is the last of equal elements
+    positions[found] = order[after[found] - 1]
     return positions.reshape(queries.shape)
 
 

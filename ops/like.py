@@ -88,7 +88,7 @@ def reshape_like(x: Array, like: Array) -> Array:
 def sum_to(x: Array, like: Array) -> Array:
     """Sum over all axes along which `like` was broadcast to the shape of `x`; the result has the dtype of `like`.
 
-    It reverses broadcasting, as the gradient of an operand does. Raises ShapeError if `like` does not broadcast to `x`.
+    It reverses broadcasting, for the gradient of an operand. Raises ShapeError if `like` does not broadcast to `x`.
 
     >>> sum_to(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, 0.0]))
     array([4., 6.])

@@ -222,7 +222,7 @@ def merge_multi_map_features(
 
 
 def _sizes_of_present(presence: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
-    """Return the lengths [B, F] and the presence of all features; raise OpError for absent ones that are not empty."""
+    """Return the lengths [B, F] and the presence of all features; raise OpError if an absent one is not empty."""
     mask, sizes = np.stack(presence, axis=1), np.stack([int64(one) for one in lengths], axis=1)
     hidden = (sizes != 0) & ~mask
     if hidden.any():

@@ -80,8 +80,8 @@ def unshard_sequences(
 ) -> tuple[Array, Array]:
     """Join the shares of all ranks into sequences: the inverse of `shard_sequences`.
 
-    `data` are the shares of ranks 0 to `parts - 1`, one after another, as from gathering over the ranks; `lengths` are
-    those of the whole sequences, some of which may be empty.
+    `data` are the shares of ranks 0 to `parts - 1`, one after another, as from gathering over the ranks. `lengths`
+    are those of the whole sequences, some of which may be empty.
 
     >>> shares = [shard_sequences(np.arange(8), np.array([4, 4]), parts=2, part=part).values for part in (0, 1)]
     >>> unshard_sequences(np.concatenate(shares), np.array([4, 4]), parts=2).values

@@ -58,9 +58,8 @@ def sparse_to_dense(
         return sums.astype(values.dtype, copy=False)
     dense = np.zeros((num_rows, *values.shape[1:]), values.dtype)
     taken = np.flatnonzero(counts)
-    dense[taken] = values[
-        order[np.cumsum(counts)[taken] - 1]
-    ]  # the order is stable: the last row of each index
+    # the order is stable: at the end of each group is the last row of its index
+    dense[taken] = values[order[np.cumsum(counts)[taken] - 1]]
     return dense
 
 

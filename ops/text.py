@@ -106,7 +106,7 @@ def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
 
 
 def _bound_lower(ctx: "InferenceContext") -> None:
-    """Return a few letters of two bytes, such as U+023A, have a lower case of three."""
+    """Infer bounds: a few letters of two bytes, such as U+023A, have a lower case of three bytes."""
     _bound_bytes(ctx, 3, per=2)
 
 

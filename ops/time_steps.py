@@ -83,9 +83,8 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     """
     sizes = int64(lengths)
     order = np.argsort(-sizes, kind="stable")
-    check_memory(
-        (kernels.max_length(sizes) + 1,), sizes.dtype
-    )  # bincount has an entry for each length up to it
+    # bincount makes an entry for each length up to the longest, even for a batch of one sequence
+    check_memory((kernels.max_length(sizes) + 1,), sizes.dtype)
     batch_sizes = len(sizes) - np.cumsum(np.bincount(sizes))[:-1] if len(sizes) else sizes
     starts = kernels.lengths_to_offsets(sizes)[order]
     step, rank = kernels.lengths_to_segment_ids(batch_sizes), kernels.lengths_to_positions(batch_sizes)

@@ -6,8 +6,7 @@ from seqflow.kernels.checks import checked_indices
 
 def indices_below(name: str, indices: Array, count: int) -> Array:
     """Return a copy of the indices as int64; raise KernelError for the first one outside `[0, count)`."""
-    copied = int64_integers(
-        indices, name
-    )  # copied before the check: another thread may write to the original
+    # copied before the check: another thread may write to the original after it
+    copied = int64_integers(indices, name)
     checked_indices(copied, count, False, None, name)
     return copied

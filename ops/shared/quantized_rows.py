@@ -1,7 +1,7 @@
 """Rows of numbers as small unsigned integers, with a scale and a bias for each row: value = scale * integer + bias.
 
-A row has the integers, with the first integer of a byte in its lowest bits, then scale and bias in float32 or float16.
-All are little endian, as in the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
+A row has the integers, with the first integer of a byte in its lowest bits, then scale and bias in float32 or
+float16. All are little endian, as in the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class RowLayout:
 
 
 def row_layout(bits: int, scale: str | None) -> RowLayout:
-    """Return the layout for an op's attributes; `scale` is by default float32 for 8 bits, else float16, as in Caffe2."""
+    """Return the layout for an op's attributes; `scale` is by default float32 for 8 bits, else float16."""
     if bits not in (8, 4, 2):
         raise OpError(f"bits is {bits}, expected 8, 4 or 2")
     return RowLayout(bits, scale or ("float32" if bits == 8 else "float16"))

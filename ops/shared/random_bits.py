@@ -51,9 +51,8 @@ def uniform(bits: Array) -> Array:
 
 def output(state: Array, k: Array) -> Array:
     """Return the k-th number of SplitMix64 started at `state`, element by element: uint64."""
-    z = k + np.uint64(
-        1
-    )  # a new array, changed in place from here on; uint64 wraps around, as SplitMix64 needs
+    # one new array, changed in place from here on; uint64 wraps around, as SplitMix64 needs
+    z = k + np.uint64(1)
     z *= _GOLDEN
     z += state
     z ^= z >> np.uint64(30)

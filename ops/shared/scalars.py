@@ -11,8 +11,8 @@ from seqflow.kernels.arrays import Array
 def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """Return `value` as a scalar of `dtype`; raise OpError if the dtype cannot hold it.
 
-    Floats are rounded to the dtype, as in NumPy, but not to infinity. An integer dtype takes only whole numbers in its
-    range; a dtype of times takes only multiples of its unit.
+    Floats are rounded to the dtype, as in NumPy, but not to infinity. An integer dtype takes only whole numbers in
+    its range; a dtype of times takes only multiples of its unit.
     """
     if isinstance(value, (str, bytes)):
         raise OpError(f"{name} is {value!r}, expected a value of {dtype}")
@@ -61,7 +61,7 @@ def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def with_fill(name: str, value: Any, data: Array) -> tuple[Array, Any]:
-    """Return the rows and `value` in one dtype: that of the rows, but for texts as wide as the wider of both.
+    """Return the rows and `value` in one dtype: that of the rows; texts are as wide as the wider of both.
 
     Raises the errors of `cast_scalar`, and OpTypeError for a text with rows of bytes, or bytes with rows of text.
     """
