@@ -1,6 +1,6 @@
-"""The pages as a language model reads them: `docs/llms.txt` lists them, and `python tools/llms.py FILE` writes all.
+"""Pages for language models: `docs/llms.txt` lists them, and `python tools/llms.py FILE` writes all of them.
 
-The form is that of llmstxt.org: a title, what it is in a quote, then links with what each page is about.
+The form is that of llmstxt.org: a title, a summary as a quote, then links with the first sentence of each page.
 """
 
 import re
@@ -28,7 +28,7 @@ def full() -> str:
 
 
 def _pages() -> list[Path]:
-    """Return the pages, in the order in which the first of them links to them."""
+    """Return the pages, in the order of their links in the README of the docs."""
     linked = dict.fromkeys(_LINK.findall((DOCS / "README.md").read_text("utf-8")))
     return [path for name in linked if (path := DOCS / name).parent == DOCS]
 

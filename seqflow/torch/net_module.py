@@ -94,7 +94,7 @@ class NetModule(nn.Module):
 def module(
     net: Net | str, *, parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None
 ) -> NetModule:
-    """Return a net as an `nn.Module`: `forward` takes a batch, a mapping of names to tensors, and returns the outputs.
+    """Return a net as an `nn.Module`: `forward` takes a batch, tensors by name, and returns the outputs by name.
 
     `parameters` are tensors of the net to train, with their initial values (tensors or arrays). `buffers` are tensors
     with fixed values; the other constants of the net are also buffers. `state_dict` has both. `to_net()` returns the

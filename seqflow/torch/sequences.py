@@ -106,7 +106,7 @@ def from_packed_sequence(packed: PackedLike) -> tuple[Array, Array]:
 
 
 def _places(lengths: Array, order: Array, batch_sizes: Array) -> Array:
-    """Return for each row by time steps, longest sequence first, its place among the rows by sequences."""
+    """Return the row of each packed row among the rows by sequences; packed rows are by time step, longest first."""
     starts = kernels.lengths_to_offsets(lengths)[:-1][order]
     steps = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     ranks = kernels.lengths_to_positions(batch_sizes)

@@ -1,4 +1,4 @@
-"""dtypes of results, by NumPy's rules: the tensor's dtype in, torch's dtype out."""
+"""dtypes of results by NumPy's rules: conversion of torch's dtypes to NumPy's, and back."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
 
 
 def sum_dtype(*data: Tensor) -> torch.dtype:
-    """Return the dtype of a sum, or of one of products of several tensors."""
+    """Return the dtype of a sum, or of a sum of products of several tensors."""
     return _ruled(kernels.sum_dtype, data)
 
 
@@ -42,6 +42,6 @@ def _ruled(rule: Callable[[np.dtype[Any]], np.dtype[Any]], data: tuple[Tensor, .
 
 
 def scalar(name: str, value: Any, dtype: torch.dtype) -> Any:
-    """Return the value of an attribute as a Python number of this dtype; raise OpError if the dtype cannot hold it."""
+    """Return an attribute's value as a Python number of this dtype; raise OpError if the dtype cannot hold it."""
     found = cast_scalar(name, value, numpy_dtype(dtype))
     return found.item() if isinstance(found, np.generic) else found

@@ -77,7 +77,7 @@ def _lengths_std(data: Tensor, lengths: Tensor, *, ddof: int, empty: Any) -> Ten
     dtype = mean_dtype(data)
     value = scalar("empty", empty, dtype)
     variances = _variances(data, lengths, ddof, 0, dtype)
-    is_zero = variances == 0  # where the gradient of a root is infinite
+    is_zero = variances == 0  # the gradient of a root is infinite at 0
     deviations = torch.sqrt(torch.where(is_zero, fill_like(variances, 1), variances))
     deviations = torch.where(is_zero, fill_like(variances, 0), deviations)
     return torch.where(column(lengths, data.ndim) <= ddof, fill_like(deviations, value), deviations)

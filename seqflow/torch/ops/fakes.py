@@ -1,4 +1,4 @@
-"""Fake kernels: what inference says of an op, for tensors whose sizes are symbols or that have no data."""
+"""Fake kernels: ops by inference, for tensors without data or with symbolic sizes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -47,7 +47,7 @@ def _attributes(op: OpDef, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Call:
-    """One call on fake tensors."""
+    """Call of an op on fake tensors."""
 
     def __init__(self, op: OpDef, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
         self.op = op
@@ -58,6 +58,7 @@ class _Call:
 
     def results(self) -> Any:
         inferred = self._infer(self.symbols.shape)
+        # a rank may depend on a size, which is then guarded: `int` makes torch compile for this size alone
         if any(one.shape.dimensions is None for one in inferred.outputs):
             inferred = self._infer(lambda tensor: PartialShape([int(size) for size in tensor.shape]))
         evaluation = Evaluation(self.symbols, self.flat, _new_size)
@@ -81,7 +82,7 @@ class _Call:
         return infer(CallOfSpecs.alone(self.op, specs, self.attributes))
 
     def _assume(self, guard: Guard, evaluation: Evaluation) -> None:
-        """What inference took to be equal: the sum of lengths is from now on the rows it met."""
+        """Record the sizes that inference assumed to be equal: from now on a sum of lengths is a number of rows."""
         for left, right in guard.pairs():
             for one, other in ((left, right), (right, left)):
                 missing = evaluation.missing_alone(one)
@@ -124,5 +125,5 @@ def _flat(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def _new_size(min: int = 0, max: int | None = None) -> Size:
-    """Return a size that only data tell."""
+    """Return a new size that depends on data."""
     return torch.library.get_ctx().new_dynamic_size(min=min, max=max)

@@ -1,6 +1,6 @@
-"""Nets as functions of tensors: their steps one after another, each as torch's own functions or as an op of ours.
+"""Nets as functions of tensors: their steps in order, each by torch's own functions or by one of our ops.
 
-Ops that torch has functions for run as these in gradients and nets, so that compilers see them.
+In gradients and nets, ops that torch has functions for run as these functions, so that compilers see them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +79,7 @@ COMPOSITES: Mapping[str, Callable[..., Any]] = {
     "sum_to": _sum_to,
     "zeros_like": lambda like: torch.zeros_like(like),
 }
-"""By the names of ops; they take and give what these do."""
+"""Functions with the arguments and results of ops, by the names of the ops."""
 
 
 Caller = Callable[[str], Callable[..., Any]]
@@ -90,9 +90,10 @@ def net_function(
 ) -> Callable[..., tuple[Tensor, ...]]:
     """Return a function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
 
-    `op_of` gives the function of an op. `totals` names, for lengths, an input with as many rows as they add up
-    to: where it is known, the number of rows need not be read from the data.
+    `op_of` returns the function of an op. `totals` names, for lengths, an input with as many rows as they add up to,
+    so that the number of rows need not be read from the data.
     """
+    # compiled source, not a loop over steps: torch's compiler traces through it without guards on our objects
     scope: dict[str, Any] = {}
     names: dict[str, str] = {}
 
@@ -119,7 +120,7 @@ def _line(
     op_of: Caller,
     totals: Mapping[str, str],
 ) -> str:
-    """Return a step as a line of Python; what it calls, and literals, are in its scope."""
+    """Return a step as a line of Python; its function and its literals are added to the scope."""
     function, literals = f"f{number}", 0
     if step.expression is not None:
         (listed,) = step.inputs.values()
@@ -138,6 +139,7 @@ def _line(
                 name = f"c{number}_{literals}"
                 literals += 1
                 array = np.asarray(value)
+                # made at each call: a tensor from outside would be a constant on one device of a traced program
                 scope[name] = partial(torch.tensor, array.tolist(), dtype=torch_dtype(array.dtype))
                 return f"{name}()"
         raise AssertionError(operand)
