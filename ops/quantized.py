@@ -259,7 +259,7 @@ def _pool(
 ) -> Array:
     """Return a row with the sums or means of each segment."""
     pruned = False
-    # Caffe2 writes the mapping [0] for a table that is not pruned
+    # in Caffe2, the mapping [0] stands for a table that is not pruned
     if mapping is not None and not (len(mapping) == 1 and mapping[0] == 0):
         indices, pruned = _rows(indices, len(table), mapping), True
     if weights is not None:

@@ -22,7 +22,7 @@ _FUNCTIONS, _NAMES = "functions", "names"
 
 
 def pages() -> dict[Path, str]:
-    """Return the text of each page of `docs/ops/`: the finder, all names, each family, and functions of expressions."""
+    """Return the text of each page of `docs/ops/`: finder, names, families and functions of expressions."""
     families = _families()
     found = {FOLDER / f"{name}.md": _page(name, members) for name, members in families.items()}
     return {

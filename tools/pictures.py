@@ -55,7 +55,7 @@ def _rows_of(argument: Argument) -> Dim | None:
 
 
 def _sequences(op: OpDef, call: ExampleCall, given: Sequence[Moved]) -> Array:
-
+    """Return the number of the sequence of each element of all inputs, or of its row if it is in no sequence."""
     found, start = [], 0
     for one in given:
         inside = _sequences_of(op, call, one) + start

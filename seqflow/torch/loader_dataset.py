@@ -221,7 +221,7 @@ def refuse_stacking() -> None:
 
 
 def _callers() -> Iterator[Any]:
-    """Yield the objects whose methods are being called, innermost first."""
+    """Yield the objects with a method on the stack, innermost first."""
     frame = sys._getframe(1)
     while frame is not None:
         caller = frame.f_locals.get("self")

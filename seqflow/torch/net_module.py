@@ -52,9 +52,9 @@ class NetModule(nn.Module):
         return attribute
 
     def forward(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
-        """Return the outputs of the net, by name, for a batch: a record, or tensors or arrays by the names of its inputs.
+        """Return the outputs of the net by name, for a batch: a record, or tensors or arrays by name.
 
-        Raises NetError for an input that the batch does not have, and for a batch that is no mapping.
+        Raises NetError for an input that the batch does not have, and for a batch that is not a mapping.
         """
         if not hasattr(batch, "keys"):
             raise NetError(

@@ -19,7 +19,6 @@ NOT_YET = {
     "docs/jobs.md",
     "docs/lines.md",
     "docs/sources.md",
-    "ops",
     "providers",
     "seqflow/expression",
     "seqflow/jax",
@@ -28,7 +27,6 @@ NOT_YET = {
     "seqflow/net",
     "seqflow/registry",
     "seqflow/signature",
-    "seqflow/torch",
 }
 
 BEGINNINGS = re.compile(
@@ -65,7 +63,7 @@ PATTERNS = {instead: re.compile(pattern, re.IGNORECASE) for instead, pattern in 
 def rooms() -> dict[str, list[Path]]:
     """The files of each room, by the room's path from the root."""
     found: dict[str, list[Path]] = {}
-    for top in ("seqflow", "ops", "providers"):
+    for top in ("seqflow", "ops", "providers", "tools"):
         for file in sorted((ROOT / top).rglob("*.py")):
             parts = file.relative_to(ROOT).parts
             room = "/".join(parts[:2]) if top == "seqflow" and len(parts) > 2 else top

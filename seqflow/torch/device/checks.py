@@ -41,7 +41,7 @@ def check_indices(
 
 
 def first_wrong(sound: Tensor) -> list[int]:
-
+    """Return the place of the first false entry for a message; an empty list unless the tensor is on the CPU."""
     if not sound.is_cpu:
         return []
     place: list[int] = (~sound).nonzero()[0].tolist()

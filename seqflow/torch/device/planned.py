@@ -91,7 +91,7 @@ _declare(_NAMES)
 def _unpack_rows(
     packed: Tensor, sources: Tensor, piece_lengths: Tensor, pieces: Tensor, *, num_sequences: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Return the numbers of the cells are unpacked on the host."""
+    """Unpack the numbers of the cells on the host, and gather the cells on the device."""
     if packed.is_meta:
         raise OpError("it plans on data, which meta tensors do not have")
     cells = np.arange(packed.shape[0] * packed.shape[1]).reshape(packed.shape[:2])

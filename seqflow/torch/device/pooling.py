@@ -71,7 +71,7 @@ def _positional_weighted_sum(
 
 
 def _looked_up_first(name: str, dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
-"""
+    """Return the op of this name on the rows at indices; the weights of the rows, if any, come before these."""
     reduce: Callable[..., Tensor] = IMPLEMENTED[name].body
 
     def pool(table: Tensor, *given: Tensor, **attributes: Any) -> Tensor:

@@ -66,7 +66,7 @@ def _run(
     filled = [x.new_zeros(len(weights[0])) if one is None else one for one in given[:2]]
     if not packed.alive or not hidden:
         found, last = x, [one[: packed.alive] for one in initial]
-        # torch's cells refuse empty input: a product without elements keeps the weights in the graph
+        # products without elements, which keep the weights in the graph
         for weight, bias in zip(weights, filled, strict=True):
             found = torch.nn.functional.linear(found, weight[:hidden], bias[:hidden])
     else:

@@ -122,7 +122,8 @@ class _Extreme(torch.autograd.Function):
 def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
     """Return sums or products of each row and all rows before it in its segment; `places` are positions in it."""
     # Each round covers twice as many rows as the one before. The alternative, one scan over all rows and the
-    # difference or quotient at starts of segments, loses digits to other segments, and divides by 0.
+    # difference or quotient at starts of segments, loses digits to other segments, and divides by 0. The order of
+    # sums is the same on every device.
     neutral = 0 if kind == "sum" else 1
     step = 1
     while step < len(data):

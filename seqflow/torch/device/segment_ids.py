@@ -98,9 +98,8 @@ def _unsorted(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype
 
     def reduced(*given: Tensor, num_segments: int | None, empty: Any) -> Tensor:
         *rows, ids = given
-        value = scalar(
-            "empty", empty, dtype_of(*rows)
-        )  # first, as on arrays: its error comes before that of an id
+        # first, as on arrays: its error comes before that of an id
+        value = scalar("empty", empty, dtype_of(*rows))
         return reduce(*rows, ids, counted(ids, num_segments), value)
 
     return reduced

@@ -111,7 +111,7 @@ def _lengths_all(data: Tensor, lengths: Tensor, *, empty: bool) -> Tensor:
 
 
 def _nonzero(data: Tensor, lengths: Tensor) -> Tensor:
-    """Return the number of rows of each segment are not 0."""
+    """Return the number of rows of each segment that are not 0."""
     return sum_by(data != 0, segment_ids(lengths, len(data)), len(lengths), torch.int64)
 
 

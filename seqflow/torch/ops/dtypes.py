@@ -17,7 +17,7 @@ _TORCH = {dtype: name for name, dtype in _NUMPY.items()}
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the dtype in NumPy; for bfloat16 float32, in which it is computed. Raises OpTypeError if there is none."""
+    """Return the dtype in NumPy, float32 for bfloat16; raise OpTypeError if NumPy has none."""
     if dtype is torch.bfloat16:
         return np.dtype(np.float32)
     if isinstance(dtype, torch.dtype):

@@ -1,7 +1,7 @@
 """Calls without torch's dispatcher, for plain tensors on the CPU that nothing traces or transforms.
 
-The dispatcher takes longer than a small op. It finds our kernel, and looks for modes, transforms and tracers. If there
-are none, the kernel is called directly, or by a function of autograd that saves tensors for the derivative.
+The dispatcher takes longer than a small op. It finds our kernel, and looks for modes, transforms and tracers. If
+there are none, the kernel is called directly, or by a function of autograd that saves tensors for the derivative.
 """
 
 from collections.abc import Callable, Mapping, Sequence

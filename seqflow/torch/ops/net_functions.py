@@ -93,7 +93,7 @@ def net_function(
     `op_of` returns the function of an op. `totals` names, for lengths, an input with as many rows as they add up to,
     so that the number of rows need not be read from the data.
     """
-    # compiled source, not a loop over steps: torch's compiler traces through it without guards on our objects
+    # no text of the net is executed: the source consists of names made here, and of names of ops' arguments
     scope: dict[str, Any] = {}
     names: dict[str, str] = {}
 
@@ -139,7 +139,6 @@ def _line(
                 name = f"c{number}_{literals}"
                 literals += 1
                 array = np.asarray(value)
-                # made at each call: a tensor from outside would be a constant on one device of a traced program
                 scope[name] = partial(torch.tensor, array.tolist(), dtype=torch_dtype(array.dtype))
                 return f"{name}()"
         raise AssertionError(operand)

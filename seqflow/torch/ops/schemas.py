@@ -17,7 +17,7 @@ _WITHOUT_DEFAULT = ("str[]", "ScalarType")
 
 
 def schema_of(op: OpDef) -> str:
-    """Return the schema; OpError, with the reason, for an op that torch cannot say."""
+    """Return the schema; raise OpError with the reason for an op that torch cannot express."""
     reason = why_not(op)
     if reason is not None:
         raise OpError(f"{reason}: call seqflow.ops.{op.name} on arrays").in_op(op.name)

@@ -1,8 +1,8 @@
 """Sizes known by inference, as torch's symbolic integers, for fake kernels.
 
-After an op has used a lengths tensor with rows, the tensor remembers its sum and its largest length. Later ops use the
-same sizes, so `x - expand(lengths_mean(x, n), n)` compiles without further checks. A size that depends on data becomes
-a new size, which torch calls unbacked.
+After an op has used a lengths tensor with rows, the tensor remembers its sum and its largest length. Later ops use
+the same sizes, so `x - expand(lengths_mean(x, n), n)` compiles without further checks. A size that depends on data
+becomes a new size, which torch calls unbacked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
