@@ -16,11 +16,11 @@ for module in iter_modules(__path__):
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = [name for name in registry.names() if not hasattr(builtins, name)]
-"""What `from seqflow.ops import *` gives: all ops but those that are called like Python's own, as `max` is."""
+"""Names of all ops except those with a name of Python's own, such as `max`, which `import *` would hide."""
 
 
 def __getattr__(name: str) -> Any:
-    """Ops that were registered after import, and the NamedTuples of results (pickle asks for them)."""
+    """Return an op that was registered after import, or the NamedTuple of an op's results (pickle asks for it)."""
     results = (registry.get(op).result for op in registry.names())
     result = next((result for result in results if result is not None and result.__name__ == name), None)
     if result is not None:

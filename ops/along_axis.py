@@ -1,7 +1,7 @@
 """Joining, repeating and cutting along axes.
 
-The ops here know nothing of lengths. Where row i of the result is still row i of the input, inference says so,
-and lengths that describe the input's rows describe those of the result.
+These ops do not take lengths. If row i of the result is still row i of the input, inference records it, and lengths
+that describe the input's rows also describe the rows of the result.
 """
 
 from collections.abc import Hashable, Sequence
@@ -39,7 +39,7 @@ def _infer_concat(ctx: "InferenceContext") -> None:
     for shape in known[1:]:
         for i, size in enumerate(shape):
             sizes[i] = sizes[i] + size if i == along else ctx.merge(sizes[i], size)
-    if len(known) < len(tensors):
+    if len(known) < len(tensors):  # a tensor of unknown shape adds an unknown number of positions
         sizes[along] = sizes[along] + "?"
     places = [i for i, shape in enumerate(tensors) if shape.dimensions is not None]
     axes = [
@@ -54,6 +54,7 @@ def _infer_concat(ctx: "InferenceContext") -> None:
     if len(tensors) == 1:
         ctx.same_value(0, 0)
     dtype = ctx.dtype(0)
+    # one axis of integers may be lengths: the sum of the result is the sum of the inputs' sums
     if len(sizes) == 1 and dtype is not None and dtype.kind in "iu":
         ctx.join_sizes(0, "tensors")
 
@@ -76,8 +77,8 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
 def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     """Join tensors along an axis; they must agree in all other axes, and in dtype.
 
-    Along another axis than 0 the rows stay rows, and lengths that describe them describe those of the result.
-    For sequences, joined one by one, see `concat_sequences`. (NumPy casts to a common dtype: say so with `cast`.)
+    If the axis is not 0, the rows stay the same rows, and lengths that describe them also describe those of the
+    result. To join sequences one by one, see `concat_sequences`. NumPy casts to a common dtype; here, use `cast`.
 
     >>> concat([np.array([[1, 2]]), np.array([[3]])], axis=1)
     array([[1, 2, 3]])
@@ -91,7 +92,7 @@ def concat(tensors: list[Array], *, axis: int = 0) -> Array:
                 raise ShapeError(
                     f"tensors[{i}].shape[{j}] is {size}, expected {expected} as in tensors[0].shape[{j}]"
                 )
-    if not any(tensor.size for tensor in tensors):  # NumPy goes through rows without bytes one by one
+    if not any(tensor.size for tensor in tensors):  # NumPy loops over all rows, even if a row has no bytes
         sizes = list(tensors[0].shape)
         sizes[along] = sum(tensor.shape[along] for tensor in tensors)
         return np.empty(sizes, tensors[0].dtype)
@@ -145,8 +146,8 @@ def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeErr
 def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
     """Cut `x` along an axis into equal parts, or into parts of given sizes; the inverse of `concat`.
 
-    ShapeError where the parts do not make up the axis. Along another axis than 0 the rows stay rows. The pieces
-    share the memory of `x`. To cut sequences, see `split_sequences`. (NumPy takes positions in place of sizes.)
+    Raises ShapeError if the parts do not add up to the axis. If the axis is not 0, the rows stay the same rows. The
+    pieces share the memory of `x`. To cut sequences, see `split_sequences`. NumPy takes positions instead of sizes.
 
     >>> split(np.arange(6), parts=[4, 2])
     [array([0, 1, 2, 3]), array([4, 5])]
@@ -183,8 +184,8 @@ def _infer_tile(ctx: "InferenceContext") -> None:
 def tile(x: Array, *, repeats: Sizes) -> Array:
     """Repeat `x` along its axes, `repeats[i]` times along axis i; 0 times gives an empty axis.
 
-    As in NumPy both are aligned at the last axis: too few repeats leave the first axes alone, too many add axes
-    at the front. To repeat each row, see `expand`.
+    As in NumPy, both are aligned at the last axis: with too few repeats the first axes stay as they are, too many
+    repeats add axes at the front. To repeat each row, see `expand`.
 
     >>> tile(np.array([[1, 2]]), repeats=[2, 2])
     array([[1, 2, 1, 2],
@@ -194,7 +195,7 @@ def tile(x: Array, *, repeats: Sizes) -> Array:
     sizes, counts = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(repeats)) + tuple(repeats)
     tiled = [size * count for size, count in zip(sizes, counts, strict=True)]
     check_memory(tiled, x.dtype)
-    if 0 in tiled:  # NumPy makes the rows first that no count is left of, and may crash with them
+    if 0 in tiled:  # NumPy repeats axis by axis, and may run out of memory before it comes to the count of 0
         return np.empty(tiled, x.dtype)
     return np.tile(x, repeats)
 
@@ -227,7 +228,7 @@ def _selected(
     start: int | None,
     stop: int | None,
 ) -> "Term | None":
-    """What a slice takes of an axis; the first k steps are those padded for `minimum(lengths, k)`."""
+    """Return the axis that a slice selects; the first k steps are the steps padded for `minimum(lengths, k)`."""
     from seqflow.registry.values import output_value
     from seqflow.shape.terms import literal
 
@@ -246,7 +247,7 @@ def _selected(
 
 
 def _sliced(size: "Dimension", part: slice) -> "Dimension":
-    """The number of positions that a slice takes of an axis of this size."""
+    """Return the number of positions that a slice takes of an axis of this size."""
     from seqflow.shape import Dimension
 
     if size.is_static:
@@ -262,7 +263,7 @@ def _sliced(size: "Dimension", part: slice) -> "Dimension":
 
 
 def _between(size: "Dimension", start: int, stop: int) -> "Dimension":
-    """How many positions there are from `start` to before `stop`, each counted from the end if negative."""
+    """Return the number of positions from `start` to before `stop`; negative ones count from the end."""
     from seqflow.shape import Dimension
 
     both_ends = (start < 0) == (stop < 0)
@@ -276,7 +277,7 @@ def _between(size: "Dimension", start: int, stop: int) -> "Dimension":
 
 
 def _position(size: "Dimension", position: int) -> "Dimension":
-    """A position, counted from the front and clipped to the axis."""
+    """Return the position counted from the front and clipped to the axis."""
     from seqflow.shape import Dimension
 
     if abs(position) >= _END:
@@ -284,7 +285,7 @@ def _position(size: "Dimension", position: int) -> "Dimension":
     return size - size.minimum(-position) if position < 0 else size.minimum(position)
 
 
-_END = 2**63 - 1
+_END = 2**63 - 1  # the largest int64, which users write as a stop for "up to the last element"
 
 
 def _slices(
@@ -294,7 +295,7 @@ def _slices(
     steps: tuple[int, ...] | None,
     axes: tuple[int, ...] | None,
 ) -> list[tuple[int, slice]]:
-    """The slice for each axis; for an unknown rank, check what can be checked without it."""
+    """Return the slice for each axis; for an unknown rank, check what can be checked without it."""
     steps = (1,) * len(starts) if steps is None else steps
     for name, given in (("stops", stops), ("steps", steps), ("axes", axes)):
         if given is not None and len(given) != len(starts):
@@ -362,8 +363,8 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
 def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -> Array:
     """Take the slices of `data` at `indices` along an axis.
 
-    `axis` may count from the end. With `wrap` so may indices; every index outside the axis is an OpIndexError.
-    Along axis 0 this is `gather`. (NumPy's `take` wraps without being asked.)
+    `axis` may count from the end, and indices may, too, with `wrap`. An index outside the axis is an OpIndexError.
+    Along axis 0 this is `gather`. NumPy's `take` always wraps.
 
     >>> gather_axis(np.array([[1, 2, 3], [4, 5, 6]]), np.array([2, 0]), axis=1)
     array([[3, 1],
@@ -372,10 +373,10 @@ def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -
     along = positive_axis("axis", axis, data.ndim, "data")
     if along == 0 and indices.ndim:
         return kernels.gather(data, indices, wrap=wrap)
-    places = integers(indices, "indices").copy()  # NumPy reads them more than once
+    places = integers(indices, "indices").copy()  # another thread may write to them after the check
     _check_indices(places, data.shape[along], wrap)
     shape = (*data.shape[:along], *places.shape, *data.shape[along + 1 :])
-    if 0 in shape:  # NumPy goes through rows without bytes one by one
+    if 0 in shape:  # NumPy loops over all rows, even if a row has no bytes
         return np.empty(shape, data.dtype)
     check_memory(shape, data.dtype)
     return np.asarray(np.take(data, places, along))

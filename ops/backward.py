@@ -1,4 +1,4 @@
-"""Derivatives that are ops of their own: what gradients of products, norms, windows and products need."""
+"""Derivatives that are ops of their own: for gradients of products, padding, tiles, slices and softmax."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from seqflow.signature import Ints, Sizes
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-_MORE = NoDerivative("derivatives of such an order are not there")
+_MORE = NoDerivative("derivatives of this order are not implemented")
 
 
 def _infer_product(ctx: "InferenceContext") -> None:
@@ -37,7 +37,7 @@ def _infer_product(ctx: "InferenceContext") -> None:
     },
 )
 def matmul_backward(d: Array, a: Array, b: Array) -> tuple[Array, Array]:
-    """The gradients of both factors of `matmul(a, b)`, where `d` is that of the product.
+    """Return the gradients of both factors of `matmul(a, b)`; `d` is the gradient of the product.
 
     >>> matmul_backward(np.array([[1.0]]), np.array([[2.0, 3.0]]), np.array([[4.0], [5.0]]))
     MatmulBackwardResult(grad_a=array([[4., 5.]]), grad_b=array([[2.],
@@ -60,7 +60,7 @@ def matmul_backward(d: Array, a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _summed(x: Array, shape: tuple[int, ...]) -> Array:
-    """The sum over the batches that broadcast."""
+    """Return the sum over the batches that broadcast."""
     before = x.ndim - len(shape)
     axes = [*range(before), *(i + before for i, n in enumerate(shape) if n == 1 and x.shape[i + before] != 1)]
     return np.asarray(x.sum(tuple(axes)).reshape(shape))
@@ -72,7 +72,7 @@ def _summed(x: Array, shape: tuple[int, ...]) -> Array:
     grad={"a": "matmul(b, transpose(d.sums))", "b": "matmul(a, d.sums)"},
 )
 def outer_sum(a: Array, b: Array) -> Array:
-    """The sum of the outer products of all rows: of `a` and `b` as matrices, `a.T @ b`.
+    """Return the sum of the outer products of all rows: of `a` and `b` as matrices, `a.T @ b`.
 
     It is the gradient of the weights of `fc`.
 
@@ -111,7 +111,7 @@ def pad_like(data: Array, like: Array, lengths: Array, *, side: Side = "right") 
     grad={"like": None, "data": "unpack_by_time(d.packed, lengths)"},
 )
 def pack_by_time_like(data: Array, like: Array, lengths: Array) -> Array:
-    """Lay out sequences by time, in as many steps as `like` has, zeros behind each: the gradient of `unpack_by_time`.
+    """Lay out sequences by time, in as many steps as `like` has, zeros after each: the gradient of `unpack_by_time`.
 
     An empty sequence is a column of zeros.
 
@@ -130,19 +130,20 @@ def pack_by_time_like(data: Array, like: Array, lengths: Array) -> Array:
     grad={"data": "products_of_others_backward(d.products, data, lengths)"},
 )
 def products_of_others(data: Array, lengths: Array) -> Array:
-    """For each row the product of all others of its segment, column by column; it never divides.
+    """Return, for each row, the product of all other rows of its segment, column by column, without a division.
 
-    A row alone gives 1, an empty segment has no rows.
+    The only row of a segment gives 1. An empty segment has no rows.
 
     >>> products_of_others(np.array([2.0, 0.0, 4.0]), np.array([3]))
     array([0., 8., 0.])
     """
     before, after = _products_around(data, lengths)
+    # not the product of all divided by the row: that is 0 / 0 for a row of 0
     return np.asarray(before * after)
 
 
 def _products_around(data: Array, lengths: Array) -> tuple[Array, Array]:
-    """For each row the product of those before it in its segment, and of those behind it."""
+    """Return, for each row, the product of the rows before it in its segment, and of the rows after it."""
     before, after = np.ones(data.shape, data.dtype), np.ones(data.shape, data.dtype)
     with np.errstate(all="ignore"):
         for rows in _steps(lengths):
@@ -153,7 +154,7 @@ def _products_around(data: Array, lengths: Array) -> tuple[Array, Array]:
 
 
 def _steps(lengths: Array) -> list[Array]:
-    """For t = 1, 2, … the rows at position t of the segments that have one."""
+    """Return, for t = 1, 2, …, the rows at position t of all segments that are long enough."""
     positions = kernels.lengths_to_positions(lengths)
     order = np.argsort(positions, kind="stable")
     counts = np.bincount(positions)
@@ -167,7 +168,7 @@ def _steps(lengths: Array) -> list[Array]:
     grad=_MORE,
 )
 def products_of_others_backward(d: Array, data: Array, lengths: Array) -> Array:
-    """The gradient of `products_of_others`: for each row the sum of d times the products of all but both rows.
+    """Return the gradient of `products_of_others`: each row's sum of d times the products of all rows but two.
 
     An empty segment has no rows.
 
@@ -197,7 +198,7 @@ def _infer_as_like(ctx: "InferenceContext") -> None:
     grad={"like": None, "d": "cast_like(tile(d.back, repeats=repeats), d)"},
 )
 def tile_backward(d: Array, like: Array, *, repeats: Sizes) -> Array:
-    """The gradient of `tile`: the sum of all copies, in the shape of what was tiled.
+    """Return the gradient of `tile`: the sum of all copies, in the shape of the tensor that was tiled.
 
     >>> tile_backward(np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(2), repeats=[2])
     array([4., 6.])
@@ -224,7 +225,7 @@ def tile_backward(d: Array, like: Array, *, repeats: Sizes) -> Array:
 def slice_backward(
     d: Array, like: Array, *, starts: Ints, stops: Ints, steps: Ints | None = None, axes: Ints | None = None
 ) -> Array:
-    """The gradient of `slice_axes`: `d` where the slice was taken from, zeros everywhere else.
+    """Return the gradient of `slice_axes`: `d` at the place of the slice, zeros everywhere else.
 
     >>> slice_backward(np.array([5.0]), np.zeros(3), starts=[1], stops=[2])
     array([0., 5., 0.])
@@ -250,7 +251,7 @@ def slice_backward(
     },
 )
 def softmax_within_backward(d: Array, y: Array, lengths: Array) -> Array:
-    """The gradient of `softmax_within`, of which `y` is the result: y * (d - sum(d * y)), within each segment.
+    """Return the gradient of `softmax_within` with the result `y`: y * (d - sum(d * y)) within each segment.
 
     An empty segment has no rows.
 

@@ -28,9 +28,9 @@ from seqflow.signature import Fill, Positive
 def batch_sparse_to_dense(
     values: Array, indices: Array, lengths: Array, *, width: Positive, fill: Fill = 0
 ) -> Array:
-    """A dense row for each example: its values stand in the columns that `indices` say, all others are `fill`.
+    """Return a dense row for each example: its values in the columns given by `indices`, `fill` in all others.
 
-    Of an index that occurs twice in an example the last value counts. An empty example is a row of `fill`.
+    If an index occurs twice in an example, the last value counts. An empty example is a row of `fill`.
 
     >>> batch_sparse_to_dense(np.array([6, 7, 8]), np.array([0, 2, 1]), np.array([2, 0, 1]), width=3)
     array([[6, 0, 7],
@@ -41,6 +41,7 @@ def batch_sparse_to_dense(
     values, fill = with_fill("fill", fill, values)
     check_memory((len(lengths), width), values.dtype)
     dense = np.full((len(lengths), width), fill, values.dtype)
+    # where an index repeats, NumPy assigns in order: the last value stays
     dense.reshape(-1)[_places(lengths, width) + columns] = values
     return dense
 
@@ -52,9 +53,9 @@ def batch_sparse_to_dense(
     grad={"dense": "scatter_sequences(zeros_like(dense), d.values, indices, lengths)"},
 )
 def batch_dense_to_sparse(dense: Array, indices: Array, lengths: Array) -> Array:
-    """The elements of row i of `dense` in the columns that sequence i of `indices` lists; an empty one has none.
+    """Return the elements of row i of `dense` in the columns listed by sequence i of `indices`.
 
-    The inverse of `batch_sparse_to_dense`.
+    An empty sequence has none. This is the inverse of `batch_sparse_to_dense`.
 
     >>> dense = np.array([[6, 0, 7], [0, 0, 0], [0, 8, 0]])
     >>> batch_dense_to_sparse(dense, np.array([0, 2, 1]), np.array([2, 0, 1]))
@@ -66,7 +67,7 @@ def batch_dense_to_sparse(dense: Array, indices: Array, lengths: Array) -> Array
 
 
 def _places(lengths: Array, width: int) -> Array:
-    """Where, in the flat matrix, the row of each element starts."""
+    """Return the start of each element's row in the flat matrix."""
     return kernels.lengths_to_segment_ids(lengths) * width
 
 
@@ -76,9 +77,9 @@ def _places(lengths: Array, width: int) -> Array:
     known_as="positions of ones",
 )
 def dense_to_id_list(dense: Array) -> tuple[Array, Array]:
-    """The columns of each row that hold something above 0: a vector of flags or counts as a list of ids.
+    """Return the columns of each row with a value above 0: a vector of flags or counts as a list of ids.
 
-    A row with nothing above 0 is an empty list; NaN is not above 0.
+    A row without a value above 0 is an empty list; NaN is not above 0.
 
     >>> dense_to_id_list(np.array([[1, 0, 2], [0, -1, 0]]))
     DenseToIdListResult(values=array([0, 2]), lengths=array([2, 0]))

@@ -1,4 +1,4 @@
-"""Numbers to buckets between boundaries; a boundary belongs to the bucket below it."""
+"""Buckets of numbers between boundaries; a boundary belongs to the bucket below it."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ from seqflow.signature import NonNegative
     known_as="torch.bucketize; np.digitize; tf.searchsorted; pd.cut; quantile bins",
 )
 def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) -> Array:
-    """The bucket of each number, 0 to K: how many of the ascending `boundaries` are below it.
+    """Return the bucket of each number, 0 to K: the number of the ascending `boundaries` that are below it.
 
-    So the buckets are (-inf, b0], (b0, b1] … (b_last, inf). NaN goes to the last bucket, or to the one that `nan`
-    says (Caffe2: 0). Numbers and boundaries are compared in the dtype that NumPy promotes both to.
+    The buckets are (-inf, b0], (b0, b1] … (b_last, inf). NaN goes to the last bucket, or to the bucket `nan`
+    (Caffe2: 0). Numbers and boundaries are compared in the dtype that NumPy promotes both to.
 
     >>> bucketize(np.array([0.5, 1.0, 7.0, np.nan]), np.array([1.0, 5.0]))
     array([0, 0, 2, 2])
@@ -37,8 +37,9 @@ def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) ->
 
 
 def _alike(x: Array, boundaries: Array) -> tuple[Array, Array]:
-    """Both in one dtype. float32 is above the same float64 numbers as it is above these rounded down to float32."""
+    """Return both in one dtype, such that all comparisons of the two stay what they were."""
     if x.dtype == np.float32 and boundaries.dtype == np.float64:
+        # no copy of x in float64: a float32 is above a number if it is above that number rounded down to float32
         with np.errstate(over="ignore"):
             rounded = boundaries.astype(np.float32)
         return x, np.where(rounded > boundaries, np.nextafter(rounded, np.float32(-np.inf)), rounded)
@@ -48,8 +49,8 @@ def _alike(x: Array, boundaries: Array) -> tuple[Array, Array]:
 
 
 def check_boundaries(boundaries: Array, lengths: Array | None = None) -> None:
-    """OpError for the first boundary that is NaN, or below the one before it in its list."""
-    boundaries = boundaries.copy()
+    """Raise OpError for the first boundary that is NaN, or below the one before it in its list."""
+    boundaries = boundaries.copy()  # it is read several times, and another thread may write to it
     falls = np.zeros(len(boundaries), bool)
     falls[1:] = boundaries[1:] < boundaries[:-1]
     if lengths is not None:
@@ -75,9 +76,9 @@ def check_boundaries(boundaries: Array, lengths: Array | None = None) -> None:
 def batch_bucketize(
     x: Array, boundaries: Array, columns: Array, lengths: Array, *, nan: NonNegative | None = None
 ) -> Array:
-    """Bucketize some columns of a matrix: sequence m of `boundaries` holds those of the column `columns[m]`.
+    """Bucketize some columns of a matrix: sequence m of `boundaries` is for the column `columns[m]`.
 
-    The buckets are those of `bucketize`; an empty sequence of boundaries makes one bucket, 0.
+    The buckets are those of `bucketize`. With an empty sequence of boundaries there is one bucket, 0.
 
     >>> x = np.array([[0.5, 9.0, 3.0], [2.0, 9.0, 1.0]])
     >>> batch_bucketize(x, np.array([1.0, 5.0, 2.5]), np.array([0, 2]), np.array([2, 1]))
@@ -97,5 +98,5 @@ def batch_bucketize(
 
 
 def each_list(boundaries: Array, sizes: Array) -> list[Any]:
-    """The boundaries of each column."""
+    """Return the boundaries of each column."""
     return np.split(boundaries, np.cumsum(sizes)[:-1]) if len(sizes) else []

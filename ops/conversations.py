@@ -1,4 +1,4 @@
-"""Conversations to tokens and labels: lists of turns, each with a role and its text."""
+"""Tokens and labels of conversations: lists of turns, each with a role and its text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NO_LABEL = -100
 
 
 def _check_template(attributes: Mapping[str, Any]) -> None:
-    """OpError unless the tokenizer of these attributes and the special tokens that they name are there."""
+    """Raise OpError unless the tokenizer of these attributes exists and has the special tokens that they name."""
     _Template.of(**{name: attributes[name] for name in attributes if name != "errors"})
 
 
@@ -49,18 +49,19 @@ def tokenize_chat(
 ) -> tuple[Array, Array, Array]:
     """Convert conversations to the ids of a Hugging Face tokenizer, and to the labels to train a model on.
 
-    A conversation is a list of turns with a role and its content, both UTF-8 text: `lengths` counts turns, the other
-    lengths bytes. Of a column `chat` of such lists the inputs are `chat.values.content.values`,
+    A conversation is a list of turns, each with a role and its content, both UTF-8 text. `lengths` counts turns, the
+    other lengths count bytes. For a column `chat` of such lists the inputs are `chat.values.content.values`,
     `chat.values.role.values`, `chat.values.content.lengths`, `chat.values.role.lengths` and `chat.lengths`.
 
-    A turn becomes `turn_start`, the content and `turn_end`; the first and the last are one text for all roles, or
-    one for each of `roles`, hold a special token of the tokenizer, and `{role}` in them stands for the role. `begin`
-    and `end` name special tokens around a whole conversation. In content the name of a special token is mere text,
-    so no turn can pretend to be another. A role that is not among `roles` is an error that names row and turn.
+    A turn becomes `turn_start`, the content and `turn_end`. `turn_start` and `turn_end` are one text for all roles,
+    or one for each of `roles`; they contain a special token of the tokenizer, and `{role}` stands for the role.
+    `begin` and `end` name special tokens around a whole conversation. In the content, the name of a special token is
+    plain text, so no turn can pretend to be another. A role that is not in `roles` is an error that names row and
+    turn.
 
-    The label of a token is its id in the content and the `turn_end` of `trained` roles, and in the `end` after one;
-    -100 everywhere else. `tokenizer` and `errors` are as in `tokenize`. An empty conversation gives no ids but
-    `begin` and `end`.
+    The label of a token is its id in the content and the `turn_end` of `trained` roles, and in an `end` after such a
+    turn; it is -100 everywhere else. `tokenizer` and `errors` are as in `tokenize`. An empty conversation has only
+    the ids of `begin` and `end`.
 
     >>> text, roles = np.frombuffer(b"hi!hey", np.uint8), np.frombuffer(b"userassistant", np.uint8)
     >>> names = ["<|im_start|>", "<|im_end|>"]
@@ -86,7 +87,7 @@ def tokenize_chat(
     values, longer = surround(values, conversations, template.begin, template.end)
     before, after = (None if token is None else _NO_LABEL for token in (template.begin, template.end))
     labels, _ = surround(labels, conversations, before, after)
-    if template.end is not None:
+    if template.end is not None:  # its token is learned if the last turn is: it was labelled -100 above
         ends = np.cumsum(turns)
         has_turns = turns > 0
         learned = np.zeros(len(turns), np.bool_)
@@ -97,12 +98,12 @@ def tokenize_chat(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Template:
-    """The ids around the content of each role's turns, and around a conversation."""
+    """Ids around the content of each role's turns, and around a conversation."""
 
     ids: Array
-    """Those before the content of each role, then those after it."""
+    """Ids before the content of each role, then ids after it."""
     lengths: Array
-    """How many these are, [2 · roles]."""
+    """Number of ids in each of these places, [2 · roles]."""
     trained: Array
     """Whether the turns of each role have labels, [roles]."""
     begin: int | None
@@ -119,7 +120,7 @@ class _Template:
         begin: str | None,
         end: str | None,
     ) -> "_Template":
-        """OpError where roles, texts and special tokens do not fit together."""
+        """Return the template; raise OpError if roles, texts and special tokens do not fit together."""
         encoder = encoder_of(tokenizer)
         if not roles or len(set(roles)) < len(roles):
             raise OpError(f"roles is {list(roles)!r}, expected the name of each role once")
@@ -138,7 +139,7 @@ class _Template:
         )
 
     def fill(self, tokens: Array, sizes: Array, which: Array) -> tuple[Array, Array, Array]:
-        """The ids and labels of all turns, and how many each turn has, from the ids of their content."""
+        """Return the ids and labels of all turns, and the size of each turn, from the ids of their content."""
         starts, num_roles = starts_of(self.lengths), len(self.trained)
         before, after = self.lengths[which], self.lengths[which + num_roles]
         turn_sizes = before + sizes + after
@@ -156,7 +157,8 @@ class _Template:
 
 
 def _of_each_role(name: str, texts: tuple[str, ...], roles: tuple[str, ...], tokenizer: Any) -> list[str]:
-    """The text of each role; OpError unless it has a special token, which the tokenizer knows from mere text."""
+    """Return the text of each role; raise OpError for a text without a special token."""
+    # without a special token a user could write the same text in the content of a turn
     if len(texts) not in (1, len(roles)):
         raise OpError(f"{name} has {len(texts)} texts, expected 1, or {len(roles)}: one for each of roles")
     known = special_tokens(tokenizer)
@@ -174,7 +176,7 @@ def _of_each_role(name: str, texts: tuple[str, ...], roles: tuple[str, ...], tok
 
 
 def _indices_of_roles(role: Array, role_lengths: Array, turns: Array, roles: tuple[str, ...]) -> Array:
-    """The number of each turn's role; OpError for a role that is not among `roles`."""
+    """Return the number of each turn's role; raise OpError for a role that is not among `roles`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -194,7 +196,7 @@ def _indices_of_roles(role: Array, role_lengths: Array, turns: Array, roles: tup
 
 
 def _place(turn: int, turns: Array) -> str:
-    """The row and the turn in it, of a turn counted over all rows."""
+    """Return the row, and the turn within that row, of a turn counted over all rows."""
     offsets = kernels.lengths_to_offsets(turns)
     row = int(np.searchsorted(offsets, turn, "right")) - 1
     return f"row {row}, turn {turn - offsets[row]}"

@@ -22,10 +22,10 @@ def cross_features(
 ) -> tuple[Array, Array]:
     """Hash every combination of one id from each feature into a bucket from 0 to `num_buckets - 1`.
 
-    A sequence with 2 ids in one feature and 3 in another gets 6; the last feature varies fastest. Where a feature has
-    none, the sequence becomes empty. Models are trained on this function, so it does not change: with `output` of
-    `seqflow.ops.shared.random_bits`, the state is `output(seed, 0)`, for each id in turn it becomes
-    `output(state, id)`, ids taken in two's complement, and the bucket is the state modulo `num_buckets`.
+    A sequence with 2 ids in one feature and 3 in another gets 6; the last feature varies fastest. If a feature has
+    no ids in a sequence, the sequence becomes empty. Models are trained on this function, so it will not change.
+    With `output` of `seqflow.ops.shared.random_bits`, the state is first `output(seed, 0)`; for each id in turn it
+    becomes `output(state, id)`, with ids in two's complement; the bucket is the state modulo `num_buckets`.
 
     >>> user, items = (np.array([7]), np.array([1])), (np.array([1, 2]), np.array([2]))
     >>> cross_features([user[0], items[0]], [user[1], items[1]], num_buckets=1000)
@@ -40,7 +40,7 @@ def cross_features(
     states = output(states, np.zeros_like(states))
     for ids, own in zip(data, sizes, strict=True):
         total = _total(crossed, own)
-        partners = kernels.expand(own, crossed)  # how many ids each state meets
+        partners = kernels.expand(own, crossed)  # the number of ids that each state is combined with
         first = kernels.expand(kernels.expand(starts_of(own), crossed), partners)
         met = kernels.gather(ids, first + kernels.lengths_to_positions(partners))
         states = output(kernels.expand(states, partners), met.astype(np.int64).view(np.uint64))
@@ -49,6 +49,7 @@ def cross_features(
 
 
 def _total(crossed: Array, own: Array) -> Array:
-    """The new lengths; an error where the combinations are more than memory holds."""
+    """Return the new lengths; raise an error if the combinations do not fit in memory."""
+    # in float64, which does not wrap around: 10 features of 100 ids have 10**20 combinations
     check_memory((int(crossed.astype(np.float64) @ own),), np.dtype(np.int64))
     return crossed * own

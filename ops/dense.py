@@ -1,7 +1,7 @@
 """Arithmetic on dense tensors, row by row.
 
-These ops know nothing of lengths. Where row i of the result belongs to row i of the input, lengths that describe
-the input's rows describe those of the result.
+These ops do not take lengths. If row i of the result belongs to row i of the input, lengths that describe the
+input's rows also describe the rows of the result.
 """
 
 from math import prod
@@ -49,11 +49,11 @@ def _infer_matmul(ctx: "InferenceContext") -> None:
     grad={"a, b": "matmul_backward(d.product, a, b)"},
 )
 def matmul(a: Array, b: Array) -> Array:
-    """The matrix product over the last axis of `a` and the last but one of `b`, by NumPy's rules.
+    """Return the matrix product over the last axis of `a` and the last but one of `b`, by NumPy's rules.
 
-    Axes in front of these are batches and broadcast; a one-dimensional argument is a vector, and its axis is
-    gone from the result. The rows of a matrix `a` stay rows, and so do batches, which never broadcast in
-    inference where they are known to be rows. A sum over no elements is 0. float16 gives float32.
+    Axes before these are batches and broadcast. A one-dimensional argument is a vector, and its axis is not in the
+    result. The rows of a matrix `a` stay the same rows. Batches stay, too; inference does not broadcast batches that
+    it knows to be rows. A sum over no elements is 0. float16 gives float32.
 
     >>> matmul(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0], [10.0]]))
     array([[21.],
@@ -87,9 +87,9 @@ def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     grad={"x": "matmul(d.y, weight)", "weight": "outer_sum(d.y, x)", "bias": "sum_to(d.y, bias)"},
 )
 def fc(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """A fully connected layer over the last axis: `x @ weight.T + bias`. Rows stay rows.
+    """Apply a fully connected layer over the last axis: `x @ weight.T + bias`. Rows stay the same rows.
 
-    float16 gives float32; where the dtypes differ the result has the larger.
+    float16 gives float32; if the dtypes differ, the result has the larger one.
 
     >>> fc(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0.0, 10.0]))
     array([[ 3., 12.]])
@@ -119,8 +119,8 @@ def _at_least_float32(x: Array) -> Array:
 def softmax(x: Array) -> Array:
     """Compute `exp(x) / sum(exp(x))` along the last axis, so that each row adds up to 1.
 
-    Computed without overflow, float16 in float32. A row of nothing but `-inf` has no answer and gives nan. For
-    the segments of flat data see `softmax_within`.
+    It is computed without overflow, float16 in float32. A row of only `-inf` has no answer and gives nan. For the
+    segments of flat data see `softmax_within`.
 
     >>> softmax(np.array([[0.0, 0.0], [0.0, -np.inf]]))
     array([[0.5, 0.5],
@@ -158,9 +158,9 @@ def _layer_norm_back(weight: bool) -> str:
 def layer_norm(
     x: Array, weight: Array | None = None, bias: Array | None = None, *, epsilon: float = 1e-5
 ) -> Array:
-    """Subtract its mean from each row and divide by its standard deviation; then multiply by `weight`, add `bias`.
+    """Subtract the mean of each row and divide by its standard deviation; then multiply by `weight`, add `bias`.
 
-    The last axis is a row; `epsilon` is added to the variance, which is that of all K elements (`ddof` 0).
+    The last axis is a row. `epsilon` is added to the variance, which is taken over all K elements (`ddof` 0).
     float16 is computed in float32.
 
     >>> layer_norm(np.array([[1.0, 3.0]]), epsilon=0.0)
@@ -197,7 +197,7 @@ def layer_norm(
 def square_root_divide(data: Array, scale: Array) -> Array:
     """Divide each row by the square root of its scale; a scale of 0 leaves the row as it is.
 
-    With lengths as the scale it turns sums into Paddle's `sqrt` pool. OpError for a negative scale.
+    With lengths as the scale, it turns sums into Paddle's `sqrt` pool. Raises OpError for a negative scale.
 
     >>> square_root_divide(np.array([2.0, 3.0]), np.array([4, 0]))
     array([1., 3.])
@@ -222,10 +222,10 @@ def square_root_divide(data: Array, scale: Array) -> Array:
     grad={"x": "where(out.kept, d.y / (1 - ratio), 0.0)"},
 )
 def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, Array]:
-    """Set each element to 0 with probability `ratio`, else divide it by `1 - ratio`; also say which were kept.
+    """Set each element to 0 with probability `ratio`, else divide it by `1 - ratio`; also return which were kept.
 
-    The same seed drops the same places on every machine: element i, counted in C order, is dropped where
-    `uniform(seed, i) < ratio`; the numbers are defined in `seqflow.ops.shared.random_bits`.
+    The same seed drops the same places on every machine: element i, counted in C order, is dropped if
+    `uniform(seed, i) < ratio`. The numbers are defined in `seqflow.ops.shared.random_bits`.
 
     >>> dropout(np.ones(4), ratio=0.5, seed=3).kept.shape
     (4,)
@@ -256,11 +256,11 @@ def _infer_cast(ctx: "InferenceContext") -> None:
     grad={"x": "cast_like(d.y, x)"},
 )
 def cast(x: Array, *, dtype: Dtype) -> Array:
-    """Convert `x` to another dtype; gives `x` itself where it has that dtype.
+    """Convert `x` to another dtype; return `x` itself if it has that dtype.
 
-    Floats become integers by dropping the fraction, and anything but 0 is true. A value that the dtype cannot
-    hold is an OpError: an integer outside its range, nan or infinity as an integer (NumPy wraps around). Floats
-    round, and overflow to infinity.
+    Floats become integers by dropping the fraction, and every number except 0 is true. A value that the dtype cannot
+    hold is an OpError: an integer outside its range, nan or infinity as an integer (NumPy wraps around). Floats are
+    rounded, and overflow to infinity.
 
     >>> cast(np.array([1.5, -2.5]), dtype="int64")
     array([ 1, -2])
@@ -287,6 +287,7 @@ def _check_range(x: Array, dtype: np.dtype[Any]) -> None:
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     if x.dtype.kind == "f":
         whole = np.trunc(_at_least_float32(x))
+        # below high + 1, a power of two that floats hold exactly: high itself would be rounded up to it
         fits = (whole >= float(low)) & (whole < float(high + 1))
     elif not x.size or (low <= int(x.min()) and int(x.max()) <= high):
         return

@@ -50,7 +50,7 @@ _ORIGINS = {
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "square": "Sqr", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
     "where": "Where",
 }  # fmt: skip
-"""The operators of Caffe2 that they are."""
+"""Operators of Caffe2, by the names of functions."""
 _KNOWN_AS = {
     "abs": "np.absolute", "acos": "np.arccos", "acosh": "np.arccosh", "add": "torch.add; tf.add_n; x + y",
     "asin": "np.arcsin", "asinh": "np.arcsinh", "atan": "np.arctan", "atan2": "np.arctan2", "atanh": "np.arctanh",
@@ -66,7 +66,7 @@ _KNOWN_AS = {
     "round": "np.rint", "rshift": "np.right_shift", "rsqrt": "1 / sqrt", "sigmoid": "scipy.special.expit",
     "sub": "np.subtract; x - y", "where": "torch.where; np.where; pc.if_else",
 }  # fmt: skip
-"""What other libraries call them."""
+"""Names in other libraries, by the names of functions."""
 _COMMUTATIVE = {
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
     "minimum", "mul", "not_equal",
@@ -80,11 +80,11 @@ _CHOOSES = {
     "where": ("x", "y"), "maximum": ("x", "y"), "minimum": ("x", "y"), "clip": ("x", "low", "high"),
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), ("x",)),
 }  # fmt: skip
-"""The operands of functions that give what they are given: what integers point at goes with them."""
+"""Operands whose elements a function returns unchanged: the result points at the same rows as they do."""
 
 
 def _declare(row: Function) -> OpDef:
-    """A row of the table, as an op."""
+    """Return the op of a row of the table."""
     attributes = (_OUT,) if row.alpha is None else (_ALPHA, _OUT)
     call = _checked(row)
     inputs = ", ".join(f"{parameter}[*_]" for parameter in row.parameters)
@@ -108,7 +108,7 @@ def _claims_of(name: str) -> Claims:
 
 
 def _gradients_of(row: Function) -> Gradients:
-    """The formulas of its operands; of several each is summed to the shape that the operand has."""
+    """Return the formulas of the operands' gradients; each of several is summed to the shape of its operand."""
     formulas = FORMULAS.get(row.name)
     if formulas is None:
         return NoDerivative("it is piecewise constant")
@@ -122,7 +122,7 @@ def _gradients_of(row: Function) -> Gradients:
 
 
 def _described(definition: OpDef) -> OpDef:
-    """The op, whose function says what it takes: as those do that `@op` makes."""
+    """Return the op after its function has got a name, a docstring and a signature, as `@op` gives them."""
     call: Any = definition.call
     call.__name__ = call.__qualname__ = definition.name
     call.__doc__ = help_text(definition)
@@ -137,6 +137,7 @@ def _checked(row: Function) -> Call:
         alpha = named.pop("alpha", 1) if row.alpha is not None else 1
         values = _in_order(row, operands, named) if named or len(operands) != row.arity else list(operands)
         try:
+            # 1.0 is not skipped: a float factor makes integers float64
             if row.alpha is not None and not (type(alpha) is int and alpha == 1):
                 values[row.alpha] = _scaled(row.name, values[row.alpha], alpha)
             return row(*values, out=out)
@@ -146,7 +147,7 @@ def _checked(row: Function) -> Call:
             raise
         except MemoryError as error:
             raise OpMemoryError(f"{row.name}: {error} ({row})") from None
-        except ValueError as error:  # of NumPy, for shapes that it cannot count
+        except ValueError as error:  # NumPy raises it for shapes with more elements than it can count
             raise OpError(f"{row.name}: {error} ({row})") from None
 
     return call
@@ -163,7 +164,7 @@ def _scaled(name: str, value: Any, alpha: Any) -> Array:
 
 
 def _in_order(row: Function, operands: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-    """The operands by position, whichever way they were given."""
+    """Return the operands in order, whether they were given by position or by name."""
     values = dict(zip(row.parameters, operands, strict=False))
     wrong = next((name for name in named if name not in row.parameters or name in values), None)
     if wrong is not None:
@@ -192,7 +193,7 @@ def _docs(row: Function) -> str:
 
 
 def result_dtype(row: Function) -> str:
-    """The dtype of the result, in words."""
+    """Return the dtype of the result, in words."""
     return _RULES.get(row.rule, row.name)
 
 
@@ -237,7 +238,7 @@ def _shape_of_expression(ctx: "InferenceContext") -> None:
 def _points_of_expression(
     expression: Expression, operands: Sequence["Term | None"], terms: "Terms"
 ) -> "Term | None":
-    """What the integers of an expression point at: those of an operand, if functions have only chosen among them."""
+    """Return the rows that the result's integers point at, if functions have only chosen among operands."""
     from seqflow.shape.index_targets import either
 
     stack: list[Term | None] = []
@@ -260,7 +261,7 @@ def _points_of_expression(
 def _value_of_expression(
     equalities: "Equalities", inputs: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> "Term":
-    """The value of an expression: what its functions, called one after another, would give."""
+    """Return the value of an expression, the same as of its functions called one after another."""
     from seqflow.registry.values import output_value
     from seqflow.shape.terms import literal
 
@@ -296,11 +297,11 @@ def _compiled(expr: Any) -> Expression:
 def _expression(*operands: Any, expr: Any = None, out: Array | None = None, **named: Any) -> Array:
     """Compute an expression, given by its text, on its operands.
 
-    The operands stand for the names of the text in the order these appear, or for `@0`, `@1`, …; they may be
-    given by name as well. They broadcast as in NumPy. `Expression` is the same, read once and used often.
+    The operands stand for the names of the text in the order of their appearance, or for `@0`, `@1`, …; they may
+    also be given by name. They broadcast as in NumPy. Use `Expression` to read a text once and compute it often.
 
-    Raises OpError without `expr`, OpTypeError for an `expr` that is no text, ExpressionError, with a caret at the
-    place, for text that is malformed and for operands it does not take.
+    Raises OpError without `expr`, OpTypeError for an `expr` that is not text, and ExpressionError, with a caret at
+    the place, for malformed text and for operands of wrong dtypes.
 
     >>> expression(np.array([22.0]), np.array([4.0]), expr="sqrt((2*x + y)/12)")
     array([2.])
@@ -311,7 +312,7 @@ def _expression(*operands: Any, expr: Any = None, out: Array | None = None, **na
         raise
     except MemoryError as error:
         raise OpMemoryError(str(error)).in_op("expression") from None
-    except ValueError as error:  # of NumPy, for shapes that it cannot count
+    except ValueError as error:  # NumPy raises it for shapes with more elements than it can count
         raise OpError(str(error)).in_op("expression") from None
 
 

@@ -23,11 +23,12 @@ from seqflow.signature import Fill, NonNegative, Scalar
     grad={"data": "scatter_rows(d.rows, out.positions, data)"},
 )
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
-    """Select the rows where `mask` is true; also gives their positions.
+    """Select the rows where `mask` is true; also return their positions.
 
     >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
     BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
     """
+    # a copy: NumPy counts first and fills then, and another thread may write to the mask in between
     positions = np.flatnonzero(mask.copy())
     return kernels.gather(data, positions), positions
 
@@ -39,10 +40,10 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     grad=MovedRows(fill="fill"),
 )
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None = None) -> Array:
-    """Put rows back where masks took them from: the inverse of `boolean_mask`.
+    """Put rows back to the places that masks took them from: the inverse of `boolean_mask`.
 
-    Where masks overlap the first one wins; the values of a later mask are those of the places it has for itself.
-    Places that no mask covers are an error, unless `fill` says what goes there. All values have one dtype.
+    If masks overlap, the first one wins, and a later mask has values only for its other places. A place that no mask
+    covers is an error, unless `fill` is given. All values have one dtype.
 
     >>> mask = np.array([True, False, True])
     >>> boolean_unmask([np.array([10, 30]), np.array([20])], [mask, ~mask])
@@ -76,9 +77,9 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None 
     describes={"lengths": "select(sum(lengths), mask)"},
 )
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
-    """Count the rows of each sequence that a mask keeps: the lengths that go with `boolean_mask` of the rows.
+    """Count the rows of each sequence that a mask keeps: the lengths of the rows of `boolean_mask`.
 
-    An empty sequence keeps 0.
+    An empty sequence has 0.
 
     >>> boolean_mask_lengths(np.array([True, False, True]), np.array([2, 0, 1]))
     array([1, 0, 1])
@@ -93,7 +94,7 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     grad=MovedRows(),
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
-    """Select the rows of each sequence where `mask` is true; a sequence may become empty, but stays.
+    """Select the rows of each sequence where `mask` is true; a sequence that becomes empty stays.
 
     >>> mask_sequences(np.array([1, 2, 3]), np.array([True, False, True]), np.array([2, 0, 1]))
     MaskSequencesResult(values=array([1, 3]), lengths=array([1, 0, 1]))
@@ -112,7 +113,7 @@ def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     known_as="fluid.layers.sequence_erase; remove tokens; remove stop words",
 )
 def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
-    """Drop every id that is one of `tokens`, an id or a list of ids; a sequence may become empty, but stays.
+    """Drop every id that is one of `tokens`, an id or a list of ids; a sequence that becomes empty stays.
 
     This is Paddle's sequence_erase.
 
@@ -123,7 +124,7 @@ def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Ar
 
 
 def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
-    """The ids among `tokens` that arrays of this dtype can hold at all."""
+    """Return the ids of `tokens` that arrays of this dtype can hold."""
     ids = np.atleast_1d(np.asarray(tokens, object))
     if ids.ndim != 1 or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in ids):
         raise OpTypeError(f"tokens is {tokens!r}, expected an integer or a list of integers")
@@ -140,7 +141,7 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     grad=MovedRows(),
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
-    """Select the sequences where `keep` is true, empty ones included.
+    """Select the sequences where `keep` is true, including empty ones.
 
     >>> filter_sequences(np.array([1, 2, 3]), np.array([False, True, True]), np.array([2, 0, 1]))
     FilterSequencesResult(values=array([3]), lengths=array([0, 1]))
@@ -159,11 +160,11 @@ def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, A
 def dropout_ids(
     data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative
 ) -> Array:
-    """Replace each id by `replacement` with probability `ratio`; lengths stay as they are.
+    """Replace each id by `replacement` with probability `ratio`; the lengths do not change.
 
-    The same seed drops the same places on every machine: those whose random number is below `ratio`. It depends
-    on the seed, the place of the sequence among the sequences, and the position in it;
-    `seqflow.ops.shared.random_bits` defines it. An empty sequence stays empty.
+    The same seed drops the same places on every machine: those with a random number below `ratio`. The number depends
+    on the seed, the index of the sequence, and the position in it; `seqflow.ops.shared.random_bits` defines it. An
+    empty sequence stays empty.
 
     >>> dropout_ids(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), ratio=0.5, seed=2)
     array([0, 2, 3, 0])
@@ -185,9 +186,9 @@ def dropout_sequences(
 ) -> tuple[Array, Array]:
     """Replace each whole sequence by the one id `replacement` with probability `ratio`.
 
-    A replaced sequence has length 1, also where it was empty. The same seed drops the same
-    sequences on every machine: those whose random number is below `ratio`. It depends on the seed and the place
-    of the sequence among the sequences; `seqflow.ops.shared.random_bits` defines it.
+    A replaced sequence has length 1, even if it was empty. The same seed drops the same sequences on every machine:
+    those with a random number below `ratio`. The number depends on the seed and the index of the sequence;
+    `seqflow.ops.shared.random_bits` defines it.
 
     >>> dropout_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]), ratio=0.5, seed=2)
     DropoutSequencesResult(values=array([0, 0, 3]), lengths=array([1, 1, 1]))

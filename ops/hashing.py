@@ -1,4 +1,4 @@
-"""Ids and strings hashed into buckets: the rows of a table that is smaller than all ids there may be."""
+"""Ids and strings hashed into buckets: the rows of a table with fewer rows than there are ids."""
 
 from typing import Literal
 
@@ -26,17 +26,17 @@ def hash_indices(
 ) -> Array:
     """Hash each id into a bucket from 0 to `num_buckets - 1`; the same on every machine, and for any integer dtype.
 
-    Models are trained on this function, so it does not change. Ids are taken in two's complement; all
-    arithmetic is modulo 2**64:
+    Models are trained on this function, so it will not change. Ids are taken in two's complement; all arithmetic is
+    modulo 2**64:
 
         mix(z)           = z ^= z >> 30; z *= 0xbf58476d1ce4e5b9; z ^= z >> 27; z *= 0x94d049bb133111eb; z ^ (z >> 31)
         output(state, k) = mix(state + (k + 1) * 0x9e3779b97f4a7c15)
         bucket           = output(output(seed, 0), id) * num_buckets >> 64, of the product in 128 bits
 
     That is number `id` of the SplitMix64 stream of the seed, scaled down. With `method="caffe2"` it is Caffe2's
-    IndexHash: with h = seed * 0xdeadbeef, for each byte of the id from the lowest on, taken as int8, h = h *
-    65537 + byte, in int32 for int32 ids and in int64 for all others; then h modulo `num_buckets`. Floats are no
-    ids: see `bucketize`; for strings `hash_strings`.
+    IndexHash: start with h = seed * 0xdeadbeef; for each byte of the id from the lowest on, taken as int8, h = h *
+    65537 + byte, in int32 for int32 ids and in int64 for all others; then take h modulo `num_buckets`. For floats see
+    `bucketize`, for strings `hash_strings`.
 
     >>> hash_indices(np.array([7, 8, 10**12, 7]), num_buckets=100)
     array([26, 37, 65, 26])
@@ -70,8 +70,8 @@ def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: No
     """Hash each string, a sequence of bytes, into a bucket from 0 to `num_buckets - 1`; the same on every machine.
 
     With `mix` and `output` as in `hash_indices`: the bytes are read as little-endian words of 8, the last one
-    filled up with zeros. The state is `output(seed, 0)`, and for each word it becomes `mix(state ^ word)`; the
-    bucket is `output(state, length) * num_buckets >> 64`. An empty string has a bucket like any other.
+    filled up with zeros. The state is first `output(seed, 0)`; for each word it becomes `mix(state ^ word)`. The
+    bucket is `output(state, length) * num_buckets >> 64`. An empty string has a bucket like any other string.
 
     >>> hash_strings(np.frombuffer(b"catdogcat", np.uint8), np.array([3, 3, 3, 0]), num_buckets=100)
     array([71, 68, 71, 65])
@@ -81,7 +81,7 @@ def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: No
 
 
 def _state(seed: int) -> int:
-    """`output(seed, 0)` as int64."""
+    """Return `output(seed, 0)` as int64."""
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
     return int(output(np.array([seed], np.uint64), np.zeros(1, np.uint64)).view(np.int64)[0])

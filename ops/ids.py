@@ -1,4 +1,4 @@
-"""Which values are the same: distinct ones, duplicates, where a value is found, and lists of ids merged."""
+"""Equal values: distinct values, duplicates, positions of a value, and merged lists of ids."""
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from seqflow.registry import MovedRows, NoDerivative, op
     grad=NoDerivative("it picks by value"),
 )
 def unique(x: Array) -> tuple[Array, Array, Array]:
-    """The distinct values in ascending order, which of them each element is, and how often each occurs.
+    """Return the distinct values in ascending order, the index of each element among them, and their counts.
 
-    So `unique[inverse]` is `x`. All NaN are one value, and so are all NaT; they come last.
+    `unique[inverse]` is `x`. All NaN are one value, and all NaT are one value; they come last.
 
     >>> unique(np.array([30, 10, 30]))
     UniqueResult(unique=array([10, 30]), inverse=array([1, 0, 1]), counts=array([1, 2]))
@@ -30,7 +30,7 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
 
 @op("ordered x[N] -> index(N) positions[D], D <= N", caffe2="FindDuplicateElements", known_as="df.duplicated")
 def find_duplicates(x: Array) -> Array:
-    """Where a value occurs that has occurred before, in ascending order. NaN is the same as NaN.
+    """Return the positions of values that have occurred before, in ascending order. NaN is equal to NaN.
 
     >>> find_duplicates(np.array([3, 5, 3, 3]))
     array([2, 3])
@@ -46,9 +46,9 @@ def find_duplicates(x: Array) -> Array:
     known_as="np.isin; pc.index_in; where an id is",
 )
 def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
-    """Where each of `queries` stands in `x`: of equal elements the last one; `missing` where there is none.
+    """Return the position in `x` of each of `queries`: the last one of equal elements, `missing` if there is none.
 
-    NaN is found where there is NaN.
+    NaN is equal to NaN.
 
     >>> find(np.array([7, 5, 7]), np.array([5, 7, 9]))
     array([ 1,  2, -1])
@@ -56,11 +56,12 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     values, wanted = _as_integers(x), _as_integers(queries.reshape(-1))
     order = np.argsort(values, kind="stable")
     values = values[order]
-    behind = np.searchsorted(values, wanted, side="right")
-    found = np.flatnonzero(behind > 0)
-    found = found[values[behind[found] - 1] == wanted[found]]
+    after = np.searchsorted(values, wanted, side="right")
+    found = np.flatnonzero(after > 0)
+    found = found[values[after[found] - 1] == wanted[found]]
     positions = np.full(len(wanted), missing, np.int64)
-    positions[found] = order[behind[found] - 1]
+    # the order is stable: just before `after` is the last of equal elements
+    positions[found] = order[after[found] - 1]
     return positions.reshape(queries.shape)
 
 
@@ -72,7 +73,7 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     grad=MovedRows(),
 )
 def remove_rows(data: Array, indices: Array) -> Array:
-    """All rows but those at `indices`, in the order they have; an index may repeat.
+    """Return all rows except those at `indices`, in their order; an index may repeat.
 
     >>> remove_rows(np.array([10, 20, 30]), np.array([1, 1]))
     array([10, 30])
@@ -92,7 +93,7 @@ def remove_rows(data: Array, indices: Array) -> Array:
 def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Merge list i of every input into one: its distinct ids, in ascending order.
 
-    Of a single input, too, duplicates are dropped. All data have one dtype. An empty list adds nothing.
+    Duplicates are also dropped from a single input. All data have one dtype. An empty list adds nothing.
 
     >>> merge_id_lists([np.array([3, 1, 7]), np.array([1, 2])], [np.array([2, 1]), np.array([2, 0])])
     MergeIdListsResult(values=array([1, 2, 3, 7]), lengths=array([3, 1]))
@@ -103,12 +104,13 @@ def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Arra
 
 
 def _as_integers(x: Array) -> Array:
-    """Integers in the same order, equal where the values are: NaN and NaT are one value each, above all else."""
+    """Return integers that compare as the values do: NaN and NaT are one value each, the largest."""
     if x.dtype.kind == "f":
         wide = x.astype(np.float64)
-        wide += 0.0  # -0.0 is 0.0
+        wide += 0.0  # -0.0, which has other bits, becomes 0.0
         wide[np.isnan(wide)] = np.nan
         bits = wide.view(np.int64)
+        # as integers, the bits of negative floats descend: flipping all but the sign makes them ascend
         return bits ^ ((bits >> 63) & _MOST)
     if x.dtype.kind in "mM":
         return x.view(np.int64) - np.int64(1)  # NaT, the smallest, becomes the largest

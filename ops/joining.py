@@ -42,8 +42,8 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.
 
-    An input whose sequence has come to its end is passed over, so no row is lost, and an empty one adds
-    nothing. All data have one dtype.
+    An input is skipped after the end of its sequence, so no row is lost, and an empty sequence adds nothing. All
+    data have one dtype.
 
     >>> interleave([np.array([1, 2, 3]), np.array([7])], [np.array([2, 1]), np.array([1, 0])])
     InterleaveResult(values=array([1, 7, 2, 3]), lengths=array([3, 1]))
@@ -55,7 +55,8 @@ def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
         turn = slice_positions(np.zeros(len(sizes), np.int64), sizes)
         targets = kernels.expand(starts_of(joined), sizes)
         targets += turn
-        for j, others in enumerate(all_sizes):  # of the other inputs, the rows that have had their turn
+        # before row t come rows 0 to t-1 of every other input, and row t of the inputs before this one
+        for j, others in enumerate(all_sizes):
             if j != i:
                 targets += np.minimum(kernels.expand(others, sizes), turn + (j < i))
         rows[targets] = values
@@ -63,7 +64,7 @@ def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
 
 
 def _added(lengths: list[Array]) -> Array:
-    """The sum of several lengths, sequence by sequence."""
+    """Return the sum of several lengths, sequence by sequence."""
     total = np.zeros(len(lengths[0]), np.int64)
     for sizes in lengths:
         total += int64(sizes)

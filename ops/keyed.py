@@ -1,8 +1,8 @@
-"""Maps of lists by key: picking, ordering, splitting and joining features (TorchRec's KeyedJaggedTensor).
+"""Maps of lists by key: select, order, split and join features (TorchRec's KeyedJaggedTensor).
 
-A map of lists is `counts[B]`, the number of pairs of each row; for each pair its key and its length; and the values
-of all pairs. That is how Arrow's map columns come in: `c.lengths`, `c.keys`, `c.values.lengths`, `c.values.values`.
-Keys are integers; of string keys `match_names` makes integers. Each row has keys of its own, in an order of its own.
+A map of lists is `counts[B]`, the number of pairs of each row; the key and the length of each pair; and the values
+of all pairs. Arrow's map columns are read in this form: `c.lengths`, `c.keys`, `c.values.lengths`, `c.values.values`.
+Keys are integers; `match_names` converts string keys to integers. Each row has its own keys, in its own order.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ from seqflow.registry import MovedRows, op
 from seqflow.signature import Ints
 
 Duplicates = Literal["raise", "join"]
-"""What to do where a row has a key twice: raise OpError, or join the lists, in the order of the row."""
+"""Treatment of a key that a row has twice: raise OpError, or join the lists, in the order of the row."""
 
 
 @op(
@@ -29,10 +29,10 @@ Duplicates = Literal["raise", "join"]
     known_as="regex on names; pc.match_substring_regex; re.search",
 )
 def match_names(data: Array, lengths: Array, *, names: Any) -> Array:
-    """The position of each string among `names`, a list of texts; -1 where it is none of them.
+    """Return the position of each string in `names`, a list of texts; -1 if it is not among them.
 
-    So string keys become the keys 0, 1, 2, … of the ops on maps. Strings are compared byte by byte; the empty string
-    is a name like any other.
+    This converts string keys to the keys 0, 1, 2, … for ops on maps. Strings are compared byte by byte; the empty
+    string is a name like any other.
 
     >>> match_names(np.frombuffer(b"callsimports", np.uint8), np.array([5, 7]), names=["imports", "calls"])
     array([1, 0])
@@ -66,9 +66,9 @@ def _names_table(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
 def keyed_select(
     data: Array, keys: Array, lengths: Array, counts: Array, *, names: Ints
 ) -> tuple[Array, Array, Array, Array]:
-    """Keep the pairs whose key is one of `names`, in the order of their row, duplicates too.
+    """Keep the pairs with a key in `names`, in the order of their row, including duplicates.
 
-    A row may become empty, but stays; an empty list stays with its key.
+    A row that becomes empty stays; an empty list stays with its key.
 
     >>> data, keys, lengths, counts = np.array([1, 2, 3]), np.array([7, 8, 7]), np.array([2, 0, 1]), np.array([2, 1])
     >>> keyed_select(data, keys, lengths, counts, names=[7]).counts
@@ -92,9 +92,9 @@ def keyed_select(
 def keyed_permute(
     data: Array, keys: Array, lengths: Array, counts: Array, *, names: Ints
 ) -> tuple[Array, Array, Array]:
-    """Put the pairs of each row into the order of `names`; a key that is none of them is an error.
+    """Put the pairs of each row into the order of `names`; a key that is not in `names` is an error.
 
-    Pairs of one key keep their order. An empty row stays empty, an empty list stays with its key.
+    Pairs with equal keys keep their order. An empty row stays empty, an empty list stays with its key.
 
     >>> data, keys, lengths, counts = np.array([1, 2, 3]), np.array([7, 8, 7]), np.array([2, 0, 1]), np.array([2, 1])
     >>> keyed_permute(data, keys, lengths, counts, names=[8, 7])
@@ -105,6 +105,7 @@ def keyed_permute(
     if (places < 0).any():
         i = int(np.argmax(places < 0))
         raise OpError(f"keys[{i}] = {keys[i]}, in row {rows[i]}, is not among names, expected one of them")
+    # group_rows is stable: grouped by place and then by row, pairs with equal keys keep their order
     order = kernels.group_rows(places, len(names))[0]
     order = order[kernels.group_rows(rows[order], len(counts))[0]]
     values = move_sequences(data, starts_of(sizes)[order], sizes[order])
@@ -122,11 +123,11 @@ def keyed_permute(
 def keyed_split(
     data: Array, keys: Array, lengths: Array, counts: Array, *, names: Ints, duplicates: Duplicates = "raise"
 ) -> tuple[list[Array], list[Array]]:
-    """Split maps into features: for each of `names` the list that each row has under this key.
+    """Split maps into features: for each of `names`, the list that each row has for this key.
 
-    There are as many outputs as `names`, in their order: all values first, then all lengths.
-    A row without the key has an empty list. Other keys are left out. A row that has a key twice is an error, unless
-    `duplicates="join"` joins its lists.
+    There are as many outputs as `names`, in their order: all values first, then all lengths. A row without the key
+    has an empty list. Other keys are omitted. A row that has a key twice is an error, unless `duplicates="join"`
+    joins its lists.
 
     >>> data, keys, lengths, counts = np.array([1, 2, 3]), np.array([7, 8, 7]), np.array([2, 0, 1]), np.array([2, 1])
     >>> keyed_split(data, keys, lengths, counts, names=[8, 7]).lengths
@@ -147,10 +148,10 @@ def keyed_split(
 def regroup(
     data: Array, keys: Array, lengths: Array, counts: Array, *, groups: Any, duplicates: Duplicates = "raise"
 ) -> tuple[list[Array], list[Array]]:
-    """Join the features of each group into one: for each list of keys the lists that each row has under them.
+    """Join the features of each group into one: for each list of keys, the lists that each row has for them.
 
     They are joined in the order of the group, so the order of a row's pairs does not matter. A row without any of the
-    keys has an empty list. Keys of no group are left out. A row that has a key twice is an error, unless
+    keys has an empty list. Keys that are in no group are omitted. A row that has a key twice is an error, unless
     `duplicates="join"` joins its lists.
 
     >>> data, keys, lengths, counts = np.array([1, 2, 3]), np.array([7, 8, 7]), np.array([2, 0, 1]), np.array([2, 1])
@@ -163,7 +164,7 @@ def regroup(
 
 
 def _lists_of_keys(groups: Any) -> list[list[int]]:
-    """The attribute `groups`; OpTypeError unless it is a list of lists of integers."""
+    """Return the attribute `groups` as lists; raise OpTypeError unless it is a list of lists of integers."""
     if not isinstance(groups, (list, tuple)) or not all(isinstance(group, (list, tuple)) for group in groups):
         raise OpTypeError(f"groups is {groups!r}, expected a list of lists of integers")
     if not all(type(key) is int for group in groups for key in group):
@@ -180,7 +181,7 @@ def _grouped(
     groups: list[int],
     duplicates: Duplicates,
 ) -> tuple[list[Array], list[Array]]:
-    """For each group of keys, `groups` of which follow one another in `asked`, the joined lists of each row."""
+    """Return the joined lists of each row for each group of keys; `groups` has the number of each in `asked`."""
     keys, sizes, rows = int64(keys), int64(lengths), kernels.lengths_to_segment_ids(counts)
     places, num_rows = places_of(keys, asked), len(counts)
     known = np.flatnonzero(places >= 0)
@@ -208,7 +209,7 @@ def _grouped(
 def keyed_concat(
     data: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]
 ) -> tuple[Array, Array, Array, Array]:
-    """Join the maps that each row has in every input into one map: first the pairs of the first input.
+    """Join the maps that each row has in every input into one map, with the pairs of the first input first.
 
     A key that a row would have twice is an error; `merge_multi_list_features` keeps both. An empty map adds nothing.
     All data have one dtype.

@@ -1,4 +1,4 @@
-"""Describing structure: lengths as offsets, ids, ranges, positions, and back."""
+"""Descriptions of structure: lengths as offsets, ids, ranges, positions, and back."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ MAX_INT32 = np.iinfo(np.int32).max
     "np.cumsum of lengths; crow_indices",
 )
 def lengths_to_offsets(lengths: Array) -> Array:
-    """Where each sequence starts, with the total at the end (Arrow's offsets, `cu_seqlens`).
+    """Return the start of each sequence, with the total at the end (Arrow's offsets, `cu_seqlens`).
 
     An empty sequence starts where the next one does.
 
@@ -42,9 +42,10 @@ def lengths_to_offsets(lengths: Array) -> Array:
     inverse="lengths_to_offsets",
 )
 def offsets_to_lengths(offsets: Array) -> Array:
-    """The length of each sequence: the differences of neighbouring offsets.
+    """Return the length of each sequence: the differences of neighbouring offsets.
 
-    Offsets must not decrease. The first may be above 0, as in a slice of an Arrow array; below 0 it is an error.
+    Offsets must not decrease. The first may be above 0, as in a slice of an Arrow array; an offset below 0 is an
+    error.
 
     >>> offsets_to_lengths(np.array([0, 2, 2, 3]))
     array([2, 0, 1])
@@ -66,9 +67,9 @@ def offsets_to_lengths(offsets: Array) -> Array:
     known_as="cu_seqlens; flash attention cu_seqlens",
 )
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
-    """Offsets in int32, as kernels for variable-length attention take them.
+    """Return offsets in int32, as kernels for variable-length attention take them.
 
-    An empty sequence starts where the next one does. A total above what int32 holds is an error.
+    An empty sequence starts where the next one does. A total that int32 cannot hold is an error.
 
     >>> lengths_to_cu_seqlens(np.array([2, 0, 1]))
     array([0, 2, 2, 3], dtype=int32)
@@ -87,7 +88,7 @@ def lengths_to_cu_seqlens(lengths: Array) -> Array:
     "lengths to segment ids; torch_geometric batch vector; ptr to index",
 )
 def lengths_to_segment_ids(lengths: Array) -> Array:
-    """The sequence each row belongs to; an empty sequence does not appear.
+    """Return the index of each row's sequence; an empty sequence does not appear.
 
     >>> lengths_to_segment_ids(np.array([2, 0, 1]))
     array([0, 0, 2])
@@ -104,10 +105,10 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     describes={"lengths": "N"},
 )
 def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
-    """The number of rows of each segment; an id that does not occur is an empty segment.
+    """Return the number of rows of each segment; an id that does not occur is an empty segment.
 
-    Ids must not decrease, nor be negative. Without `num_segments` the last id decides, and empty segments at the
-    end are lost; an id of `num_segments` or more is an error.
+    Ids must not decrease and must not be negative. Without `num_segments` the last id is the last segment, and empty
+    segments at the end are lost. An id of `num_segments` or more is an error.
 
     >>> segment_ids_to_lengths(np.array([0, 0, 2]), num_segments=4)
     array([2, 0, 1, 0])
@@ -121,7 +122,7 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
     known_as="starts and lengths; row_starts",
 )
 def lengths_to_ranges(lengths: Array) -> Array:
-    """The first row and the length of each sequence; an empty one starts where the next one does.
+    """Return the first row and the length of each sequence; an empty one starts where the next one does.
 
     >>> lengths_to_ranges(np.array([2, 0, 1]))
     array([[0, 2],
@@ -138,7 +139,7 @@ def lengths_to_ranges(lengths: Array) -> Array:
     rows={"S": "groups(ids, num_segments)"},
 )
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
-    """The first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
+    """Return the first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
 
     An empty segment starts where the next one does.
 
@@ -157,7 +158,7 @@ def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None
     known_as="position ids; df.groupby.cumcount; arange per row",
 )
 def lengths_to_positions(lengths: Array) -> Array:
-    """The position of each row inside its sequence, from 0; an empty sequence does not appear.
+    """Return the position of each row inside its sequence, from 0; an empty sequence does not appear.
 
     >>> lengths_to_positions(np.array([2, 0, 3]))
     array([0, 1, 0, 1, 2])
@@ -167,7 +168,7 @@ def lengths_to_positions(lengths: Array) -> Array:
 
 @op("lengths[B] -> float32 weights[sum(lengths)]", caffe2="LengthsToWeights", known_as="one over the length")
 def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
-    """A weight of `1 / length**power` for each row of a sequence; an empty sequence does not appear.
+    """Return a weight of `1 / length**power` for each row of a sequence; an empty sequence does not appear.
 
     >>> lengths_to_weights(np.array([4, 0, 1]))
     array([0.5, 0.5, 0.5, 0.5, 1. ], dtype=float32)
@@ -179,9 +180,9 @@ def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
 
 @op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape", known_as="uniform_row_length")
 def lengths_to_shape(lengths: Array) -> Array:
-    """The shape of sequences that are all equally long: how many, and their length.
+    """Return the shape of sequences of equal length: their number, and their length.
 
-    Lengths that differ are an error. No sequences at all give `[0, 0]`; Caffe2 crashes.
+    Lengths that differ are an error. No sequences give `[0, 0]`; Caffe2 crashes.
 
     >>> lengths_to_shape(np.array([3, 3]))
     array([2, 3])
@@ -218,7 +219,7 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     known_as="ak.flatten axis=1; RaggedTensor.merge_dims; flatten one level of nesting; two levels to one",
 )
 def collapse_lengths(inner: Array, outer: Array) -> Array:
-    """The number of rows of each outer sequence: two levels become one. An empty outer sequence has 0.
+    """Return the number of rows of each outer sequence: two levels become one. An empty outer sequence has 0 rows.
 
     >>> collapse_lengths(np.array([2, 0, 1]), np.array([2, 0, 1]))
     array([2, 0, 1])
@@ -228,10 +229,10 @@ def collapse_lengths(inner: Array, outer: Array) -> Array:
 
 @op("lengths[B], lens other[B] ->", known_as="assert equal row_lengths", same=("lengths", "other"))
 def same_lengths(lengths: Array, other: Array) -> None:
-    """Declare that two columns have the same lengths, row by row: tokens and their labels.
+    """Declare that two columns have the same lengths, row by row: for instance tokens and their labels.
 
-    In a net it makes their rows the same for inference; when it runs, LodError names the first row where the
-    lengths differ; an empty sequence is the same as an empty one. It has no output.
+    In a net, inference then takes their rows to be the same. When the op runs, LodError names the first row with
+    lengths that differ; two empty sequences are equal. It has no output.
 
     >>> same_lengths(np.array([2, 0, 1]), np.array([2, 0, 1]))
     """
@@ -250,10 +251,10 @@ def _unify_rows(ctx: "InferenceContext") -> None:
 
 @op("data[N, *d], other[M, *e] ->", known_as="assert equal rows", shape=_unify_rows)
 def same_rows(data: Array, other: Array) -> None:
-    """Declare that row i of one tensor belongs to row i of the other, though they come from different places.
+    """Declare that row i of one tensor belongs to row i of the other, although they come from different places.
 
-    In a net it makes their rows the same for inference, and gives a constant, or an axis made from another, the
-    rows of the other tensor; when it runs, as many rows on both sides are all that can be checked. It has no output.
+    In a net, inference then takes their rows to be the same; a constant, or an axis made from another, gets the rows
+    of the other tensor. When the op runs, it can only check the number of rows. It has no output.
 
     >>> same_rows(np.array([1.5, 2.5]), np.array([[1, 2], [3, 4]]))
     """

@@ -1,4 +1,4 @@
-"""Tensors of the shape and dtype of others: what gradients are made of."""
+"""Tensors with the shape and dtype of others: the parts of gradients."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @op("like[*d] -> like(like) zeros[*d]", known_as="torch.zeros_like; np.zeros_like", grad={"like": None})
 def zeros_like(like: Array) -> Array:
-    """Zeros of the shape and dtype of a tensor.
+    """Return zeros with the shape and dtype of a tensor.
 
     >>> zeros_like(np.array([1.5, 2.5]))
     array([0., 0.])
@@ -26,7 +26,7 @@ def zeros_like(like: Array) -> Array:
 
 @op("x[*d] -> y[*d]", known_as="torch.Tensor.detach; tf.stop_gradient", grad={"x": None})
 def stop_gradient(x: Array) -> Array:
-    """The same tensor, through which no gradient flows back (torch: `detach`).
+    """Return the same tensor, and stop gradients from flowing back through it (torch: `detach`).
 
     >>> stop_gradient(np.array([1.0, 2.0]))
     array([1., 2.])
@@ -36,7 +36,7 @@ def stop_gradient(x: Array) -> Array:
 
 @op("float x[] -> one[]", known_as="torch.ones_like; np.ones_like", grad={"x": None})
 def one_like(x: Array) -> Array:
-    """1, in the dtype of a scalar: what the gradient of a loss begins with.
+    """Return 1 in the dtype of a scalar: the gradient that a loss starts with.
 
     >>> one_like(np.array(0.25))
     array(1.)
@@ -51,7 +51,7 @@ def one_like(x: Array) -> Array:
     moves="",
 )
 def cast_like(x: Array, like: Array) -> Array:
-    """Cast to the dtype of another tensor; what has it already is not copied.
+    """Cast to the dtype of another tensor; a tensor that has it already is not copied.
 
     >>> cast_like(np.array([1.0, 2.0]), np.array([7], dtype=np.float32))
     array([1., 2.], dtype=float32)
@@ -67,8 +67,8 @@ def cast_like(x: Array, like: Array) -> Array:
 def reshape_like(x: Array, like: Array) -> Array:
     """Give the same elements, in the same order, the shape of another tensor.
 
-    ShapeError where there are more elements, or fewer. The rows are those of `like`. The result shares the
-    memory of `x` where it can.
+    Raises ShapeError if the numbers of elements differ. The rows are those of `like`. The result shares the memory
+    of `x` if possible.
 
     >>> reshape_like(np.arange(4), np.zeros((2, 2)))
     array([[0, 1],
@@ -88,7 +88,7 @@ def reshape_like(x: Array, like: Array) -> Array:
 def sum_to(x: Array, like: Array) -> Array:
     """Sum over all axes along which `like` was broadcast to the shape of `x`; the result has the dtype of `like`.
 
-    It undoes broadcasting, as the gradient of an operand needs it. ShapeError where `like` does not broadcast to `x`.
+    It reverses broadcasting, for the gradient of an operand. Raises ShapeError if `like` does not broadcast to `x`.
 
     >>> sum_to(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.0, 0.0]))
     array([4., 6.])
@@ -104,7 +104,7 @@ def sum_to(x: Array, like: Array) -> Array:
 
 
 def summed_like(x: Array, axes: tuple[int, ...], like: Array) -> Array:
-    """The sum over axes, in the shape and dtype of `like`; float16 is added up in float32, and cast once."""
+    """Return the sum over axes in the shape and dtype of `like`; float16 is summed in float32, and cast once."""
     dtype = np.result_type(like.dtype, np.float32) if like.dtype.kind == "f" else like.dtype
     return np.asarray(x.sum(axes, dtype).reshape(like.shape).astype(like.dtype, copy=False))
 
@@ -163,7 +163,7 @@ def spread(
 
 @op("like[N, *d] -> index(N) numbers[N]", known_as="np.arange of rows; df.index")
 def row_numbers(like: Array) -> Array:
-    """The numbers of the rows of a tensor, from 0.
+    """Return the row numbers of a tensor, from 0.
 
     >>> row_numbers(np.array([7.5, 8.5, 9.5]))
     array([0, 1, 2])
@@ -186,7 +186,7 @@ def _infer_list_numbers(ctx: "InferenceContext") -> None:
     shape=_infer_list_numbers,
 )
 def list_numbers(tensors: list[Array], *, parts: Positive) -> list[Array]:
-    """The numbers of the rows of several tensors, counted on from one to the next; `parts` is their number.
+    """Return the row numbers of several tensors, counted on from one to the next; `parts` is the number of tensors.
 
     >>> list_numbers([np.zeros(2), np.zeros(1)], parts=2)
     [array([0, 1]), array([2])]
@@ -210,7 +210,7 @@ def _infer_split_like(ctx: "InferenceContext") -> None:
     grad={"like": None, "x": "reshape_like(concat(d.pieces, axis=axis), x)"},
 )
 def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -> list[Array]:
-    """Cut a tensor along an axis into pieces of the shapes of others, whose number `parts` is: what `concat` joined.
+    """Cut a tensor along an axis into `parts` pieces with the shapes of other tensors: the inverse of `concat`.
 
     >>> split_like(np.array([1, 2, 3]), [np.zeros(2), np.zeros(1)], parts=2)
     [array([1, 2]), array([3])]
@@ -245,7 +245,7 @@ def flatten_rows(x: Array) -> Array:
 
 @op("like[R, C, *d] -> int64 numbers[P=R, C]", known_as="index of each cell of a padded batch")
 def cell_numbers(like: Array) -> Array:
-    """The numbers of the cells of the first two axes, row by row, from 0: those that `flatten_rows` has as rows.
+    """Return the numbers of the cells of the first two axes, row by row, from 0: their rows in `flatten_rows`.
 
     >>> cell_numbers(np.zeros((2, 2)))
     array([[0, 1],

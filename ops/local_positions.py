@@ -1,4 +1,4 @@
-"""Rows at positions inside their sequence: in an order, the best k, or wherever an op found something."""
+"""Rows at positions inside their sequence: in a given order, the best k, or at positions that another op returned."""
 
 import numpy as np
 
@@ -22,9 +22,9 @@ def gather_within(
 ) -> Array:
     """Gather the rows of each sequence at positions counted inside it, `picked[i]` of sequence i.
 
-    The positions that `argsort_within` gives, for instance; then `picked` are the lengths themselves. Repeats and any
-    order are fine. A position outside its sequence is an error, but -1 gives a row of `fill` where that is given. A
-    sequence of which nothing is picked becomes empty; an empty one has no positions but -1.
+    For positions from `argsort_within`, for instance, `picked` are the lengths themselves. Positions may repeat, in
+    any order. A position outside its sequence is an error; with `fill`, the position -1 gives a row of `fill`. A
+    sequence of which no rows are picked becomes empty; an empty one can only have the position -1.
 
     >>> data, positions = np.array([10, 11, 12, 20]), np.array([2, 0, 0])
     >>> gather_within(data, positions, np.array([3, 1]), np.array([2, 1]))
@@ -41,10 +41,10 @@ def gather_within(
     several="gather_within",
 )
 def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None) -> Array:
-    """Gather K rows of each sequence at positions counted inside it: those that `lengths_topk` gives, for instance.
+    """Gather K rows of each sequence at positions counted inside it, for instance those of `lengths_topk`.
 
-    A position outside its sequence is an error, but -1 gives a row of `fill` where that is given. An empty sequence
-    has no positions but -1.
+    A position outside its sequence is an error; with `fill`, the position -1 gives a row of `fill`. An empty sequence
+    can only have the position -1.
 
     >>> ids, scores, lengths = np.array([7, 8, 9]), np.array([0.1, 0.3, 0.2]), np.array([2, 1])
     >>> gather_within_padded(ids, lengths_topk(scores, lengths, k=2).positions, lengths, fill=0)
@@ -56,7 +56,7 @@ def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill:
 
 
 def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: Fill | None) -> Array:
-    """The rows of `data` at `positions` inside `sequences`, which has the shape of `positions`."""
+    """Return the rows of `data` at `positions` inside `sequences`, which has the shape of `positions`."""
     rows = _rows_of(positions, lengths, sequences, may_be_missing=fill is not None)
     data, value = with_fill("fill", 0 if fill is None else fill, data)
     gathered = kernels.gather(data, rows, ignore_index=-1)
@@ -66,7 +66,7 @@ def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: F
 
 
 def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing: bool) -> Array:
-    """The rows at `positions` inside `sequences`; -1 stays -1 where it may be."""
+    """Return the rows at `positions` inside `sequences`; -1 stays -1 if it is allowed."""
     missing = positions == -1 if may_be_missing else np.zeros(positions.shape, bool)
     outside = ((positions < 0) | (positions >= lengths[sequences])) & ~missing
     if outside.any():
@@ -84,9 +84,9 @@ def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing:
 def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences into indices of all rows that the lengths describe.
 
-    Row i of `positions` belongs to sequence i, as `lengths_argmax` and `lengths_topk` give it; see `to_rows_within`
-    for positions of flat sequences. A position outside its sequence is an error, also -1, unless `keep_missing` lets
-    it stay -1. An empty sequence has no positions but -1.
+    Row i of `positions` belongs to sequence i, as in the results of `lengths_argmax` and `lengths_topk`; see
+    `to_rows_within` for positions of flat sequences. A position outside its sequence is an error. With `keep_missing`
+    a -1 stays -1. An empty sequence can only have the position -1.
 
     >>> values, lengths = np.array([5, 9, 7, 3]), np.array([3, 1])
     >>> to_rows(lengths_argmax(values, lengths), lengths)
@@ -105,9 +105,9 @@ def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> 
 def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences, `picked[i]` of sequence i, into indices of all rows that the lengths describe.
 
-    The positions that `topk_within` gives, with its lengths as `picked`, or those of `argsort_within`; then `picked`
-    are the lengths themselves. A position outside its sequence is an error, also -1, unless `keep_missing` lets it
-    stay -1. Of an empty sequence nothing can be picked but -1.
+    For positions from `topk_within`, `picked` are the lengths that it returns; for those of `argsort_within`, the
+    lengths themselves. A position outside its sequence is an error. With `keep_missing` a -1 stays -1. An empty
+    sequence can only have the position -1.
 
     >>> values, lengths = np.array([5, 9, 7, 3]), np.array([3, 1])
     >>> to_rows_within(argsort_within(values, lengths), lengths, lengths)
@@ -124,13 +124,13 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     " position(lengths) positions[sum(lengths')]",
     known_as="torch.topk per row; tf.math.top_k ragged; groupby top k; df.groupby.nlargest; top-k per user",
     depends={"positions": "scores, lengths"},
-    grad={"data": MovedRows(), "scores": NoDerivative("they only say which rows are picked")},
+    grad={"data": MovedRows(), "scores": NoDerivative("they only determine which rows are picked")},
 )
 def topk_within(data: Array, scores: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array, Array]:
-    """Keep the `k` rows of each sequence that have the largest scores, best first; also their positions in it.
+    """Keep the `k` rows of each sequence with the largest scores, best first; also return their positions in it.
 
-    Of equal scores those at lower positions come first. NaN and NaT count as larger than everything else, as in
-    torch. A sequence with fewer rows keeps all of them; an empty one stays empty.
+    Rows with equal scores keep their order. NaN and NaT count as larger than everything else, as in torch. A sequence
+    with fewer rows keeps all of them; an empty one stays empty.
 
     >>> topk_within(np.array([7, 8, 9, 5]), np.array([0.1, 0.3, 0.2, 0.0]), np.array([3, 1]), k=2)
     TopkWithinResult(values=array([8, 9, 5]), lengths=array([2, 1]), positions=array([1, 2, 0]))

@@ -1,4 +1,4 @@
-"""Masks: which places of dense data hold something."""
+"""Masks: the places of dense data that hold a row of a sequence."""
 
 from math import prod
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +22,7 @@ TRIANGLES = {
     "upper_diagonal": np.greater_equal,
     "lower_diagonal": np.less_equal,
 }
-"""How the column and row of a masked place are related."""
+"""Relation of the column and the row of a masked place."""
 Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
 
 
@@ -34,7 +34,7 @@ Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_
 def lengths_to_mask(
     lengths: Array, *, max_length: NonNegative | None = None, side: Literal["right", "left"] = "right"
 ) -> Array:
-    """One row for each sequence, true where it has data: the mask of `pad` with the same `side`.
+    """Return one row for each sequence, true at the places of its data: the mask of `pad` with the same `side`.
 
     An empty sequence is a row of False. A sequence longer than `max_length` fills its row.
 
@@ -45,7 +45,7 @@ def lengths_to_mask(
     """
     width = int(lengths.max(initial=0)) if max_length is None else max_length
     check_memory((len(lengths), width), np.dtype(bool))
-    dtype = np.min_scalar_type(width)  # the narrower, the more comparisons at once
+    dtype = np.min_scalar_type(width)  # the narrower the dtype, the more elements one instruction compares
     positions = np.arange(width, dtype=dtype)
     kept = np.minimum(lengths.astype(np.uint64), width).astype(dtype)[:, None]
     mask: Array = (positions if side == "right" else positions[::-1]) < kept
@@ -59,7 +59,7 @@ def lengths_to_mask(
     grad={"x": "zero_after_length(d.y, lengths)"},
 )
 def zero_after_length(x: Array, lengths: Array) -> Array:
-    """Set time-major data to 0 at every step from the length of each sequence on.
+    """Set time-major data to 0 at all steps after the end of each sequence.
 
     The column of an empty sequence is all 0.
 
@@ -73,9 +73,9 @@ def zero_after_length(x: Array, lengths: Array) -> Array:
 
 
 def _check_bounds_rows(ctx: "InferenceContext") -> None:
-    """Bounds of rows of x are bounds of its rows, and lengths those it is padded for. Nothing moves.
+    """Infer that bounds belong to the rows of x, and that lengths are those it is padded for. No rows move.
 
-    What masks a row by its number makes other rows of it, unless the rows are matrices that are masked alike.
+    A mask that depends on the number of a row makes new rows, unless the rows are matrices with equal masks.
     """
     each_row = ctx.attr("axis") == 1 and ctx.attr("batch") is None and ctx.attr("mode") not in TRIANGLES
     if each_row and ctx.num_inputs == 2 and ctx.attr("mode") == "sequence":
@@ -114,14 +114,16 @@ def sequence_mask(
     radius: NonNegative = 10,
     fill: Fill | None = None,
 ) -> Array:
-    """Replace `x` by `fill`, by default -inf, where `mode` masks it, as in attention scores.
+    """Replace the elements of `x` that `mode` masks by `fill`, by default -inf, as in attention scores.
 
-    Each matrix has as rows the axes before `axis`, as columns those from it on. With `batch` the axes up to it
-    count matrices that are masked alike; with `repeat_from_axis` the axes from it on share their column's fate.
+    The rows of each matrix are the axes before `axis`, its columns are `axis` and those after it. With `batch`, the
+    axes up to it count matrices with equal masks; with `repeat_from_axis`, the axes from it on are masked together
+    with their column.
 
-    `sequence` masks column >= bounds[row], `window` what is farther than `radius` from column bounds[row]; there is
-    one bound a row. `upper` masks column > row, `lower` column < row, `upper_diagonal` and `lower_diagonal` the
-    diagonal, too. A `fill` that the dtype cannot hold is an error: integers have no -inf, so they need one.
+    `sequence` masks column >= bounds[row]; `window` masks columns farther than `radius` from bounds[row]; there is
+    one bound for each row. `upper` masks column > row, `lower` column < row; `upper_diagonal` and `lower_diagonal`
+    also mask the diagonal. A `fill` that the dtype cannot hold is an error: integers have no -inf, so they need
+    another `fill`.
 
     >>> sequence_mask(np.array([[1.0, 2.0], [3.0, 4.0]]), mode="upper")
     array([[  1., -inf],
@@ -143,7 +145,7 @@ def sequence_mask(
 
 
 def _axis(x: Array, name: str, axis: int, first: int) -> int:
-    """An axis, counted from the front, that is not before `first`."""
+    """Return the axis counted from the front; raise ShapeError if it is before `first`."""
     counted = axis + x.ndim if axis < 0 else axis
     if not first <= counted < x.ndim:
         raise ShapeError(f"{name} is {axis}, expected an axis from {first} on of the {x.ndim} of x")
@@ -151,7 +153,7 @@ def _axis(x: Array, name: str, axis: int, first: int) -> int:
 
 
 def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: int) -> Array:
-    """bool [rows, columns]: which places are masked."""
+    """Return the masked places: bool [rows, columns]."""
     row, column = np.arange(rows)[:, None], np.arange(columns)
     if mode in TRIANGLES:
         if bounds is not None:
@@ -161,7 +163,8 @@ def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: i
     bound = _bounds(mode, rows, bounds)[:, None]
     if mode == "sequence":
         return column >= bound
-    first = np.maximum(bound, INT64.min + radius) - radius  # no difference and no sum leaves int64
+    # clipped first, so that the difference and the sum stay in int64
+    first = np.maximum(bound, INT64.min + radius) - radius
     last = np.minimum(bound, INT64.max - radius) + radius
     return (column < first) | (column > last)
 

@@ -1,7 +1,8 @@
-"""Features merged into maps: from a tensor for each feature to the pairs of key and value that each example has.
+"""Features merged into maps: from a tensor for each feature to pairs of key and value for each example.
 
-A map of lists is `counts[B]`, the number of pairs of each example; for each pair its key and its length; and the
-values of all pairs: Arrow's map columns come in so, as `c.lengths`, `c.keys`, `c.values.lengths`, `c.values.values`.
+A map of lists is `counts[B]`, the number of pairs of each example; the key and the length of each pair; and the
+values of all pairs. Arrow's map columns are read in this form: `c.lengths`, `c.keys`, `c.values.lengths`,
+`c.values.values`.
 """
 
 import numpy as np
@@ -31,7 +32,7 @@ from seqflow.signature import Ints
 def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> tuple[Array, Array, Array]:
     """Make maps of numbers from the columns of a matrix; column j has the key `feature_ids[j]`.
 
-    Each example has the features that are present, in the order of the columns; one without any is empty.
+    Each example has the features that are present, in the order of the columns; without any, its map is empty.
 
     >>> data, presence = np.array([[0.5, 7.0], [0.1, 9.0]]), np.array([[True, False], [True, True]])
     >>> merge_dense_features(data, presence, feature_ids=[3, 5]).keys
@@ -55,7 +56,8 @@ def merge_scalar_features(
 ) -> tuple[Array, Array, Array]:
     """Make maps from features that have one value for each example; feature j has the key `feature_ids[j]`.
 
-    Each example has the features that are present, in their order; one without any is empty. All data have one dtype.
+    Each example has the features that are present, in their order; without any, its map is empty. All data have one
+    dtype.
 
     >>> age, clicks = np.array([30, 41]), np.array([7, 0])
     >>> present = [np.array([True, True]), np.array([True, False])]
@@ -82,8 +84,8 @@ def merge_list_features(
 ) -> tuple[Array, Array, Array, Array]:
     """Make maps of lists from features that have a list for each example; feature j has the key `feature_ids[j]`.
 
-    Each example has the features that are present, in their order. A present empty list stays, with length 0; an
-    absent one must be empty. All data have one dtype.
+    Each example has the features that are present, in their order. A present list that is empty stays, with length 0;
+    an absent list must be empty. All data have one dtype.
 
     >>> likes, shares = np.array([10, 11, 12]), np.array([7])
     >>> present = [np.array([True, True]), np.array([True, False])]
@@ -123,8 +125,8 @@ def merge_map_features(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Make maps of maps from features that have a map for each example; feature j has the key `feature_ids[j]`.
 
-    `merge_list_features` for lists of pairs: `value_keys` and `data` are the keys and the values of these maps. A
-    present empty map stays, with length 0; an absent one must be empty.
+    This is `merge_list_features` for lists of pairs: `value_keys` and `data` are the keys and the values of these
+    maps. A present map that is empty stays, with length 0; an absent map must be empty.
 
     >>> price, ids = np.array([0.5, 0.25]), np.array([7, 8])
     >>> merged = merge_map_features([price], [ids], [np.array([False, True])], [np.array([0, 2])], feature_ids=[4])
@@ -149,7 +151,7 @@ def merge_map_features(
 def merge_multi_scalar_features(
     data: list[Array], keys: list[Array], lengths: list[Array]
 ) -> tuple[Array, Array, Array]:
-    """Join the maps of numbers that each example has in every input: first the pairs of the first input.
+    """Join the maps of numbers that each example has in every input, with the pairs of the first input first.
 
     Duplicate keys stay. An empty map adds nothing. All data have one dtype.
 
@@ -173,7 +175,7 @@ def merge_multi_scalar_features(
 def merge_multi_list_features(
     data: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]
 ) -> tuple[Array, Array, Array, Array]:
-    """Join the maps of lists that each example has in every input: first the pairs of the first input.
+    """Join the maps of lists that each example has in every input, with the pairs of the first input first.
 
     Duplicate keys stay; `keyed_concat` refuses them. An empty map adds nothing. All data have one dtype.
 
@@ -204,10 +206,10 @@ def merge_multi_list_features(
 def merge_multi_map_features(
     data: list[Array], value_keys: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Join the maps of maps that each example has in every input: first the pairs of the first input.
+    """Join the maps of maps that each example has in every input, with the pairs of the first input first.
 
-    `merge_multi_list_features` for lists of pairs: `value_keys` and `data` are the keys and the values of these.
-    Duplicate keys stay. An empty map adds nothing.
+    This is `merge_multi_list_features` for lists of pairs: `value_keys` and `data` are the keys and the values of the
+    inner maps. Duplicate keys stay. An empty map adds nothing.
 
     >>> data, value_keys, keys = [np.array([0.5])] * 2, [np.array([7]), np.array([9])], [np.array([1]), np.array([2])]
     >>> ones = [np.array([1])] * 2
@@ -220,7 +222,7 @@ def merge_multi_map_features(
 
 
 def _sizes_of_present(presence: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
-    """The lengths [B, F] of all features, and which are present; OpError for an absent one that is not empty."""
+    """Return the lengths [B, F] and the presence of all features; raise OpError if an absent one is not empty."""
     mask, sizes = np.stack(presence, axis=1), np.stack([int64(one) for one in lengths], axis=1)
     hidden = (sizes != 0) & ~mask
     if hidden.any():

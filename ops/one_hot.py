@@ -1,4 +1,4 @@
-"""Ids, categories and buckets as rows of zeros and ones."""
+"""Rows of zeros and ones for ids, categories and buckets."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ FLOAT32 = np.dtype(np.float32)
     grad=NoDerivative("it is piecewise constant"),
 )
 def one_hot(x: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
-    """A row of `width` for each id: 1 in the column of the id, 0 in all others. Ids are 0 to `width - 1`.
+    """Return a row of `width` for each id: 1 in the column of the id, 0 in all others. Ids are 0 to `width - 1`.
 
     >>> one_hot(np.array([2, 0]), width=3)
     array([[0., 0., 1.],
@@ -41,9 +41,9 @@ def one_hot(x: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
     grad=NoDerivative("it is piecewise constant"),
 )
 def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
-    """A row of `width` for each sequence of ids: 1 in the columns of its ids, 0 in all others.
+    """Return a row of `width` for each sequence of ids: 1 in the columns of its ids, 0 in all others.
 
-    An id that occurs twice gives 1 all the same; an empty sequence is a row of zeros.
+    An id that occurs twice also gives 1; an empty sequence is a row of zeros.
 
     >>> segment_one_hot(np.array([2, 0, 1]), np.array([2, 0, 1]), width=3)
     array([[1., 0., 1.],
@@ -65,10 +65,10 @@ def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: D
     grad=NoDerivative("it is piecewise constant"),
 )
 def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
-    """Each column of a matrix as one column for each value that is listed for it: 1 where it has the value.
+    """Replace each column of a matrix by one column for each value listed for it: 1 if it has the value, else 0.
 
-    Sequence d of `values` lists the values of column d; an empty one drops the column. A value that is not listed
-    is 0 everywhere, one that is listed twice is 1 in both places.
+    Sequence d of `values` lists the values of column d; an empty sequence drops the column. A value that is not
+    listed gives zeros, a value that is listed twice gives 1 in both places.
 
     >>> batch_one_hot(np.array([[2, 3], [4, 1]]), np.array([2, 4, 1, 3]), np.array([2, 2]))
     array([[1., 0., 0., 1.],
@@ -87,10 +87,10 @@ def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLO
     grad=NoDerivative("it is piecewise constant"),
 )
 def batch_bucket_one_hot(x: Array, boundaries: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
-    """Each column of a matrix as one column for each of its buckets: 1 in the bucket it falls into.
+    """Replace each column of a matrix by one column for each of its buckets: 1 in the bucket of the value, else 0.
 
-    Sequence d of `boundaries` holds those of column d, and makes one bucket more than it has; an empty one makes
-    one, which is always 1. Buckets are those of `bucketize`; NaN falls into the last one.
+    Sequence d of `boundaries` is for column d; there is one bucket more than boundaries. Without boundaries there is
+    one bucket, which is always 1. The buckets are those of `bucketize`; NaN is in the last one.
 
     >>> batch_bucket_one_hot(np.array([[2.0, 3.0], [4.0, 1.0]]), np.array([2.5, 1.0, 3.5]), np.array([1, 2]))
     array([[1., 0., 0., 1., 0.],

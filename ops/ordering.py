@@ -1,4 +1,4 @@
-"""The rows of each sequence in another order: sorted, distinct, shuffled."""
+"""New orders of the rows of each sequence: sorted, distinct, shuffled."""
 
 from typing import Literal
 
@@ -18,10 +18,10 @@ from seqflow.signature import NonNegative
     grad={"data": "scatter_within(d.sorted, argsort_within(data, lengths, descending=descending), lengths)"},
 )
 def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
-    """Sort the values of each sequence in ascending order, or descending, each column by itself.
+    """Sort the values of each sequence in ascending or descending order, each column on its own.
 
-    NaN and NaT count as larger than all else: last when ascending, as in NumPy, first when descending. An empty
-    sequence stays empty.
+    NaN and NaT count as larger than everything else: they are last in ascending order, as in NumPy, and first in
+    descending order. An empty sequence stays empty.
 
     >>> sort_within(np.array([3, 1, 2]), np.array([2, 0, 1]))
     array([1, 3, 2])
@@ -34,7 +34,7 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
     known_as="ak.argsort; argsort per row; tf.argsort ragged",
 )
 def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
-    """The positions inside its sequence that sort it as `sort_within` does; equal values keep their order.
+    """Return the positions in each sequence that sort it as `sort_within` does; equal values keep their order.
 
     An empty sequence stays empty.
 
@@ -54,10 +54,10 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
 def unique_within(
     data: Array, lengths: Array, *, order: Literal["sorted", "first"] = "sorted"
 ) -> tuple[Array, Array, Array]:
-    """The distinct values of each sequence, and the count of each; an empty sequence stays empty.
+    """Return the distinct values of each sequence, and the count of each; an empty sequence stays empty.
 
-    They come in ascending order, or with `order="first"` in the order they are first seen. All NaN are one value,
-    and so are all NaT.
+    They are in ascending order or, with `order="first"`, in the order of their first occurrence. All NaN are one
+    value, and all NaT are one value.
 
     >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
     UniqueWithinResult(values=array([1, 3, 5]), lengths=array([2, 0, 1]), counts=array([1, 2, 1]))
@@ -84,7 +84,7 @@ def _unique(data: Array, lengths: Array, order: Literal["sorted", "first"]) -> t
 
 
 def _opens_run(ordered: Array, lengths: Array) -> Array:
-    """True where a value of a sorted sequence occurs for the first time."""
+    """Return true for the first occurrence of each value of a sorted sequence."""
     opens = np.ones(len(ordered), bool)
     same = ordered[1:] == ordered[:-1]
     if ordered.dtype.kind in "fmM":
@@ -92,7 +92,7 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
         same |= missing[1:] & missing[:-1]
     opens[1:] = ~same
     starts = starts_of(lengths)
-    opens[starts[starts < len(ordered)]] = True
+    opens[starts[starts < len(ordered)]] = True  # empty sequences at the end start after the last row
     return opens
 
 
@@ -103,11 +103,11 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
     grad=MovedRows(),
 )
 def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
-    """Shuffle the rows of each sequence, every order equally likely; an empty sequence stays empty.
+    """Shuffle the rows of each sequence; every order is equally likely. An empty sequence stays empty.
 
     The same seed gives the same order on every machine: the rows are sorted by their random numbers, which are
-    defined in `seqflow.ops.shared.random_bits`, equal ones by position. What happens to a sequence depends on its
-    place among the sequences and its length, not on the others.
+    defined in `seqflow.ops.shared.random_bits`, and by position for equal numbers. The order of a sequence depends
+    on its index and its length, not on other sequences.
 
     >>> shuffle_within(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), seed=7)
     array([2, 1, 3, 4])
@@ -120,5 +120,5 @@ def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
 
 
 def _ascending(values: Array, lengths: Array) -> Array:
-    """The row indices that sort the values of each sequence; equal values keep their order."""
+    """Return the row indices that sort the values of each sequence; equal values keep their order."""
     return kernels.argsort_within(values, lengths) + kernels.expand(starts_of(lengths), lengths)

@@ -20,7 +20,7 @@ MAX_INT32 = np.iinfo(np.int32).max
 
 
 def _infer_packed(ctx: "InferenceContext") -> None:
-    """Positions in int32, which the signature does not express."""
+    """Declare that the int32 position ids are positions, which the signature does not express."""
     ctx.set_points("position_ids", ctx.positions_in("piece_lengths"))
 
 
@@ -59,13 +59,13 @@ def pack_rows(
 ) -> tuple[Array, ...]:
     """Pack several sequences into each row of `capacity`, for training without padding waste.
 
-    `best_fit` places the longest first, each where it leaves the least room; `first_fit` keeps the input's
-    order and takes the first row with room; `concat` cuts the stream of all sequences every `capacity`. A
-    sequence longer than `capacity` is cut into pieces; nothing is lost. An empty sequence has no piece.
+    `best_fit` places the longest sequences first, each in the row where it leaves the least room; `first_fit` keeps
+    the input's order and takes the first row with room; `concat` cuts the stream of all sequences into rows of
+    `capacity`. A sequence longer than `capacity` is cut into pieces; nothing is lost. An empty sequence has no piece.
 
-    `segment_ids` count from 1 in each row and `position_ids` from 0 in each piece; padding is 0 in both, and
-    `fill` in `packed`. `sources` is the input sequence of each piece, row by row, `piece_lengths` its length,
-    `pieces` the number of pieces of each row.
+    `segment_ids` count from 1 in each row and `position_ids` from 0 in each piece; both are 0 in padding, and
+    `packed` has `fill` there. `sources` is the index of each piece's sequence, row by row; `piece_lengths` is the
+    length of each piece; `pieces` is the number of pieces of each row.
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
     >>> packed.packed
@@ -104,10 +104,10 @@ def unpack_rows(
     *,
     num_sequences: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """Restore the sequences that `pack_rows` packed, in their old order.
+    """Restore the sequences that `pack_rows` packed, in their original order.
 
-    `num_sequences` counts empty sequences at the end, which have no piece; without it the last source is the
-    last sequence.
+    Empty sequences have no piece: give `num_sequences` if there are some at the end. Without it the largest source
+    is the last sequence.
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
     >>> unpack_rows(packed.packed, packed.sources, packed.piece_lengths, packed.pieces)
@@ -130,10 +130,10 @@ def unpack_rows(
     known_as="flash_attn_varlen_func cu_seqlens of packed rows; document boundaries of packed rows",
 )
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
-    """The offsets of the pieces of packed rows, for variable-length attention over all rows laid end to end.
+    """Return the offsets of the pieces of packed rows, for variable-length attention over all rows laid end to end.
 
-    The padding of a row, where there is any, is its last segment, so that the last entry is `R*capacity`. An empty
-    piece starts where the next one does. More than int32 holds is an error.
+    If a row has padding, the padding is its last segment, so the last offset is always `R*capacity`. An empty piece
+    starts where the next one does. Offsets that int32 cannot hold are an error.
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5]), np.array([2, 3]), capacity=3)
     >>> packed_cu_seqlens(packed.piece_lengths, packed.pieces, capacity=3)
@@ -160,7 +160,7 @@ def _source_lengths(sources: Array, sizes: Array, num_sequences: int | None) -> 
 
 
 def _piece_starts(sizes: Array, pieces: Array, capacity: int) -> Array:
-    """The offset of each piece among all elements of all rows."""
+    """Return the offset of each piece among all elements of all rows."""
     ends, first = kernels.lengths_to_offsets(sizes), kernels.lengths_to_offsets(pieces)
     _used(ends, first, capacity)
     row = kernels.lengths_to_segment_ids(pieces)
@@ -169,7 +169,7 @@ def _piece_starts(sizes: Array, pieces: Array, capacity: int) -> Array:
 
 
 def _used(ends: Array, first: Array, capacity: int) -> Array:
-    """The number of elements in the pieces of each row; LodError where it is more than `capacity`."""
+    """Return the number of elements in the pieces of each row; raise LodError if it is more than `capacity`."""
     used: Array = ends[first[1:]] - ends[first[:-1]]
     over = np.flatnonzero(used > capacity)
     if len(over):

@@ -1,4 +1,4 @@
-"""Padding sequences to a dense array and back, and rows of padding between sequences."""
+"""Padding of sequences to a dense array and back, and rows of padding between sequences."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -60,10 +60,10 @@ def pad(
     multiple_of: Positive = 1,
     out: Array | tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array]:
-    """Lay out each sequence as one row of `max_length`, filled up with `fill`; and a mask, true where data are.
+    """Lay out each sequence as one row of `max_length`, filled up with `fill`; also return a mask, true for data.
 
-    Without `max_length` the width is the longest length, rounded up to a `multiple_of`. `side` is where the padding
-    goes. A longer sequence is an error, unless `truncate` cuts it (at its end; with `side="left"` at its start).
+    Without `max_length` the width is the longest length, rounded up to a `multiple_of`. `side` is the side of the
+    padding. A longer sequence is an error, unless `truncate` cuts it (at its end; with `side="left"` at its start).
     `out` is an array for the padded rows, or a pair with one for the mask. An empty sequence is a row of padding.
 
     >>> pad(np.array([1, 2, 3]), np.array([2, 0, 1])).padded
@@ -162,10 +162,10 @@ def add_padding(
     before: NonNegative = 1,
     after: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """Add `before` rows in front of each sequence and `after` rows behind it.
+    """Add `before` rows at the start of each sequence and `after` rows at its end.
 
-    An empty sequence gets them, too. Without `after` there are as many behind as before. The rows in front are
-    copies of `start`, those behind of `end`; without `end` they are like those in front, without both they are 0.
+    An empty sequence gets them, too. `after` is by default equal to `before`. The rows at the start are copies of
+    `start`, those at the end of `end`. `end` is by default equal to `start`; without both the rows are 0.
 
     >>> add_padding(np.array([1, 2, 3]), np.array([2, 0, 1]), before=1, after=0)
     AddPaddingResult(values=array([0, 1, 2, 0, 0, 3]), lengths=array([3, 1, 2]))
@@ -201,8 +201,8 @@ def remove_padding(
 ) -> tuple[Array, Array]:
     """Remove the first `before` and the last `after` rows of each sequence: the inverse of `add_padding`.
 
-    Without `after` as many are taken away behind as before. A sequence with fewer rows than that is an error, so
-    an empty sequence is one unless both are 0.
+    `after` is by default equal to `before`. A sequence with fewer rows than both together is an error; an empty
+    sequence is an error, too, unless both are 0.
 
     >>> remove_padding(np.array([0, 1, 2, 0, 0, 3]), np.array([3, 1, 2]), before=1, after=0)
     RemovePaddingResult(values=array([1, 2, 3]), lengths=array([2, 0, 1]))
@@ -231,11 +231,11 @@ def _gather_padding_back(before: int, after: int | None) -> str:
 def gather_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
 ) -> tuple[Array, Array]:
-    """The sum of the first `before` rows of all sequences, and that of their last `after` rows.
+    """Return the sum of the first `before` rows of all sequences, and the sum of their last `after` rows.
 
-    These are the gradients of `start` and `end` of `add_padding`. Without `after` it is as many as `before`. A
-    sequence with fewer rows than both is an error, so an empty sequence is one unless both are 0; no sequences
-    give 0.
+    These are the gradients of `start` and `end` of `add_padding`. `after` is by default equal to `before`. A sequence
+    with fewer rows than both together is an error; an empty sequence is an error, too, unless both are 0. Without
+    sequences the sums are 0.
 
     >>> gather_padding(np.array([5, 1, 2, 6, 5, 6]), np.array([4, 2]))
     GatherPaddingResult(start=array(10), end=array(12))
@@ -246,7 +246,7 @@ def gather_padding(
 
 
 def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
-    """The start of each sequence behind its padding, and its length without the padding."""
+    """Return the start of each sequence after its padding, and its length without the padding."""
     sizes = int64(lengths)
     short = np.flatnonzero(sizes < before + after)
     if len(short):
@@ -257,7 +257,7 @@ def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
 
 
 def _place(data: Array, sizes: Array, starts: Array, num_rows: int) -> Array:
-    """The sequences of `data` at other starts among `num_rows`; the rows between them are not set."""
+    """Return the sequences of `data` at other starts among `num_rows`; the rows between them are not set."""
     shape = (num_rows, *data.shape[1:])
     check_memory(shape, data.dtype)
     rows = np.empty(shape, data.dtype)
@@ -266,20 +266,20 @@ def _place(data: Array, sizes: Array, starts: Array, num_rows: int) -> Array:
 
 
 def _runs(starts: Array, count: int) -> Array:
-    """The indices `start, start + 1, …`, `count` of them for each start."""
+    """Return the indices `start, start + 1, …`, `count` of them for each start."""
     check_memory((len(starts), count), starts.dtype)
     indices: Array = (starts[:, None] + np.arange(count)).reshape(-1)
     return indices
 
 
 def _as_wide(data: Array, *rows: Array | None) -> Array:
-    """The data, texts as wide as those of some rows."""
+    """Return the data; texts become as wide as those of the given rows."""
     wide = [row.dtype for row in rows if row is not None and row.dtype.kind == data.dtype.kind]
     return data.astype(np.result_type(data, *wide), copy=False) if data.dtype.kind in "SU" else data
 
 
 def _like(data: Array, name: str, row: Array) -> Array:
-    """`row` in the dtype of `data`."""
+    """Return `row` in the dtype of `data`."""
     if not np.can_cast(row.dtype, data.dtype, "same_kind"):
         raise OpTypeError(f"{name} is {row.dtype}, expected {data.dtype} as in data")
     return cast_rows(name, row, data.dtype)

@@ -1,4 +1,4 @@
-"""Rows dealt out to parts by an integer key of each, and brought together again."""
+"""Rows assigned to parts by an integer key, and joined again."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _infer_parts(ctx: "InferenceContext") -> None:
-    """Each part has rows of its own, at most as many as there are."""
+    """Infer that each part has its own rows, at most as many as the input."""
     from seqflow.shape import Dimension
 
     most = ctx.equalities.resolve(ctx.dim(ctx.input(0), 0)).max_length
@@ -28,7 +28,7 @@ def _infer_parts(ctx: "InferenceContext") -> None:
 
 
 def _infer_brought_together(ctx: "InferenceContext") -> None:
-    """The rows that were dealt out by these keys; LodError for shards of others."""
+    """Infer that the rows are those that were assigned by these keys; raise LodError for shards of other keys."""
     rows, count = ctx.rows("keys"), len(ctx.inputs("shards"))
     if rows is None or any(ctx.rows(f"shards[{i}]") is None for i in range(count)):
         return
@@ -45,7 +45,7 @@ def _infer_brought_together(ctx: "InferenceContext") -> None:
     grad=MovedRows(),
 )
 def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
-    """Deal the rows out to `parts` shards: a row goes to the shard `key mod parts`.
+    """Assign the rows to `parts` shards: a row goes to the shard `key mod parts`.
 
     The remainder is never negative: -1 mod 2 is 1. Rows keep their order. `gather_by_key` is the inverse.
 
@@ -68,9 +68,9 @@ def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
 def partition_sequences(
     data: Array, keys: Array, lengths: Array, *, parts: Positive
 ) -> tuple[list[Array], list[Array]]:
-    """Deal the rows of each sequence out to `parts` shards, by `key mod parts`; every shard has all sequences.
+    """Assign the rows of each sequence to `parts` shards, by `key mod parts`; every shard has all sequences.
 
-    The remainder is never negative. Rows keep their order; a sequence may become empty, but stays.
+    The remainder is never negative. Rows keep their order; a sequence that becomes empty stays.
 
     >>> data = np.array([10, 20, 30])
     >>> partition_sequences(data, np.array([4, 5, 6]), np.array([2, 1]), parts=2)
@@ -91,9 +91,9 @@ def partition_sequences(
     grad=MovedRows(),
 )
 def gather_by_key(shards: list[Array], keys: Array) -> Array:
-    """Bring together what `partition` dealt out by these keys: the rows of all shards in the order of the keys.
+    """Join the shards that `partition` made by these keys: the rows of all shards in the order of the keys.
 
-    Each shard has as many rows as keys have its number as remainder, and all have one dtype.
+    Each shard has as many rows as there are keys with its number as remainder. All shards have one dtype.
 
     >>> gather_by_key([np.array([10, 30]), np.array([20])], np.array([4, -1, 6]))
     array([10, 20, 30])
@@ -103,7 +103,7 @@ def gather_by_key(shards: list[Array], keys: Array) -> Array:
         if len(shard) != size:
             raise ShapeError(
                 f"shards[{i}] has {len(shard)} rows, expected {size}: "
-                f"so many keys are {i} modulo {len(shards)}"
+                f"the number of keys that are {i} modulo {len(shards)}"
             )
     data = np.empty((len(keys), *shards[0].shape[1:]), shards[0].dtype)
     data[order] = np.concatenate(shards)
@@ -111,7 +111,7 @@ def gather_by_key(shards: list[Array], keys: Array) -> Array:
 
 
 def _by_remainder(keys: Array, parts: int) -> tuple[Array, Array]:
-    """The rows of one remainder after another, and how many there are of each."""
+    """Return the rows of one remainder after another, and the number of rows of each."""
     remainders = int64_integers(keys, "keys")
     remainders %= parts
     return kernels.group_rows(remainders, parts)
@@ -124,7 +124,7 @@ def _by_remainder(keys: Array, parts: int) -> tuple[Array, Array]:
     shape=_infer_parts,
 )
 def key_split(keys: Array, *, num_keys: Positive) -> list[Array]:
-    """The positions of each key from 0 to `num_keys - 1`, in ascending order; a key outside is an OpIndexError.
+    """Return the positions of each key from 0 to `num_keys - 1`, in ascending order; other keys are an OpIndexError.
 
     >>> key_split(np.array([2, 0, 2]), num_keys=3)
     [array([1]), array([], dtype=int64), array([0, 2])]

@@ -1,8 +1,8 @@
 """Pooling: rows of a table at the indices of each segment, reduced to one row.
 
-The table is read where it is, also where it is mapped from a file: only the rows that are asked for. An index
-outside the table is an error that names its position. `ignore_index` is an index that counts for nothing: not in a
-mean, and a segment of such indices is an empty one. An empty segment gives `empty`.
+The table is read in place, even if it is mapped from a file: only the rows at the indices are read. An index outside
+the table is an error that names its position. Rows at `ignore_index` are not counted, not even in a mean, and a
+segment of only such indices is empty. An empty segment gives `empty`.
 """
 
 from seqflow import kernels
@@ -26,8 +26,8 @@ def sparse_lengths_sum(
 ) -> Array:
     """Sum the rows of `table` at the indices of each segment; an empty segment gives `empty`.
 
-    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between.
-    `ignore_index` is an index that counts for nothing.
+    The result is that of `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in memory. Rows at
+    `ignore_index` are not counted.
 
     >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([101.,   0.,  10.])
@@ -57,8 +57,8 @@ def sparse_lengths_mean(
 ) -> Array:
     """Average the rows of `table` at the indices of each segment; an empty segment gives `empty`.
 
-    `ignore_index` is an index that counts for nothing, neither in the sum nor in
-    the number of rows. The dtypes are those of `lengths_mean`.
+    Rows at `ignore_index` are not counted, in the sum and in the number of rows. The dtypes are those of
+    `lengths_mean`.
 
     >>> sparse_lengths_mean(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([50.5,  0. , 10. ])
@@ -91,10 +91,10 @@ def _max_back(ignore_index: int | None) -> str:
 def sparse_lengths_max(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
 ) -> Array:
-    """The largest of the rows of `table` at the indices of each segment, element by element.
+    """Return the largest of the rows of `table` at the indices of each segment, element by element.
 
-    An empty segment gives `empty`: 0 unless asked otherwise, even where all rows are negative. `ignore_index` is an
-    index that counts for nothing. NaN and NaT win, as in `np.max`.
+    An empty segment gives `empty`, by default 0, even if all rows are negative. Rows at `ignore_index` are not
+    counted. NaN and NaT win, as in `np.max`.
 
     >>> sparse_lengths_max(np.array([-1.0, 10.0, -100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([-1.,  0., 10.])
@@ -129,10 +129,9 @@ def sparse_lengths_weighted_sum(
 ) -> Array:
     """Sum the rows of `table` at the indices of each segment, each times the weight of its index.
 
-    Weights belong to positions of `indices`, not to rows of the table. An empty segment gives `empty`. A
-    weighted mean has weights that sum to 1: `normalize_within(weights, lengths, norm="l1")`.
-    `ignore_index` is an index that counts for nothing. Table and weights are promoted as in NumPy, to float32 at
-    least.
+    Weights belong to positions of `indices`, not to rows of the table. An empty segment gives `empty`. For a weighted
+    mean use weights that sum to 1: `normalize_within(weights, lengths, norm="l1")`. Rows at `ignore_index` are not
+    counted. Table and weights are promoted as in NumPy, at least to float32.
 
     >>> table, weights = np.array([1.0, 10.0, 100.0]), np.array([0.5, 2.0, 3.0])
     >>> sparse_lengths_weighted_sum(table, weights, np.array([0, 2, 1]), np.array([2, 0, 1]))
@@ -169,8 +168,8 @@ def sparse_lengths_positional_weighted_sum(
 ) -> Array:
     """Sum the rows of `table` at the indices of each segment, each times the weight of its position in the segment.
 
-    The first index of every segment has the first weight, and no segment is longer than there are weights. An empty
-    segment gives `empty`. `ignore_index` is an index that counts for nothing; those behind it keep their positions.
+    The first index of every segment has the first weight; a segment must not be longer than the weights. An empty
+    segment gives `empty`. Rows at `ignore_index` are not counted; the indices after them keep their positions.
 
     >>> table, weights = np.array([1.0, 10.0, 100.0]), np.array([0.5, 2.0])
     >>> sparse_lengths_positional_weighted_sum(table, weights, np.array([0, 2, 1]), np.array([2, 0, 1]))

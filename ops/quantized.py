@@ -1,11 +1,11 @@
 """Tables of quantised rows: 8, 4 or 2 bits for each value, and a scale and a bias for each row, fused into its bytes.
 
-The bytes are those of Caffe2's and FBGEMM's fused row-wise formats, so that tables made by them load unchanged.
-`bits` and `scale` say which format it is: `scale` is the dtype of scale and bias, float32 for 8 bits and float16 for
-fewer unless it is given. The table is read where it is, also where it is mapped from a file.
+The bytes are those of Caffe2's and FBGEMM's fused row-wise formats, so their tables load unchanged. `bits` and
+`scale` are the format: `scale` is the dtype of scale and bias, by default float32 for 8 bits and float16 for fewer.
+The table is read in place, even if it is mapped from a file.
 
-A pruned table has rows for some indices only: `mapping[M]` says for each index its row of the table, or -1 for none.
-What was pruned counts as a row of zeros, in means as well. A mapping of the one entry 0 stands for no pruning.
+A pruned table has rows only for some indices: `mapping[M]` is the row of the table for each index, or -1 for none.
+A pruned index counts as a row of zeros, also in means. A mapping with the one entry 0 means that nothing is pruned.
 """
 
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ _DEQUANTIZERS = (
 
 
 def _pooled(kind: str, others: str = "") -> str:
-    """Caffe2's names for pooling rows: fused, fused and pruned, and with scale and bias apart."""
+    """Return Caffe2's names for pooling rows: fused, fused and pruned, and with separate scale and bias."""
     fused = [f"SparseLengths{kind}Fused{bits}BitRowwise" for bits in (8, 4, 2)]
     pruned = [f"SparseLengths{kind}{bits}BitRowwiseSparse" for bits in (8, 4, 2)]
     return ", ".join([*fused, *pruned, f"SparseLengths{kind}8BitsRowwise"]) + others
@@ -57,7 +57,7 @@ def _infer_fused(ctx: "InferenceContext") -> None:
 
 
 def _infer_values(ctx: "InferenceContext", rows: str) -> None:
-    """A row of values for each row of an input."""
+    """Infer a row of values for each row of an input."""
     layout, columns = _layout(ctx), ctx.dim(ctx.input("table"), 1)
     row_bytes = ctx.value(columns)
     width = (
@@ -87,9 +87,9 @@ def _infer_pooled(ctx: "InferenceContext") -> None:
     known_as="fbgemm.FloatToFused8BitRowwiseQuantized; torch.quantize_per_channel",
 )
 def quantize_rowwise(data: Array, *, bits: Positive = 8, scale: Scale | None = None) -> Array:
-    """Quantise each row on its own: its smallest number becomes 0, its largest all bits set.
+    """Quantise each row on its own: its smallest number becomes 0, its largest the largest integer of `bits` bits.
 
-    The columns have to fill whole bytes. Every row has to be finite, and no more than scale and bias can say.
+    The columns must fill whole bytes. Every row must be finite, and within the range of scale and bias.
 
     >>> quantize_rowwise(np.array([[1.0, 2.0, 3.5, 1.0]]), bits=4)
     array([[96, 15, 85, 49,  0, 60]], dtype=uint8)
@@ -104,7 +104,7 @@ def quantize_rowwise(data: Array, *, bits: Positive = 8, scale: Scale | None = N
     known_as="fbgemm.Fused8BitRowwiseQuantizedToFloat",
 )
 def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None = None) -> Array:
-    """The numbers of quantised rows, in float32.
+    """Return the numbers of quantised rows, in float32.
 
     >>> dequantize_rowwise(np.array([[0, 5, 15, 0, 128, 63, 0, 60]], np.uint8), bits=8, scale="float16")
     array([[ 1.   , 10.375, 29.125,  1.   ]], dtype=float32)
@@ -121,7 +121,7 @@ def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None 
 def gather_quantized(
     table: Array, indices: Array, *, bits: Positive = 8, scale: Scale | None = None
 ) -> Array:
-    """The numbers of the quantised rows at `indices`, in float32.
+    """Return the numbers of the quantised rows at `indices`, in float32.
 
     >>> gather_quantized(quantize_rowwise(np.array([[1.0, 3.0], [5.0, 5.0]])), np.array([1, 0]))
     array([[5., 5.],
@@ -230,9 +230,9 @@ def sparse_lengths_weighted_sum_quantized(
     known_as="pruned embedding look up; remapped ids",
 )
 def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array, Array]:
-    """The rows of a pruned table for indices into the whole one; what was pruned is left out.
+    """Return the rows of a pruned table for indices into the whole table, without indices that were pruned.
 
-    `mapping` says for each index its row, or a negative number where it has none. An empty sequence stays empty.
+    `mapping` is the row for each index, or a negative number for a pruned index. An empty sequence stays empty.
 
     >>> sparse_lookup(np.array([0, 2, 1, 0]), np.array([1, -1, 0]), np.array([2, 2]))
     SparseLookupResult(values=array([1, 0, 1]), lengths=array([2, 1]))
@@ -257,8 +257,9 @@ def _pool(
     mapping: Array | None,
     layout: RowLayout,
 ) -> Array:
-    """A row of the sums or means of each segment."""
+    """Return a row with the sums or means of each segment."""
     pruned = False
+    # in Caffe2, the mapping [0] stands for a table that is not pruned
     if mapping is not None and not (len(mapping) == 1 and mapping[0] == 0):
         indices, pruned = _rows(indices, len(table), mapping), True
     if weights is not None:
@@ -267,7 +268,7 @@ def _pool(
 
 
 def _rows(indices: Array, num_rows: int, mapping: Array) -> Array:
-    """The row of the table for each index, -1 where it was pruned; OpIndexError where there is no such row."""
+    """Return the row of the table for each index, -1 if it was pruned; raise OpIndexError for rows outside."""
     mapped = kernels.gather(int64_counts(mapping, "mapping"), indices)
     bad = np.flatnonzero((mapped < -1) | (mapped >= num_rows))
     if len(bad):

@@ -1,4 +1,4 @@
-"""Gathering ranges of rows: each is a start and a length."""
+"""Gather ranges of rows; a range is a start and a length."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def gather_ranges(data: Array, ranges: Array) -> tuple[Array, Array]:
     """Concatenate, for each example, the rows of its M ranges; a range is its first row and its length.
 
-    Ranges may overlap and come in any order. One that leaves `data` is an OpIndexError; an empty one is not
-    looked at, wherever it starts. An example with nothing but empty ranges is an empty sequence.
+    Ranges may overlap, in any order. A range that is not inside `data` is an OpIndexError; an empty range may start
+    anywhere. An example with only empty ranges is an empty sequence.
 
     >>> gather_ranges(np.array([10, 20, 30, 40]), np.array([[[0, 1], [2, 2]], [[3, 0], [1, 1]]]))
     GatherRangesResult(values=array([10, 30, 40, 20]), lengths=array([3, 1]))
@@ -70,9 +70,9 @@ def gather_ranges_to_dense(
 ) -> list[Array]:
     """Gather the M ranges of each example into M dense tensors: range j of example i is row i of tensor j.
 
-    `lengths[j]` is how long each range j is meant to be. A range of another length gives a row of zeros, or with
+    `lengths[j]` is the expected length of range j. A range of another length gives a row of zeros, or with
     `on_mismatch="raise"` an OpError; an empty range always gives zeros. With `keys`, one for each row of `data`,
-    the elements of a range come in the order of their keys, equal ones in the order they have.
+    the elements of a range are sorted by their keys; those with equal keys keep their order.
 
     >>> ranges = np.array([[[0, 1], [2, 2]], [[3, 1], [0, 0]]])
     >>> gather_ranges_to_dense(np.array([10, 20, 30, 40]), ranges, lengths=[1, 2])
@@ -95,6 +95,7 @@ def _dense(data: Array, keys: Array | None, starts: Array, sizes: Array, length:
     check_memory((len(starts), length), np.dtype(np.int64))
     dense = np.zeros((len(starts), length), data.dtype)
     fits = np.flatnonzero((sizes == length) & (sizes > 0))
+    # if nothing fits, `length` is unbounded: it may be more than memory holds
     places = starts[fits, None] + np.arange(length if len(fits) else 0)
     if keys is not None:
         places = np.take_along_axis(places, np.argsort(keys[places], axis=1, kind="stable"), axis=1)
@@ -104,9 +105,10 @@ def _dense(data: Array, keys: Array | None, starts: Array, sizes: Array, length:
 
 
 def _checked(ranges: Array, num_rows: int) -> tuple[Array, Array]:
-    """Starts and lengths; the start of an empty range is 0."""
+    """Return starts and lengths; the start of an empty range becomes 0."""
     pairs = int64_integers(ranges, "ranges")
     starts, sizes = np.where(pairs[..., 1] == 0, 0, pairs[..., 0]), pairs[..., 1]
+    # not starts + sizes > num_rows: that sum may wrap around
     wrong = (starts < 0) | (sizes < 0) | (sizes > num_rows) | (starts > num_rows - sizes)
     if wrong.any():
         i, j = np.argwhere(wrong)[0].tolist()

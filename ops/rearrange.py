@@ -1,4 +1,4 @@
-"""Sequences cut, reordered, extended, repeated."""
+"""Cut, reorder, extend and repeat sequences."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
-    """Cut each sequence to at most `max_length` rows, its first ones or its last; an empty one stays empty.
+    """Cut each sequence to at most `max_length` rows, the first or the last ones; an empty one stays empty.
 
     >>> truncate(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), max_length=2)
     TruncateResult(values=array([1, 2, 4]), lengths=array([2, 0, 1]))
     """
     sizes = int64(lengths)
+    # max_length is any Python integer: bounded by the longest length it fits int64
     kept = np.minimum(sizes, min(max_length, kernels.max_length(sizes)))
     starts = starts_of(sizes)
     if keep == "tail":
@@ -40,7 +41,7 @@ def truncate(
 
 
 def _infer_slices(ctx: "InferenceContext") -> None:
-    """Lengths that are not clipped are the sizes asked for."""
+    """Infer that without `clip` the lengths are the requested sizes."""
     ctx.check_positions("starts", "lengths")
     if not ctx.attr("clip") and ctx.dtype("sizes") == np.int64:
         ctx.same_value(1, "sizes")
@@ -59,8 +60,8 @@ def slice_sequences(
 ) -> tuple[Array, Array]:
     """Take the rows `start` to `start + size` of each sequence, counted inside the sequence.
 
-    A slice that leaves its sequence is an error, unless `clip` cuts it there. An empty slice is fine, also at
-    the end of its sequence. Negative starts and sizes are errors. This is Paddle's sequence_slice.
+    A slice that goes beyond its sequence is an error, unless `clip` cuts it at the end. An empty slice is allowed,
+    also at the end of its sequence. Negative starts and sizes are errors. This is Paddle's sequence_slice.
 
     >>> slice_sequences(np.array([1, 2, 3, 4]), np.array([1, 0, 0]), np.array([2, 0, 1]), np.array([3, 0, 1]))
     SliceSequencesResult(values=array([2, 3, 4]), lengths=array([2, 0, 1]))
@@ -80,7 +81,7 @@ def slice_sequences(
 
 
 def _check_range(name: str, values: Array, limits: Array | None) -> None:
-    """OpError for the first value below 0 or above its limit."""
+    """Raise OpError for the first value below 0 or above its limit."""
     wrong = values < 0 if limits is None else (values < 0) | (values > limits)
     if wrong.any():
         i = int(np.argmax(wrong))
@@ -101,7 +102,7 @@ def _check_range(name: str, values: Array, limits: Array | None) -> None:
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None
 ) -> tuple[Array, Array, Array]:
-    """Cut each sequence into pieces of `chunk` rows, the last one shorter: one more level.
+    """Cut each sequence into pieces of `chunk` rows (the last one may be shorter), which adds a level of lengths.
 
     `counts` is the number of pieces of each sequence; an empty sequence has none. With a `stride` below `chunk` the
     pieces overlap: one starts every `stride` rows, until the end is covered. Without overlap `values` are `data`
@@ -115,7 +116,7 @@ def split_sequences(
         raise OpError(f"stride is {step}, expected at most chunk = {chunk}: rows in between would be lost")
     sizes = int64(lengths)
     longest = max(kernels.max_length(sizes), 1)
-    chunk, step = min(chunk, longest), min(step, longest)
+    chunk, step = min(chunk, longest), min(step, longest)  # the same pieces, in numbers that fit int64
     counts = np.where(sizes == 0, 0, -(-np.maximum(sizes - chunk, 0) // step) + 1)
     owner = kernels.lengths_to_segment_ids(counts)
     start_inside = (np.arange(len(owner)) - starts_of(counts)[owner]) * step
@@ -151,7 +152,7 @@ def reverse_sequences(data: Array, lengths: Array) -> Array:
 def reverse_packed(data: Array, lengths: Array) -> Array:
     """Reverse the first `lengths[b]` steps of each column b of a dense batch; padding stays in place.
 
-    The batch is time first. An empty sequence is all padding.
+    Time is the first axis of the batch. An empty sequence is all padding.
 
     >>> reverse_packed(np.array([[1, 4], [2, 0], [3, 0]]), np.array([3, 1]))
     array([[3, 4],
@@ -172,9 +173,9 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
     grad={"data": "shift(d.shifted, lengths, by=-by)"},
 )
 def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
-    """Move the rows of each sequence `by` places towards its end (towards its start where `by` is negative).
+    """Move the rows of each sequence `by` places towards its end (towards its start if `by` is negative).
 
-    Rows pushed out of their sequence are dropped, `fill` takes the places left free, and no row enters another
+    Rows moved out of their sequence are dropped, free places are filled with `fill`, and no row enters another
     sequence. An empty sequence stays empty. `shift(tokens, lengths, by=-1)` gives the next token of each.
 
     >>> shift(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), by=1)
@@ -204,7 +205,7 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
     },
 )
 def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
-    """Add one row, filled with `token`, at the end of each sequence, empty ones included.
+    """Add one row, filled with `token`, at the end of each sequence, including empty ones.
 
     >>> append_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
     AppendTokenResult(values=array([1, 2, 9, 9, 3, 9]), lengths=array([3, 1, 2]))
@@ -223,7 +224,7 @@ def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Ar
     },
 )
 def prepend_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
-    """Add one row, filled with `token`, at the start of each sequence, empty ones included.
+    """Add one row, filled with `token`, at the start of each sequence, including empty ones.
 
     >>> prepend_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
     PrependTokenResult(values=array([9, 1, 2, 9, 9, 3]), lengths=array([3, 1, 2]))
@@ -250,9 +251,9 @@ def _add_row(data: Array, fill: Any, lengths: Array, at_end: bool) -> tuple[Arra
     takes_total=True,
 )
 def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
-    """Repeat row i of `x` `lengths[i]` times: a value for each sequence becomes one for each of its rows.
+    """Repeat row i of `x` `lengths[i]` times: a value for each sequence becomes a value for each of its rows.
 
-    A length of 0 leaves its row out. `out` is an array for the result.
+    A row with a length of 0 is omitted. `out` is an array for the result.
 
     >>> expand(np.array([10, 20, 30]), np.array([2, 0, 1]))
     array([10, 10, 30])
@@ -270,8 +271,8 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
     """Repeat each whole sequence `repeats` times in a row.
 
-    0 repeats leave a sequence out; an empty sequence gives as many empty copies. This is Paddle's
-    sequence_expand, with `repeats` the lengths of its `y`.
+    A sequence with 0 repeats is omitted; an empty sequence gives as many empty copies. This is Paddle's
+    sequence_expand, with the lengths of its `y` as `repeats`.
 
     >>> repeat_sequences(np.array([1, 2, 3]), np.array([2, 1, 0]), np.array([2, 0, 1]))
     RepeatSequencesResult(values=array([1, 2, 1, 2]), lengths=array([2, 2, 0]))
@@ -295,9 +296,9 @@ def _bound_reshaped(ctx: "InferenceContext") -> None:
     grad={"data": "reshape_like(d.values, data)"},
 )
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
-    """Arrange the elements of each sequence in rows of `width`: more rows or fewer, the same elements.
+    """Arrange the elements of each sequence in rows of `width`: the same elements in more or fewer rows.
 
-    An empty sequence stays empty. A sequence whose elements do not fill whole rows is an error. Contiguous data
+    An empty sequence stays empty. A sequence with elements that do not fill whole rows is an error. Contiguous data
     are not copied. This is Paddle's sequence_reshape.
 
     >>> reshape_sequences(np.array([[1, 2], [3, 4], [5, 6]]), np.array([2, 1]), width=1).lengths
@@ -305,6 +306,7 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
     """
     row = int(np.prod(data.shape[1:], dtype=np.int64))
     elements = int64(lengths) * row
+    # a width above data.size, which may not fit int64, divides no sequence but empty ones
     left_over = np.flatnonzero(elements % width) if width <= max(data.size, 1) else np.flatnonzero(elements)
     if len(left_over):
         i = left_over[0]
@@ -326,8 +328,8 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
 def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) -> Array:
     """Add the updates of sequence b to row b of a copy of `x`, each at its index.
 
-    Indices that repeat add up, in order; for bool, adding means "or". An empty sequence leaves its row as it
-    is. The updates must fit the dtype of `x`. This is Paddle's sequence_scatter.
+    The updates of an index that repeats are added in order; for bool, adding means "or". With an empty sequence the
+    row stays as it is. The updates must fit the dtype of `x`. This is Paddle's sequence_scatter.
 
     >>> x = np.zeros((2, 3), np.int64)
     >>> scatter_sequences(x, np.array([1, 2, 5]), np.array([0, 0, 2]), np.array([2, 1]))
@@ -365,7 +367,7 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
 def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
     """Drop sequences from the end, so that their number is a multiple of `multiple_of`.
 
-    An empty sequence counts like any other. `values` are a part of `data`, not a copy.
+    An empty sequence counts like any other sequence. `values` are a part of `data`, not a copy.
 
     >>> trim_dataset(np.array([1, 2, 3, 4]), np.array([2, 0, 1, 1, 0]), multiple_of=2)
     TrimDatasetResult(values=array([1, 2, 3, 4]), lengths=array([2, 0, 1, 1]))

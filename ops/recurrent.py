@@ -1,8 +1,7 @@
 """Recurrent cells along sequences of different lengths, without padding, and decoding of their outputs.
 
-Sequences are run longest first; each step is one matrix product over those that are still alive. Weights are
-laid out as in PyTorch, so that those of `torch.nn.LSTM`, `GRU` and `RNN` fit as they are (`seqflow.torch` loads
-them).
+Sequences are run longest first; each step is one matrix product over the sequences that have not ended. Weights are
+laid out as in PyTorch, so those of `torch.nn.LSTM`, `GRU` and `RNN` need no conversion (`seqflow.torch` loads them).
 """
 
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative
 
 Weights = tuple[Array | None, ...]
-"""w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
+"""Weights w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
 
 
 @op(
@@ -44,12 +43,11 @@ def rnn(
     nonlinearity: Literal["tanh", "relu"] = "tanh",
     reverse: bool = False,
 ) -> tuple[Array, ...]:
-    """A plain recurrent network: h = tanh(w_ih @ x + w_hh @ h + bias), or relu, along each sequence.
+    """Run a plain recurrent network, h = tanh(w_ih @ x + w_hh @ h + bias), or relu, along each sequence.
 
-    Gives the state after every row, and the last one of each sequence; an empty sequence gives its initial
-    state, `h0`, which is 0 unless given. `reverse` runs from the end of each sequence to its start. All floats
-    have one dtype, which is that of the results (float16 is computed in float32). As `torch.nn.RNN` with
-    bias = bias_ih + bias_hh.
+    Returns the state after every row, and the last state of each sequence; an empty sequence gives its initial
+    state, `h0`, by default 0. `reverse` runs from the end of each sequence to its start. All floats have one dtype,
+    also the results (float16 is computed in float32). This is `torch.nn.RNN` with bias = bias_ih + bias_hh.
 
     >>> x = np.array([[1.0], [2.0], [3.0]])
     >>> rnn(x, np.array([2, 0, 1]), np.eye(1), np.eye(1), nonlinearity="relu").h_last.ravel()
@@ -84,18 +82,18 @@ def gru(
     linear_before_reset: bool = True,
     reverse: bool = False,
 ) -> tuple[Array, ...]:
-    """A gated recurrent unit along each sequence; gates r (reset), z (update), n (new) are the rows of the weights.
+    """Run a gated recurrent unit along each sequence; the rows of the weights are the gates reset, update, new.
 
         r, z = sigmoid(w_ih @ x + bias_ih + w_hh @ h + bias_hh)
         n = tanh(w_ih @ x + bias_ih + r * (w_hh @ h + bias_hh))
         h = (1 - z) * n + z * h
 
-    That is `torch.nn.GRU`'s and cuDNN's form. With `linear_before_reset=False` it is that of the paper (Cho et
-    al., 2014), and what Caffe2 does unless asked otherwise: n = tanh(w_ih @ x + bias_ih + w_hh @ (r * h) + bias_hh).
+    This is the form of `torch.nn.GRU` and cuDNN. `linear_before_reset=False` is the form of the paper (Cho et al.,
+    2014), and Caffe2's default: n = tanh(w_ih @ x + bias_ih + w_hh @ (r * h) + bias_hh).
 
-    Gives the state after every row, and the last one of each sequence; an empty sequence gives its initial
-    state, `h0`, which is 0 unless given. `reverse` runs from the end of each sequence to its start. All floats
-    have one dtype, which is that of the results (float16 is computed in float32).
+    Returns the state after every row, and the last state of each sequence; an empty sequence gives its initial
+    state, `h0`, by default 0. `reverse` runs from the end of each sequence to its start. All floats have one dtype,
+    also the results (float16 is computed in float32).
 
     >>> x = np.array([[1.0], [2.0], [3.0]])
     >>> gru(x, np.array([2, 0, 1]), np.ones((3, 1)), np.zeros((3, 1))).h_last.ravel().round(3)
@@ -133,18 +131,17 @@ def lstm(
     forget_bias: float = 0.0,
     reverse: bool = False,
 ) -> tuple[Array, ...]:
-    """Long short-term memory along each sequence; gates i, f, g, o are the rows of the weights, in that order.
+    """Run a long short-term memory along each sequence; the rows of the weights are the gates i, f, g, o.
 
         i, f, o = sigmoid(w_ih @ x + w_hh @ h + bias)
         g = tanh(w_ih @ x + w_hh @ h + bias)
         c = f * c + i * g
         h = o * tanh(c)
 
-    Gives the state h after every row, and the last h and c of each sequence; an empty sequence gives its initial
-    states, `h0` and `c0`, which are 0 unless given. `gate_order="ifog"` is Caffe2's order of gates;
-    `forget_bias` is added to the bias of f. `reverse` runs from the end of each sequence to its start. All
-    floats have one dtype, which is that of the results (float16 is computed in float32). As `torch.nn.LSTM` with
-    bias = bias_ih + bias_hh.
+    Returns the state h after every row, and the last h and c of each sequence; an empty sequence gives its initial
+    states, `h0` and `c0`, by default 0. `gate_order="ifog"` is Caffe2's order of gates; `forget_bias` is added to
+    the bias of f. `reverse` runs from the end of each sequence to its start. All floats have one dtype, also the
+    results (float16 is computed in float32). This is `torch.nn.LSTM` with bias = bias_ih + bias_hh.
 
     >>> x = np.array([[1.0], [2.0], [3.0]])
     >>> lstm(x, np.array([2, 0, 1]), np.ones((4, 1)), np.zeros((4, 1))).h_last.ravel().round(3)
@@ -156,7 +153,7 @@ def lstm(
 
 @both_directions(rnn, known_as="torch.nn.RNN bidirectional")
 def bidirectional_rnn() -> None:
-    """`rnn` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
+    """Run `rnn` in both directions, each with its own weights; states are the forward ones, then the reverse ones.
 
     An empty sequence gives its initial state, `h0`.
 
@@ -170,7 +167,7 @@ def bidirectional_rnn() -> None:
 
 @both_directions(gru, known_as="torch.nn.GRU bidirectional")
 def bidirectional_gru() -> None:
-    """`gru` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
+    """Run `gru` in both directions, each with its own weights; states are the forward ones, then the reverse ones.
 
     An empty sequence gives its initial state, `h0`.
 
@@ -188,7 +185,7 @@ def bidirectional_gru() -> None:
     known_as="torch.nn.LSTM bidirectional; tf.keras.layers.Bidirectional",
 )
 def bidirectional_lstm() -> None:
-    """`lstm` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
+    """Run `lstm` in both directions, each with its own weights; states are the forward ones, then the reverse ones.
 
     An empty sequence gives its initial states, `h0` and `c0`.
 
@@ -208,10 +205,10 @@ def bidirectional_lstm() -> None:
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True
 ) -> tuple[Array, Array]:
-    """The best label of every row, without blanks and without repeats of the label before.
+    """Return the best label of every row, without blanks and without repeats of the previous label.
 
-    Of equal scores the first label wins, as in NumPy, and NaN wins over all. A blank between two equal labels
-    keeps both. An empty sequence has no labels.
+    The first label of equal scores wins, as in NumPy, and NaN wins over all. Two equal labels with a blank between
+    them are both kept. An empty sequence has no labels.
 
     >>> best = np.eye(3)[[1, 1, 0, 1, 2, 2]]
     >>> ctc_greedy_decode(best, np.array([5, 0, 1]))
@@ -242,7 +239,7 @@ def _run(
     states: Weights,
     reverse: bool,
 ) -> tuple[Array, ...]:
-    """Run the kernel; its results in the dtype of x."""
+    """Run the kernel, and return its results in the dtype of x."""
     floats: list[Any] = [x, *weights, *states]
     if x.dtype == np.float16:
         floats = [None if array is None else array.astype(np.float32) for array in floats]
@@ -253,7 +250,7 @@ def _run(
 def as_ifgo(
     gate_order: str, forget_bias: float, w_ih: Array, w_hh: Array, bias: Array | None
 ) -> tuple[Array, Array, Array | None]:
-    """The weights and the bias of an LSTM with gates in the order i, f, g, o, and what is added to the bias of f."""
+    """Return an LSTM's weights with gates in the order i, f, g, o, and its bias with the forget bias added."""
     if gate_order == "ifog":
         w_ih, w_hh, bias = swap_last_gates(w_ih), swap_last_gates(w_hh), swap_last_gates(bias)
     if forget_bias:
@@ -264,7 +261,7 @@ def as_ifgo(
 
 
 def swap_last_gates(weights: Any) -> Any:
-    """Gates i, f, o, g as i, f, g, o, and back; None is None."""
+    """Return the gates i, f, o, g in the order i, f, g, o, or back; None stays None."""
     if weights is None:
         return None
     i, f, one, other = np.split(weights, 4)

@@ -1,4 +1,4 @@
-"""The gradients of the recurrent ops, from their states h alone; their own derivatives are not there."""
+"""The gradients of the recurrent ops, from their states h alone; they have no derivatives of their own."""
 
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ _SECOND = NoDerivative("the second derivative of a recurrent op is not there")
 
 
 def _float(array: Any) -> Any:
-    """A contiguous array, which BLAS sums in one order; float16 is computed in float32."""
+    """Return a contiguous array, which BLAS always sums in one order; float16 is computed in float32."""
     if array is None:
         return None
     return np.ascontiguousarray(array, np.float32 if array.dtype == np.float16 else array.dtype)
@@ -30,7 +30,7 @@ def _pass(
     h0: Any,
     reverse: bool,
 ) -> Pass:
-    """x, h, d_h and d_h_last; lengths; w_ih and w_hh; the initial states."""
+    """Return the arguments of a backward pass; `states` are x, h, d_h and d_h_last, `weights` w_ih and w_hh."""
     x, h, d_h, d_h_last = map(_float, states)
     w_ih, w_hh = map(_float, weights)
     return Pass(x, h, d_h, d_h_last, lengths, w_ih, w_hh, _float(h0), reverse)
@@ -63,9 +63,9 @@ def rnn_backward(
     nonlinearity: Literal["tanh", "relu"] = "tanh",
     reverse: bool = False,
 ) -> tuple[Array, ...]:
-    """The gradients of `rnn`: of x, the weights, the bias and the initial state; `h` are its states.
+    """Return the gradients of `rnn`: of x, the weights, the bias and the initial state; `h` are its states.
 
-    An empty sequence hands what arrives at its last state to its initial one.
+    For an empty sequence the gradient of its last state is that of its initial state.
 
     >>> x, w, one = np.array([[2.0]]), np.eye(1), np.ones((1, 1))
     >>> rnn_backward(x, x, one, 0 * one, np.array([1]), w, w, nonlinearity="relu").grad_w_ih
@@ -101,9 +101,9 @@ def gru_backward(
     linear_before_reset: bool = True,
     reverse: bool = False,
 ) -> tuple[Array, ...]:
-    """The gradients of `gru`: of x, the weights, the biases and the initial state; `h` are its states.
+    """Return the gradients of `gru`: of x, the weights, the biases and the initial state; `h` are its states.
 
-    An empty sequence hands what arrives at its last state to its initial one.
+    For an empty sequence the gradient of its last state is that of its initial state.
 
     >>> x, w, v, one = np.zeros((1, 1)), np.ones((3, 1)), np.zeros((3, 1)), np.ones((1, 1))
     >>> gru_backward(x, 0 * one, one, 0 * one, np.array([1]), w, v).grad_bias_ih
@@ -141,10 +141,10 @@ def lstm_backward(
     forget_bias: float = 0.0,
     reverse: bool = False,
 ) -> tuple[Array, ...]:
-    """The gradients of `lstm`: of x, the weights, the bias and the initial states; `h` are its states.
+    """Return the gradients of `lstm`: of x, the weights, the bias and the initial states; `h` are its states.
 
-    The gates and the states c are computed again. An empty sequence hands what arrives at its last states to its
-    initial ones.
+    The gates and the states c are computed again. For an empty sequence the gradients of its last states are those of
+    its initial states.
 
     >>> x, w, v, one = np.zeros((1, 1)), np.ones((4, 1)), np.zeros((4, 1)), np.ones((1, 1))
     >>> lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v).grad_bias
@@ -164,9 +164,9 @@ def lstm_backward(
 
 @both_directions(rnn_backward, known_as="gradient of torch.nn.RNN bidirectional", moves="", grad=_SECOND)
 def bidirectional_rnn_backward() -> None:
-    """The gradients of `bidirectional_rnn`: of x, and of the weights, biases and initial states of both directions.
+    """Return the gradients of `bidirectional_rnn`: of x, and of both directions' weights, biases and initial states.
 
-    An empty sequence hands what arrives at its last state to its initial one.
+    For an empty sequence the gradient of its last state is that of its initial state.
 
     >>> x, w, one = np.array([[2.0]]), np.eye(1), np.ones((1, 2))
     >>> bidirectional_rnn_backward(x, 2 * one, one, 0 * one, np.array([1]), w, w, w, w, nonlinearity="relu").grad_x
@@ -176,9 +176,9 @@ def bidirectional_rnn_backward() -> None:
 
 @both_directions(gru_backward, known_as="gradient of torch.nn.GRU bidirectional", moves="", grad=_SECOND)
 def bidirectional_gru_backward() -> None:
-    """The gradients of `bidirectional_gru`: of x, and of the weights, biases and initial states of both directions.
+    """Return the gradients of `bidirectional_gru`: of x, and of both directions' weights, biases and initial states.
 
-    An empty sequence hands what arrives at its last state to its initial one.
+    For an empty sequence the gradient of its last state is that of its initial state.
 
     >>> x, w, v, one = np.zeros((1, 1)), np.ones((3, 1)), np.zeros((3, 1)), np.ones((1, 2))
     >>> bidirectional_gru_backward(x, 0 * one, one, 0 * one, np.array([1]), w, v, w, v).grad_x
@@ -194,9 +194,9 @@ def bidirectional_gru_backward() -> None:
     grad=_SECOND,
 )
 def bidirectional_lstm_backward() -> None:
-    """The gradients of `bidirectional_lstm`: of x, and of the weights, biases and initial states of both directions.
+    """Return the gradients of `bidirectional_lstm`: of x, and of both directions' weights, biases and initial states.
 
-    An empty sequence hands what arrives at its last states to its initial ones.
+    For an empty sequence the gradients of its last states are those of its initial states.
 
     >>> x, w, v, one = np.zeros((1, 1)), np.ones((4, 1)), np.zeros((4, 1)), np.ones((1, 2))
     >>> bidirectional_lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v, w, v).grad_x

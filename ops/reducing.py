@@ -1,7 +1,7 @@
-"""Reducing over axes.
+"""Reductions over axes.
 
-The ops here know nothing of lengths. Where axis 0 is not reduced, inference says that the rows stay rows, and
-lengths that describe the input's rows describe those of the result.
+These ops do not take lengths. If axis 0 is not reduced, the rows stay the same rows for inference, and lengths that
+describe the input's rows also describe the rows of the result.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ def _reduce(
     reduced = tuple(range(x.ndim)) if axes is None else positive_axes("axes", axes, x.ndim)
     fill = cast_scalar("empty", empty, dtype) if empty != 0 else 0
     if all(x.shape[axis] for axis in reduced):
-        options = {} if reduction is np.max else {"dtype": dtype}
+        options = {} if reduction is np.max else {"dtype": dtype}  # np.max has no parameter dtype
         return np.asarray(reduction(x, axis=reduced, keepdims=keepdims, **options))
     sizes = [1 if i in reduced else n for i, n in enumerate(x.shape) if keepdims or i not in reduced]
     return np.full(sizes, fill, dtype)
@@ -55,11 +55,10 @@ def _reduce(
     grad={"x": "spread(d.sums, x, axes=axes, keepdims=keepdims)"},
 )
 def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
-    """The sum over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
+    """Return the sum over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
 
-    Over axes without elements, as an empty segment gives `empty`, so does this. An axis named twice is an
-    OpError. Integers and bool are summed in int64; float16 and float32 give float32. Over the rows of
-    sequences, see `lengths_sum`.
+    A sum over axes without elements is `empty`. An axis named twice is an OpError. Integers and bool are summed in
+    int64; float16 and float32 give float32. For sums over the rows of sequences see `lengths_sum`.
 
     >>> reduce_sum(np.array([[1, 2], [3, 4]]), axes=1)
     array([3, 7])
@@ -75,10 +74,10 @@ def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
     grad={"x": "spread(d.means, x, axes=axes, keepdims=keepdims, mean=True)"},
 )
 def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
-    """The mean over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
+    """Return the mean over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
 
-    Over axes without elements, as an empty segment gives `empty`, so does this (NumPy: nan and a warning). An
-    axis named twice is an OpError. float32 and float64 keep their dtype, everything else gives float64.
+    A mean over axes without elements is `empty` (NumPy: nan and a warning). An axis named twice is an OpError.
+    float32 and float64 keep their dtype, everything else gives float64.
 
     >>> reduce_mean(np.array([[1, 2], [3, 4]]), axes=0)
     array([2., 3.])
@@ -99,10 +98,9 @@ def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, e
     },
 )
 def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
-    """The largest over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
+    """Return the largest element over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
 
-    Over axes without elements, as an empty segment gives `empty`, so does this (NumPy: an error). A nan wins.
-    An axis named twice is an OpError.
+    Over axes without elements the result is `empty` (NumPy: an error). A nan wins. An axis named twice is an OpError.
 
     >>> reduce_max(np.array([[1, 5], [3, 4]]), axes=1)
     array([5, 4])
@@ -117,9 +115,9 @@ def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
     grad={"x": None, "largest": None},
 )
 def largest_shares(x: Array, largest: Array, *, axes: Ints | None = None, keepdims: bool = False) -> Array:
-    """The share of each element in the largest of `reduce_max`: what its gradient needs.
+    """Return the share of each element in the result of `reduce_max`, for its gradient.
 
-    Equal ones share it. Where the largest is NaN, the first NaN has it alone.
+    Equal largest elements share it. If the largest is NaN, the first NaN has the whole share.
 
     >>> largest_shares(np.array([[1.0, 5.0], [5.0, 4.0]]), np.array(5.0))
     array([[0. , 0.5],

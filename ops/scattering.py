@@ -1,4 +1,4 @@
-"""Rows put back to where they were taken from, those that meet being summed: what gradients of gathering ops are."""
+"""Put rows back to their places and sum those at one place: the gradients of gathering ops."""
 
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def scatter_rows(
     rows: Array, indices: Array, like: Array, *, wrap: bool = False, ignore_index: int | None = None
 ) -> Array:
-    """Sum rows by their index, in the shape and dtype of another tensor: what `gather` took goes back.
+    """Sum rows by their index, in the shape and dtype of another tensor: the gradient of `gather`.
 
-    `rows` has the shape that `gather(like, indices)` gives: [N, *i, *d]. With `wrap` negative indices count from the
-    end; rows at `ignore_index` are left out.
+    `rows` has the shape of `gather(like, indices)`: [N, *i, *d]. With `wrap` negative indices count from the end;
+    rows at `ignore_index` are omitted.
 
     >>> scatter_rows(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.zeros(3))
     array([2., 0., 5.])
@@ -51,7 +51,7 @@ def scatter_rows(
 
 
 def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
-    """The sums of the rows of these numbers, each at its place."""
+    """Return the sums of the rows with the numbers `kept` at their `places`."""
     order, sizes = kernels.group_rows(places, len(like))
     return kernels.gather_segment_reduce("sum", rows, kept[order], sizes).astype(like.dtype, copy=False)
 
@@ -68,10 +68,9 @@ def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
 def scatter_pooled(
     rows: Array, like: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None
 ) -> Array:
-    """Add the row of each sequence to those of a table that its indices name: the gradient of `sparse_lengths_sum`.
+    """Add the row of each sequence to the table's rows at its indices: the gradient of `sparse_lengths_sum`.
 
-    The result has the shape and dtype of `like`. What is at `ignore_index` is left out; an empty sequence adds
-    nothing.
+    The result has the shape and dtype of `like`. `ignore_index` is omitted; an empty sequence adds nothing.
 
     >>> scatter_pooled(np.array([1.0, 4.0]), np.zeros(3), np.array([0, 2, 2]), np.array([2, 1]))
     array([1., 0., 5.])
@@ -105,7 +104,7 @@ def scatter_pooled_weighted(
     *,
     ignore_index: int | None = None,
 ) -> Array:
-    """`scatter_pooled`, where each index has a weight: the gradient of `sparse_lengths_weighted_sum`.
+    """Do `scatter_pooled` with a weight for each index: the gradient of `sparse_lengths_weighted_sum`.
 
     An empty sequence adds nothing.
 
@@ -119,7 +118,7 @@ def scatter_pooled_weighted(
 def _pooled(
     rows: Array, weights: Array | None, like: Array, indices: Array, lengths: Array, ignore_index: int | None
 ) -> Array:
-    """Added up in the dtype of the rows; float16 in float32."""
+    """Return the sums, computed in the dtype of the rows, but float16 in float32."""
     rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
     factors = None if weights is None else weights.astype(rows.dtype, copy=False)
     sums = kernels.scatter_segments(rows, indices, lengths, factors, len(like), ignore_index)
@@ -146,9 +145,9 @@ def _infer_list(ctx: "InferenceContext") -> None:
 def scatter_rows_of_list(
     rows: Array, indices: Array, like: list[Array], *, parts: Positive, ignore_index: int | None = None
 ) -> list[Array]:
-    """`scatter_rows` to several tensors, whose rows are numbered from one to the next, as `list_numbers` does.
+    """Do `scatter_rows` to several tensors, with rows numbered from one to the next, as in `list_numbers`.
 
-    `parts` is the number of tensors. Rows at `ignore_index` are left out.
+    `parts` is the number of tensors. Rows at `ignore_index` are omitted.
 
     >>> scatter_rows_of_list(np.array([1.0, 2.0]), np.array([2, 0]), [np.zeros(2), np.zeros(1)], parts=2)
     [array([2., 0.]), array([1.])]
@@ -183,9 +182,9 @@ def scale_rows(data: Array, scale: Array) -> Array:
     grad={"a": "scale_rows(cast_like(b, a), d.products)", "b": "scale_rows(cast_like(a, b), d.products)"},
 )
 def row_dot(a: Array, b: Array) -> Array:
-    """The dot product of each row of `a` with that of `b`: over all axes but the first.
+    """Return the dot product of each row of `a` with the same row of `b`, over all axes except the first.
 
-    The dtypes are those of `lengths_sum`, of both together.
+    The dtypes are those of `lengths_sum`, promoted.
 
     >>> row_dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0], [0.0, 2.0]]))
     array([3., 8.])
@@ -207,11 +206,11 @@ def row_dot(a: Array, b: Array) -> Array:
     grad={"like": None, "rows": "cast_like(take_at_positions(d.data, positions, lengths), rows)"},
 )
 def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array) -> Array:
-    """Put rows at positions inside their sequences, and zeros everywhere else; -1 is nowhere.
+    """Put rows at positions inside their sequences, and zeros everywhere else; a row at -1 is dropped.
 
-    `positions` has one position for each sequence, where its row goes; or, of the shape of `rows`, one for each
-    column, as `lengths_argmax` gives them; or, where `like` has one axis, k of them ([B, k]), as of `lengths_topk`.
-    Those that are put at one place are summed. An empty sequence takes none.
+    `positions` has one position for each sequence's row; or it has the shape of `rows`, with one for each column, as
+    from `lengths_argmax`; or, if `like` has one axis, it has k for each sequence ([B, k]), as from `lengths_topk`.
+    Elements at the same place are summed. An empty sequence can only have the position -1.
 
     >>> put_at_positions(np.array([5.0, 7.0]), np.array([1, -1]), np.zeros(3), np.array([2, 1]))
     array([0., 5., 0.])
@@ -220,7 +219,7 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
     places = _places(positions, lengths)
     out = np.zeros(like.shape, like.dtype)
     used = places >= 0
-    if positions.ndim == 1:  # a row of each sequence: no two are at one place
+    if positions.ndim == 1:  # one row for each sequence: no two have the same place, so none must be added
         out[places[used]] = rows[used]
     elif like.ndim == 1:
         add_at(out, places[used], rows[used])
@@ -232,7 +231,7 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
 
 
 def _cells(places: Array, like: Array) -> Array:
-    """The cells of the rows of `like` that places of the shape [B, *d] are, one after another."""
+    """Return the flat cells of `like` for rows of the shape [B, *d], one after another."""
     width = int(np.prod(like.shape[1:]))
     return np.asarray((places.reshape(len(places), width) * width + np.arange(width)).reshape(-1))
 
@@ -255,10 +254,10 @@ def _infer_taken(ctx: "InferenceContext") -> None:
     several="gather_within",
 )
 def take_at_positions(data: Array, positions: Array, lengths: Array) -> Array:
-    """Take what is at positions inside each sequence; -1 gives zeros. The inverse of `put_at_positions`.
+    """Take the rows at positions inside each sequence; -1 gives zeros. The inverse of `put_at_positions`.
 
-    One position for each sequence ([B]) takes its row, positions of the shape [B, *d] take column by column, and
-    where `data` has one axis there may be k of them ([B, k]). Of an empty sequence there is -1 alone.
+    One position for each sequence ([B]) takes its row; positions of the shape [B, *d] take column by column; if
+    `data` has one axis, there may be k of them ([B, k]). An empty sequence can only have the position -1.
 
     >>> take_at_positions(np.array([4.0, 5.0, 6.0]), np.array([1, -1]), np.array([2, 1]))
     array([5., 0.])
@@ -289,7 +288,7 @@ def _check_put(rows: tuple[int, ...], positions: tuple[int, ...], like: tuple[in
 
 
 def _places(positions: Array, lengths: Array) -> Array:
-    """The rows that positions inside sequences are; -1 for those that are nowhere."""
+    """Return the rows at positions inside sequences; -1 stays -1."""
     column = (-1, *[1] * (positions.ndim - 1))
     positions = positions.astype(np.int64)
     beyond = (positions < -1) | (positions >= lengths.astype(np.int64).reshape(column))
@@ -309,9 +308,9 @@ def _places(positions: Array, lengths: Array) -> Array:
     grad={"data": "gather_columns_within(d.scattered, positions, lengths)"},
 )
 def scatter_within(data: Array, positions: Array, lengths: Array) -> Array:
-    """Put each element at a position inside its sequence, column by column: it undoes `argsort_within`.
+    """Put each element at a position inside its sequence, column by column: it reverses `argsort_within`.
 
-    -1 is nowhere. What is put at one place is summed. An empty sequence has no rows.
+    An element at -1 is dropped. Elements at the same place are summed. An empty sequence has no rows.
 
     >>> scatter_within(np.array([1.0, 2.0, 3.0]), np.array([1, 0, 0]), np.array([2, 1]))
     array([2., 1., 3.])
@@ -342,7 +341,7 @@ def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Arra
 
 
 def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
-    """The rows that the positions of all elements are, and whether they are any."""
+    """Return the row of each element's position, and whether the position is not -1."""
     column = (-1, *[1] * (positions.ndim - 1))
     positions = positions.astype(np.int64)
     lengths = lengths.astype(np.int64)
@@ -363,7 +362,7 @@ def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
     grad={"data": "scatter_inside(d.rows, ids, data)"},
 )
 def gather_inside(data: Array, ids: Array) -> Array:
-    """Gather rows by ids, of which those outside [0, S) give zeros: as the `unsorted_segment` ops leave them out.
+    """Gather rows by ids; ids outside [0, S) give zeros, as the `unsorted_segment` ops omit them.
 
     >>> gather_inside(np.array([10.0, 20.0]), np.array([1, -3, 0, 2]))
     array([20.,  0., 10.,  0.])
@@ -379,7 +378,7 @@ def gather_inside(data: Array, ids: Array) -> Array:
     grad={"like": None, "rows": "cast_like(gather_inside(d.sums, ids), rows)"},
 )
 def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
-    """Sum rows by ids, in the shape and dtype of another tensor; rows whose id is outside [0, S) are left out.
+    """Sum rows by ids, in the shape and dtype of another tensor; rows with an id outside [0, S) are omitted.
 
     >>> scatter_inside(np.array([1.0, 2.0, 4.0]), np.array([1, 7, 1]), np.zeros(2))
     array([0., 5.])
@@ -394,7 +393,7 @@ def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
     moves="",
 )
 def segment_counts(ids: Array, like: Array) -> Array:
-    """How many ids there are of each row of `like`; ids outside [0, S) are not counted.
+    """Return how often each row of `like` occurs in the ids; ids outside [0, S) are not counted.
 
     >>> segment_counts(np.array([1, 7, 1]), np.zeros(2))
     array([0, 2])
@@ -410,9 +409,9 @@ def segment_counts(ids: Array, like: Array) -> Array:
     grad={"data": None, "extremes": None},
 )
 def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
-    """The share of each element in the extreme of its id: what gradients of the largest and smallest rows need.
+    """Return the share of each element in the extreme of its id, for gradients of the largest and smallest rows.
 
-    Equal ones share it. Where the extreme is NaN, the first NaN has it alone.
+    Equal elements share it. If the extreme is NaN, the first NaN has the whole share.
 
     >>> extreme_shares(np.array([3.0, 1.0, 3.0]), np.array([0, 0, 0]), np.array([3.0]))
     array([0.5, 0. , 0.5])
@@ -439,7 +438,7 @@ def extreme_shares(data: Array, ids: Array, extremes: Array) -> Array:
     grad={"like": None, "x": "cast_like(gather_axis(d.sums, indices, axis=axis, wrap=wrap), x)"},
 )
 def scatter_axis(x: Array, indices: Array, like: Array, *, axis: int, wrap: bool = False) -> Array:
-    """Sum slices along an axis by their index, in the shape and dtype of `like`: what `gather_axis` took goes back.
+    """Sum slices along an axis by their index, in the shape and dtype of `like`: the gradient of `gather_axis`.
 
     >>> scatter_axis(np.array([[1.0, 2.0]]), np.array([2, 2]), np.zeros((1, 3)), axis=1)
     array([[0., 0., 3.]])
@@ -461,9 +460,9 @@ def scatter_axis(x: Array, indices: Array, like: Array, *, axis: int, wrap: bool
     grad={"data": "scatter_sequences(zeros_like(data), d.cells, indices, lengths)"},
 )
 def gather_cells(data: Array, indices: Array, lengths: Array) -> Array:
-    """Take from each row the cells at its indices: what `scatter_sequences` adds to.
+    """Take from each row the cells at its indices: those that `scatter_sequences` adds to.
 
-    An empty sequence takes none.
+    An empty sequence takes no cells.
 
     >>> gather_cells(np.array([[1, 2], [3, 4]]), np.array([1, 0, 0]), np.array([1, 2]))
     array([2, 3, 3])

@@ -1,7 +1,7 @@
-"""Reducing rows that are assigned to segments by ids.
+"""Reductions of rows that are assigned to segments by ids.
 
 `sorted_segment_…` take ids that count up from 0 without gaps: the rows of a segment follow one another.
-`unsorted_segment_…` take the rows in any order; a segment may have none.
+`unsorted_segment_…` take the rows in any order; a segment may be empty.
 """
 
 from typing import Any
@@ -86,7 +86,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     grad={"data": "cast_like(gather(d.largest, ids) * extreme_shares(data, ids, out.largest), data)"},
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
-    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
+    """Return the largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([2, 3])
@@ -101,7 +101,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
     grad={"data": "cast_like(gather(d.smallest, ids) * extreme_shares(data, ids, out.smallest), data)"},
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
-    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
+    """Return the smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([1, 3])
@@ -134,7 +134,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     grad={"data": f"gather(d.logs, ids) * exp(data - gather({FINITE_LOGS}, ids))"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
-    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
+    """Compute log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -157,7 +157,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     },
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
-    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
+    """Compute log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -221,7 +221,7 @@ def unsorted_segment_mean(
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
-    """The largest row of each id, element by element; an empty segment gives `empty`.
+    """Return the largest row of each id, element by element; an empty segment gives `empty`.
 
     Without `num_segments` the largest id is the last segment.
 
@@ -242,7 +242,7 @@ def unsorted_segment_max(
 def unsorted_segment_min(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
-    """The smallest row of each id, element by element; an empty segment gives `empty`.
+    """Return the smallest row of each id, element by element; an empty segment gives `empty`.
 
     Without `num_segments` the largest id is the last segment.
 
@@ -277,7 +277,7 @@ def unsorted_segment_weighted_sum(
 
 
 _RESULT_DTYPES = {"sum": kernels.sum_dtype, "mean": kernels.mean_dtype}
-"""The dtype of a reduction, where it is not that of the data."""
+"""Dtypes of reductions that differ from those of the data."""
 
 
 def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Scalar) -> Array:
@@ -293,7 +293,7 @@ def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, 
 
 
 def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
-    """Sums or means of one column, in float64: single elements are added up faster than they are sorted."""
+    """Return sums or means of one column, in float64: adding single elements is faster than sorting them by id."""
     counted, dtype = kind == "mean" or empty != 0, _RESULT_DTYPES[kind](column.dtype)
     if column.dtype.itemsize < 4:
         column = column.astype(np.float32)
@@ -308,8 +308,8 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
 
 
 def sorted_lengths(ids: Array) -> Array:
-    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
-    signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
+    """Return the count of each id; raise OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    signed = ids.astype(np.int64)  # a copy: it is read more than once, and another thread may write to it
     steps = np.diff(signed, prepend=-1)
     wrong = (steps != 0) & (steps != 1)
     wrong[:1] |= steps[:1] != 1

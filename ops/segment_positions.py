@@ -11,9 +11,9 @@ from seqflow.signature import Positive
     known_as="ak.argmax; df.groupby.idxmax; argmax per row; torch_scatter.scatter_max arg",
 )
 def lengths_argmax(data: Array, lengths: Array) -> Array:
-    """The position of the largest element inside each segment, column by column.
+    """Return the position of the largest element inside each segment, column by column.
 
-    Of equal ones the first. NaN and NaT count as the largest, as in `np.argmax`. An empty segment gives -1.
+    The first of equal elements is taken. NaN and NaT are the largest, as in `np.argmax`. An empty segment gives -1.
 
     >>> lengths_argmax(np.array([1, 3, 2]), np.array([2, 0, 1]))
     array([ 1, -1,  0])
@@ -26,9 +26,9 @@ def lengths_argmax(data: Array, lengths: Array) -> Array:
     known_as="ak.argmin; df.groupby.idxmin",
 )
 def lengths_argmin(data: Array, lengths: Array) -> Array:
-    """The position of the smallest element inside each segment, column by column.
+    """Return the position of the smallest element inside each segment, column by column.
 
-    Of equal ones the first. NaN and NaT count as the smallest, as in `np.argmin`. An empty segment gives -1.
+    The first of equal elements is taken. NaN and NaT are the smallest, as in `np.argmin`. An empty segment gives -1.
 
     >>> lengths_argmin(np.array([1, 3, 2]), np.array([2, 0, 1]))
     array([ 0, -1,  0])
@@ -43,11 +43,10 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
     grad={"data": "put_at_positions(d.values, out.positions, data, lengths)"},
 )
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
-    """The `k` largest elements of each segment in descending order, and their positions in it.
+    """Return the `k` largest elements of each segment in descending order, and their positions in it.
 
-    Of equal ones those at lower positions come first. NaN and NaT count as larger than everything else, as in
-    torch. A segment with fewer than `k` elements is filled up with value 0 and position -1, an empty segment
-    wholly.
+    Equal elements keep their order. NaN and NaT count as larger than everything else, as in torch. A segment with
+    fewer than `k` elements is filled up with value 0 and position -1; an empty segment has only these.
 
     >>> lengths_topk(np.array([1, 3, 2, 5]), np.array([3, 0, 1]), k=2)
     LengthsTopkResult(values=array([[3, 2],

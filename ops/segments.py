@@ -1,6 +1,6 @@
-"""Reducing the rows of each segment to one.
+"""Reductions of the rows of each segment to one row.
 
-An empty segment gives `empty`, which is 0 unless asked otherwise.
+An empty segment gives `empty`, by default 0.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
 FINITE_LOGS = "where(out.logs == -inf, 0.0, out.logs)"
-"""What logsumexp gives where it has a gradient: of nothing but -inf it is 0, not exp(-inf - -inf)."""
+"""Results of logsumexp for its gradient, which is 0 for segments of only -inf, not exp(-inf - -inf)."""
 
 
 @op(
@@ -70,10 +70,9 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     grad={"data": "put_at_positions(d.largest, lengths_argmax(data, lengths), data, lengths)"},
 )
 def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The largest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
+    """Return the largest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
 
-    As in Caffe2 that is 0 unless asked otherwise, even where all other data are negative. NaN and NaT win, as
-    in `np.max`.
+    As in Caffe2, `empty` is by default 0, even if all data are negative. NaN and NaT win, as in `np.max`.
 
     >>> lengths_max(np.array([1, 3, -2]), np.array([2, 0, 1]))
     array([ 3,  0, -2])
@@ -87,7 +86,7 @@ def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     grad={"data": "put_at_positions(d.smallest, lengths_argmin(data, lengths), data, lengths)"},
 )
 def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The smallest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
+    """Return the smallest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
 
     NaN and NaT win, as in `np.min`.
 
@@ -147,7 +146,7 @@ def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array
 def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment, each times its weight; an empty segment gives `empty`.
 
-    Data and weights are promoted as in NumPy, to float32 at least.
+    Data and weights are promoted as in NumPy, at least to float32.
 
     >>> lengths_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([2, 0, 1]))
     array([2.5, 0. , 6. ])
@@ -169,10 +168,10 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
     },
 )
 def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
-    """The variance of the rows of each segment: the mean squared distance from their mean.
+    """Return the variance of the rows of each segment: the mean squared distance from their mean.
 
-    The sum of squares is divided by `length - ddof`. An empty segment gives `empty` (NumPy: nan and a warning),
-    and so does every segment that is not longer than `ddof`. The dtypes are those of `lengths_mean`.
+    The sum of squares is divided by `length - ddof`. An empty segment, and every segment that is not longer than
+    `ddof`, gives `empty` (NumPy: nan and a warning). The dtypes are those of `lengths_mean`.
 
     >>> lengths_var(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])
@@ -193,10 +192,9 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     },
 )
 def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
-    """The standard deviation of the rows of each segment: the root of `lengths_var`.
+    """Return the standard deviation of the rows of each segment: the root of `lengths_var`.
 
-    An empty segment gives `empty` (NumPy: nan and a warning), and so does every segment that is not longer than
-    `ddof`.
+    An empty segment, and every segment that is not longer than `ddof`, gives `empty` (NumPy: nan and a warning).
 
     >>> lengths_std(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])
@@ -214,9 +212,9 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     grad={"data": f"expand(d.logs, lengths) * exp(data - expand({FINITE_LOGS}, lengths))"},
 )
 def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """log(sum(exp(data))) over each segment, without overflow; an empty segment gives `empty` (NumPy: -inf).
+    """Compute log(sum(exp(data))) over each segment, without overflow; an empty one gives `empty` (NumPy: -inf).
 
-    A segment of nothing but -inf gives -inf. The dtypes are those of `lengths_mean`.
+    A segment of only -inf gives -inf. The dtypes are those of `lengths_mean`.
 
     >>> lengths_logsumexp(np.array([1000.0, 1000.0, 3.0]), np.array([2, 0, 1]))
     array([1000.69314718,    0.        ,    3.        ])
@@ -226,7 +224,7 @@ def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Arra
 
 @op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]", known_as="ak.any; df.groupby.any")
 def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
-    """Whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
+    """Return whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
 
     NaN is not 0, as in `np.any`.
 
@@ -238,7 +236,7 @@ def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
 
 @op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]", known_as="ak.all; df.groupby.all")
 def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
-    """Whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
+    """Return whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
 
     NaN is not 0, as in `np.all`.
 
@@ -255,7 +253,7 @@ def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     grad={"data": "put_at_positions(d.rows, where(int64(lengths) > 0, 0, -1), data, lengths)"},
 )
 def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The first row of each segment; an empty segment gives `empty`.
+    """Return the first row of each segment; an empty segment gives `empty`.
 
     >>> lengths_first(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1, 0, 3])
@@ -269,7 +267,7 @@ def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     grad={"data": "put_at_positions(d.rows, int64(lengths) - 1, data, lengths)"},
 )
 def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """The last row of each segment; an empty segment gives `empty`.
+    """Return the last row of each segment; an empty segment gives `empty`.
 
     >>> lengths_last(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([2, 0, 3])
@@ -278,11 +276,12 @@ def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 
 
 def _variances(data: Array, lengths: Array, ddof: int, empty: Any) -> Array:
-    return kernels.segment_variance(data, lengths, min(ddof, len(data)), empty)  # no segment is longer
+    # no segment is longer than the data, and ddof may not fit int64
+    return kernels.segment_variance(data, lengths, min(ddof, len(data)), empty)
 
 
 def _picked(data: Array, lengths: Array, places: Array, empty: Any) -> Array:
-    """One row for each segment: the row at its place; `places` of empty segments are not looked at."""
+    """Return the row at the place of each segment; `places` of empty segments are ignored."""
     value = cast_scalar("empty", empty, data.dtype)
     is_empty = lengths == 0
     rows = kernels.gather(data, np.where(is_empty, -1, places), ignore_index=-1)

@@ -1,7 +1,7 @@
-"""Changing the shape, not the elements.
+"""Changes of the shape, not of the elements.
 
-The ops here know nothing of lengths. Where row i of the result is still row i of the input, inference says so,
-and lengths that describe the input's rows describe those of the result.
+These ops do not take lengths. If row i of the result is still row i of the input, inference records it, and lengths
+that describe the input's rows also describe the rows of the result.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _check_elements(
 def _left_over(
     ctx: "InferenceContext", x: "PartialShape", total: "Dimension", shape: "PartialShape", known: "Dimension"
 ) -> "Dimension":
-    """The size that was left open, from the total."""
+    """Return the size that was left open, computed from the total."""
     try:
         return ctx.divide(total, known, evenly=True)
     except ShapeError:
@@ -69,7 +69,7 @@ def _left_over(
 
 
 def _reshaped(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> "list[Term | None]":
-    """Whose rows the axes hold: the first axes as before, as far as their sizes stay; then axes laid flat."""
+    """Return the rows of the axes: those of the first axes with unchanged sizes, then those of flattened axes."""
     from seqflow.shape import Comparison
 
     x, axes = ctx.input("x"), ctx.axes("x")
@@ -81,7 +81,7 @@ def _reshaped(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> "list[Te
             break
         stay += 1
     found: list[Term | None] = list(axes[:stay])
-    last = 0  # axes at the end that stay
+    last = 0  # the number of axes at the end that stay
     while last < min(len(x), len(sizes)) - stay and (
         ctx.equalities.compare(x[-1 - last], sizes[-1 - last]) is Comparison.EQUAL
     ):
@@ -108,7 +108,7 @@ def _check_sizes(sizes: tuple[int, ...]) -> None:
 
 
 def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes, with the -1 replaced by the size that is left."""
+    """Return the sizes, with -1 replaced by the size that fits."""
     _check_sizes(sizes)
     total, known = prod(x), prod([size for size in sizes if size != -1])
     if -1 not in sizes:
@@ -130,10 +130,10 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
     grad={"x": "reshape_like(d.reshaped, x)"},
 )
 def reshape(x: Array, shape: Array) -> Array:
-    """Give the same elements, in the same order, another shape; one size may be -1, for what is left.
+    """Give the same elements, in the same order, another shape; one size may be -1, for the size that fits.
 
-    Where the first size stays, the rows stay rows. The result shares the memory of `x` where it can. A 0 is a
-    size of 0. ShapeError where the sizes do not fit, and for a -1 beside a 0, which any size would fit.
+    If the first size stays, the rows stay the same rows. The result shares the memory of `x` if possible. A 0 is a
+    size of 0. Raises ShapeError if the sizes do not fit, and for a -1 together with a 0, since any size would fit.
 
     >>> reshape(np.arange(6), [2, -1])
     array([[0, 1, 2],
@@ -185,8 +185,8 @@ def _transpose_back(perm: tuple[int, ...] | None) -> str:
 def transpose(x: Array, *, perm: Ints | None = None) -> Array:
     """Permute the axes: axis i of the result is axis `perm[i]` of `x`; without `perm`, reverse them.
 
-    `perm` names each axis once, else OpError. Only where axis 0 stays do the rows stay rows. The result shares
-    the memory of `x`.
+    `perm` names each axis once, else it is an OpError. The rows stay the same rows only if axis 0 stays. The result
+    shares the memory of `x`.
 
     >>> transpose(np.array([[1, 2, 3], [4, 5, 6]]))
     array([[1, 4],
@@ -220,9 +220,9 @@ def _infer_expand_dims(ctx: "InferenceContext") -> None:
     grad={"x": "reshape_like(d.expanded, x)"},
 )
 def expand_dims(x: Array, *, axis: Ints) -> Array:
-    """Insert axes of size 1; `axis` says where they are in the result.
+    """Insert axes of size 1; `axis` is their place in the result.
 
-    Several axes are given as a list, and none twice. The result shares the memory of `x`.
+    Several axes are given as a list, none of them twice. The result shares the memory of `x`.
 
     >>> expand_dims(np.array([1, 2]), axis=1)
     array([[1],
@@ -270,8 +270,8 @@ def _check_one(axis: int, size: "int | Dimension") -> None:
 def squeeze(x: Array, *, axis: Ints | None = None) -> Array:
     """Remove axes of size 1: those in `axis`, or all.
 
-    Without `axis` a batch of one row loses its rows, so say which. ShapeError for an axis of another size. The
-    result shares the memory of `x`.
+    Without `axis` a batch of one row loses the axis of its rows, so prefer to give it. Raises ShapeError for an axis
+    of another size. The result shares the memory of `x`.
 
     >>> squeeze(np.array([[[1], [2]]]), axis=2)
     array([[1, 2]])

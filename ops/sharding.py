@@ -1,4 +1,4 @@
-"""Sequences divided among the ranks of context parallelism, and put together again."""
+"""Sequences divided among the ranks of context parallelism, and joined again."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +17,7 @@ Order = Literal["zigzag", "zigzag_row", "contiguous"]
 
 
 def _infer_shares(ctx: "InferenceContext") -> None:
-    """What a share of all rows holds of a sequence depends on the sequences before it."""
+    """Infer new rows for shares of all rows: the part of a sequence in them depends on the sequences before it."""
     if ctx.attr("order") != "zigzag":
         ctx.set_output("lengths", [ctx.dim(ctx.input("lengths"), 0)], rows="new")
 
@@ -33,14 +33,15 @@ def _infer_shares(ctx: "InferenceContext") -> None:
 def shard_sequences(
     data: Array, lengths: Array, *, parts: Positive, part: NonNegative, order: Order = "zigzag"
 ) -> tuple[Array, Array]:
-    """The share of one of `parts` ranks in each sequence, for context parallelism.
+    """Return the share of one of `parts` ranks in each sequence, for context parallelism.
 
-    "zigzag" cuts each sequence into `2 * parts` chunks; rank r gets chunks r and `2 * parts - 1 - r`, so that all
-    have the same work under a causal mask: the rule of TransformerEngine and Megatron. "zigzag_row" does so with all
-    rows together, as torch's context parallelism does, and "contiguous" gives one consecutive share of all rows;
-    these two may cut a sequence anywhere, and leave others empty. An empty sequence has no share. Lengths, or their
-    sum, that are no multiple of the chunks are an error: `Packed(…, multiple_of=2 * parts)` pads them. Shift labels
-    before, since the next token may lie on another rank; tokens, labels and position ids are divided alike.
+    "zigzag" cuts each sequence into `2 * parts` chunks; rank r gets chunks r and `2 * parts - 1 - r`, so all ranks
+    have the same work under a causal mask: the rule of TransformerEngine and Megatron. "zigzag_row" applies this rule
+    to all rows together, as torch's context parallelism does; "contiguous" gives one consecutive share of all rows.
+    These two may cut a sequence anywhere, and leave other sequences empty. An empty sequence has no share. Each
+    length, or the sum of lengths, must be a multiple of the number of chunks: `Packed(…, multiple_of=2 * parts)` pads
+    them. Divide tokens, labels and position ids in the same way. Shift labels before, since the next token may be on
+    another rank.
 
     >>> shard_sequences(np.arange(8), np.array([4, 4]), parts=2, part=0)
     ShardSequencesResult(values=array([0, 3, 4, 7]), lengths=array([2, 2]))
@@ -63,7 +64,7 @@ def shard_sequences(
 
 
 def _infer_whole(ctx: "InferenceContext") -> None:
-    """Sequences of their own: the shares that they are made of do not lie under the lengths."""
+    """Infer new sequences: the lengths do not describe the shares that they are made of."""
     ctx.set_output("lengths", [ctx.dim(ctx.input("lengths"), 0)], rows="new")
 
 
@@ -77,10 +78,10 @@ def _infer_whole(ctx: "InferenceContext") -> None:
 def unshard_sequences(
     data: Array, lengths: Array, *, parts: Positive, order: Order = "zigzag"
 ) -> tuple[Array, Array]:
-    """Sequences from the shares of all ranks, one after another: what `shard_sequences` divided.
+    """Join the shares of all ranks into sequences: the inverse of `shard_sequences`.
 
-    `data` are the shares of ranks 0 to `parts - 1`, as gathering over the ranks gives them; `lengths` are those of
-    the whole sequences, of which some may be empty.
+    `data` are the shares of ranks 0 to `parts - 1`, one after another, as from gathering over the ranks. `lengths`
+    are those of the whole sequences, some of which may be empty.
 
     >>> shares = [shard_sequences(np.arange(8), np.array([4, 4]), parts=2, part=part).values for part in (0, 1)]
     >>> unshard_sequences(np.concatenate(shares), np.array([4, 4]), parts=2).values
@@ -96,7 +97,7 @@ def unshard_sequences(
 
 
 def _slices(sizes: Array, parts: int, part: int, order: Order) -> tuple[Array, Array]:
-    """The slices of all rows that make a rank's share, in turn: where each starts, and its size."""
+    """Return the starts and the sizes of the slices of all rows that make a rank's share, in order."""
     if order == "contiguous":
         share = _share(int(sizes.sum()), parts, "all sequences together have", f"parts = {parts}")
         return np.array([part * share]), np.array([share])
@@ -115,7 +116,7 @@ def _slices(sizes: Array, parts: int, part: int, order: Order) -> tuple[Array, A
 
 
 def _share(rows: int, chunks: int, what: str, expected: str) -> int:
-    """The rows of each chunk; LodError where they are not equally many."""
+    """Return the number of rows of each chunk; raise LodError if the chunks cannot have the same number."""
     if rows % chunks:
         raise LodError(
             f"{what} {rows} rows, expected a multiple of {expected}\n  Packed(…, multiple_of=…) pads pieces"

@@ -1,4 +1,4 @@
-"""Gathering rows and sequences by index."""
+"""Gather rows and sequences by index."""
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
@@ -21,11 +21,10 @@ def gather(
     ignore_index: int | None = None,
     out: Array | None = None,
 ) -> Array:
-    """Gather the rows of `data` at `indices`; repeats and any order are fine.
+    """Gather the rows of `data` at `indices`, which may repeat, in any order.
 
-    With `wrap` negative indices count from the end, as in NumPy; without it they are errors, and so
-    is every index outside `[0, R)`. `ignore_index` is an index that gives a row of zeros. `out` is an array for
-    the result.
+    An index outside `[0, R)` is an error; with `wrap` negative indices count from the end, as in NumPy.
+    `ignore_index` is an index that gives a row of zeros. `out` is an array for the result.
 
     >>> gather(np.array([10, 20, 30]), np.array([2, 0, 2]))
     array([30, 10, 30])
@@ -44,9 +43,9 @@ def gather(
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None
 ) -> tuple[Array, Array]:
-    """Gather whole sequences, in the order of `indices`; repeats are fine.
+    """Gather whole sequences, in the order of `indices`, which may repeat.
 
-    An empty sequence stays empty, wherever it is put. `out` is an array for the values.
+    An empty sequence stays empty. `out` is an array for the values.
 
     >>> gather_sequences(np.array([1, 2, 3]), np.array([2, 0]), np.array([2, 0, 1]))
     GatherSequencesResult(values=array([3, 1, 2]), lengths=array([1, 2]))

@@ -1,4 +1,4 @@
-"""Sparse to dense and back: values with the rows or columns they stand in."""
+"""Conversion of sparse to dense and back: values with their rows or columns."""
 
 from typing import Literal
 
@@ -38,9 +38,9 @@ def sparse_to_dense(
 ) -> Array:
     """Put row i of `values` into row `indices[i]` of a dense tensor; all other rows are 0.
 
-    Without `num_rows` the largest index is the last row. Of an index that occurs more than once the rows are added
-    up, in the dtype of the values (they wrap around beyond it, for bool adding means "or"); or the last one wins,
-    or it is an error, as `duplicates` says.
+    Without `num_rows` the largest index is the last row. `duplicates` is the treatment of an index that occurs more
+    than once: add its rows up, in the dtype of the values (which wraps around; for bool adding means "or"), keep the
+    last one, or raise an error.
 
     >>> sparse_to_dense(np.array([1, 2, 3]), np.array([3, 0, 3]))
     array([2, 0, 0, 4])
@@ -58,6 +58,7 @@ def sparse_to_dense(
         return sums.astype(values.dtype, copy=False)
     dense = np.zeros((num_rows, *values.shape[1:]), values.dtype)
     taken = np.flatnonzero(counts)
+    # the order is stable: at the end of each group is the last row of its index
     dense[taken] = values[order[np.cumsum(counts)[taken] - 1]]
     return dense
 
@@ -78,7 +79,7 @@ def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
     grad=NoDerivative("it picks by value"),
 )
 def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
-    """The rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.
+    """Return the rows that are not all 0, and their indices; `sparse_to_dense` puts them back. NaN is not 0.
 
     >>> dense_to_sparse(np.array([2, 0, 0, 4]))
     DenseToSparseResult(values=array([2, 4]), indices=array([0, 3]))
@@ -107,11 +108,11 @@ def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
 def sparse_to_dense_mask(
     values: Array, default: Array, indices: Array, lengths: Array, *, mask: Ints
 ) -> tuple[Array, Array]:
-    """A dense row of K features for each example: column k has what the example holds for the id `mask[k]`.
+    """Return a dense row of K features for each example: column k has the example's value for the id `mask[k]`.
 
-    Where it holds nothing for it there is `default`, and `presence` is False: all along the row of an empty
-    example. An id that `mask` does not list is left out, a negative one too; of one that occurs twice in an
-    example the last value counts. The ids of `mask` are different from one another.
+    If the example has no such id, the column has `default` and `presence` is False; an empty example is a row of
+    `default`. Ids that are not in `mask` are omitted, also negative ones. If an id occurs twice in an example, the
+    last value counts. The ids of `mask` must be distinct.
 
     >>> values, ids = np.array([1.0, 2.0, 3.0]), np.array([7, 5, 9])
     >>> sparse_to_dense_mask(values, np.array(-1.0), ids, np.array([2, 0, 1]), mask=[5, 7]).dense
@@ -132,7 +133,7 @@ def sparse_to_dense_mask(
 
 
 def _columns(ids: Array, mask: tuple[int, ...]) -> tuple[Array, Array]:
-    """The column of each id that the mask lists, and the positions of these ids."""
+    """Return the column of each id that the mask lists, and the positions of these ids."""
     try:
         listed = np.array(mask, np.int64)
     except OverflowError:

@@ -1,7 +1,7 @@
 """Rows of a table at indices, reduced by an id for each index.
 
-`sparse_sorted_segment_…` take ids that count up from 0 without gaps, `sparse_unsorted_segment_…` ids in any order; a
-segment of the latter may be empty. What is said of the table in `pooling` holds here.
+`sparse_sorted_segment_…` take ids that count up from 0 without gaps. `sparse_unsorted_segment_…` take ids in any
+order; a segment may be empty. The table is read as in `pooling`.
 """
 
 import numpy as np
@@ -168,9 +168,9 @@ def sparse_unsorted_segment_weighted_sum(
 def _grouped(
     table: Array, indices: Array, ids: Array, num_segments: int | None
 ) -> tuple[Array, Array, Array]:
-    """The order that sorts the ids, the indices in that order, and how often each id occurs."""
+    """Return the order that sorts the ids, the indices in that order, and the count of each id."""
     indices, ids = int64_counts(indices, "indices"), int64_counts(ids, "ids")
-    checked_indices(indices, len(table), False, None)  # here, where an error can name the position
+    checked_indices(indices, len(table), False, None)  # before sorting, so that an error names the position
     if num_segments is None:
         num_segments = int(ids.max(initial=-1)) + 1
     order, lengths = kernels.group_rows(ids, num_segments)

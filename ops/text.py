@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @op("uint8 data[sum(lengths)], lengths[B] -> str text[B]", known_as="tf.strings.as_string; astype(str)")
 def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
-    """UTF-8 bytes as NumPy strings, one for each sequence: as output of a job they are a column of text again.
+    """Convert UTF-8 bytes to NumPy strings, one for each sequence; a job writes them as a column of text.
 
-    NumPy's strings are all as wide as the longest, four bytes a character: for long texts of very different lengths
-    this takes much memory. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"`
-    puts U+FFFD in their place. A text that ends with the character NUL, which NumPy would cut off, is an error. An
-    empty sequence gives an empty text.
+    NumPy's strings are all as wide as the longest one, with four bytes for each character: long texts of very
+    different lengths take much memory. Bytes that are not UTF-8 are an error that names sequence and byte;
+    `errors="replace"` puts U+FFFD in their place. A text that ends with the character NUL, which NumPy would cut off,
+    is an error. An empty sequence gives an empty text.
 
     >>> as_text(np.frombuffer(b"lowlower", np.uint8), np.array([3, 0, 5]))
     array(['low', '', 'lower'], dtype='<U5')
@@ -54,8 +54,8 @@ def bytes_to_tokens(
 ) -> tuple[Array, Array]:
     """Convert each byte to a token id, plus `offset`, with special tokens before and after each sequence.
 
-    With `offset=0` bytes keep their values and 256 and up are free for specials; ByT5 puts its specials first
-    (`offset=3, end=1`). `begin` and `end` are the ids of the tokens to add, to empty sequences too.
+    With `offset=0` bytes keep their values, and ids from 256 on are free for special tokens; ByT5 puts its special
+    tokens first (`offset=3, end=1`). `begin` and `end` are the ids of the tokens to add, also to empty sequences.
 
     >>> bytes_to_tokens(np.frombuffer(b"abc", np.uint8), np.array([2, 1]), end=256)
     BytesToTokensResult(values=array([ 97,  98, 256,  99, 256], dtype=int32), lengths=array([3, 2]))
@@ -85,8 +85,8 @@ def _check_offset(offset: int) -> None:
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
     """Convert ids back to bytes: the inverse of `bytes_to_tokens` with the same `offset`.
 
-    Ids that stand for no byte, those below `offset` and from `offset + 256` on, are specials and are dropped. An
-    empty sequence gives an empty one.
+    Ids below `offset` and from `offset + 256` on are special tokens, not bytes, and are dropped. An empty sequence
+    stays empty.
 
     >>> tokens_to_bytes(np.array([97, 98, 256, 99, 256]), np.array([3, 2]))
     TokensToBytesResult(values=array([97, 98, 99], dtype=uint8), lengths=array([2, 1]))
@@ -98,7 +98,7 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
 
 
 def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
-    """Text of `per` bytes becomes `growth` bytes at most, and a byte that is not UTF-8 the three of U+FFFD."""
+    """Infer that `per` bytes become at most `growth` bytes; a byte that is not UTF-8 becomes the three of U+FFFD."""
     if ctx.attr("errors") == "replace":
         growth = max(growth, 3 * per)
     ctx.limit(ctx.max_of("lengths'"), growth * ctx.max_of("lengths") // per)
@@ -106,7 +106,7 @@ def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
 
 
 def _bound_lower(ctx: "InferenceContext") -> None:
-    """A few letters of two bytes, such as U+023A, have a lower case of three."""
+    """Infer bounds: a few letters of two bytes, such as U+023A, have a lower case of three bytes."""
     _bound_bytes(ctx, 3, per=2)
 
 
@@ -130,7 +130,7 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
 
 
 def _bound_normalized(ctx: "InferenceContext") -> None:
-    """Unicode's annex 15 says how much a text grows at most."""
+    """Infer bounds: Unicode's annex 15 has the largest growth of a text."""
     _bound_bytes(ctx, 11 if ctx.attr("form") in ("NFKC", "NFKD") else 3)
 
 
@@ -160,7 +160,7 @@ def normalize(
 
 
 def _bound_words(ctx: "InferenceContext") -> None:
-    """Each word has a byte at least; white space, where that is between words, has one, too."""
+    """Infer bounds: each word has at least one byte, and white space between two words has at least one."""
     _bound_bytes(ctx, 1)
     longest, total = ctx.max_of("lengths"), ctx.sum_of("lengths")
     if ctx.attr("pattern") is None:
@@ -179,9 +179,9 @@ def _bound_words(ctx: "InferenceContext") -> None:
 def split_words(
     data: Array, lengths: Array, *, pattern: str | None = None, errors: Errors = "strict"
 ) -> tuple[Array, Array, Array]:
-    """Split UTF-8 text at white space (Unicode's), or wherever `pattern` matches: one more level.
+    """Split UTF-8 text at white space (Unicode's), or at matches of `pattern`, which adds a level of lengths.
 
-    `pattern` is a regular expression (RE2) for what is between words. Words are never empty, so text without any
+    `pattern` is a regular expression (RE2) for the text between words. Words are never empty, so a text without words
     has a count of 0. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts
     U+FFFD in their place.
 
@@ -198,17 +198,19 @@ def split_words(
 
 
 def _with_room(data: Array) -> Array:
-    """The same bytes, and a zero that may be read behind them: Arrow looks there when text ends in white space."""
+    """Return a copy of the bytes with a readable 0 after them: Arrow reads it when text ends in white space."""
     roomy = np.zeros(len(data) + 1, np.uint8)
     roomy[:-1] = data
     return roomy[:-1]
 
 
 def _split_at(strings: Any, pattern: str, data: Array) -> Any:
-    """The strings split where the pattern matches, if only the empty string (Arrow would split there for ever)."""
+    """Return the strings split at matches of the pattern, which may be empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    # Arrow's split by a pattern never ends at an empty match, so matches are replaced by a mark first. The mark is a
+    # noncharacter of Unicode that does not occur in the text.
     text = data.tobytes()
     mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
     if mark is None:

@@ -31,9 +31,9 @@ def pack_by_time(
     fill: Fill = 0,
     out: Array | None = None,
 ) -> Array:
-    """Pad with time as the first axis: step t of all sequences side by side, `fill` behind their ends.
+    """Pad with time as the first axis: step t of all sequences side by side, `fill` after their ends.
 
-    Without `max_length` the longest sequence decides; a longer one is an error. An empty sequence is a column of
+    `max_length` is by default the longest length; a longer sequence is an error. An empty sequence is a column of
     padding. `out` is an array for the result.
 
     >>> pack_by_time(np.array([1, 2, 3]), np.array([2, 0, 1]))
@@ -74,15 +74,16 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     """Pack sequences as torch's PackedSequence does: all first rows, then all second rows …, longest first.
 
-    The new lengths say how many sequences reach each time step: torch's `batch_sizes`. `order` says which they
-    are: torch's `sorted_indices`; equal lengths keep their order. Empty sequences, which torch refuses, come last
-    in `order` and have no rows.
+    The new lengths are the numbers of sequences that reach each time step: torch's `batch_sizes`. `order` has the
+    sequences by length: torch's `sorted_indices`; equal lengths keep their order. Empty sequences, which torch
+    refuses, are last in `order` and have no rows.
 
     >>> pack_sequence(np.array([1, 2, 3, 4, 5]), np.array([2, 0, 3]))
     PackSequenceResult(values=array([3, 1, 4, 2, 5]), lengths=array([2, 2, 1]), order=array([2, 0, 1]))
     """
     sizes = int64(lengths)
     order = np.argsort(-sizes, kind="stable")
+    # bincount makes an entry for each length up to the longest, even for a batch of one sequence
     check_memory((kernels.max_length(sizes) + 1,), sizes.dtype)
     batch_sizes = len(sizes) - np.cumsum(np.bincount(sizes))[:-1] if len(sizes) else sizes
     starts = kernels.lengths_to_offsets(sizes)[order]
@@ -99,10 +100,10 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     grad=MovedRows(),
 )
 def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, Array]:
-    """Restore the sequences that `pack_sequence`, or torch, packed, in their old order.
+    """Restore the sequences that `pack_sequence` or torch packed, in their original order.
 
-    `lengths` are those of the time steps, torch's `batch_sizes`: they must not increase, nor begin with more than
-    there are sequences in `order`, which holds each sequence once. Sequences that no step reaches are empty.
+    `lengths` are those of the time steps, torch's `batch_sizes`. They must not increase, and the first must not be
+    larger than the number of sequences in `order`, which has each sequence once. Sequences without a step are empty.
 
     >>> unpack_sequence(np.array([3, 1, 4, 2, 5]), np.array([2, 0, 1]), np.array([2, 2, 1]))
     UnpackSequenceResult(values=array([1, 2, 3, 4, 5]), lengths=array([2, 0, 3]))
@@ -118,7 +119,7 @@ def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, A
 
 
 def _ranks(order: Array) -> Array:
-    """The place of each sequence in `order`."""
+    """Return the place of each sequence in `order`; raise an error unless it has each sequence once."""
     count = len(order)
     bad = np.flatnonzero((order < 0) | (order >= count))
     if len(bad):

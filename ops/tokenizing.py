@@ -1,4 +1,4 @@
-"""Text to tokens and back by a Hugging Face tokenizer (the package tokenizers, extra `text`)."""
+"""Conversion of text to tokens and back by a Hugging Face tokenizer (the package tokenizers, extra `text`)."""
 
 from itertools import pairwise
 from typing import Any
@@ -41,12 +41,12 @@ def tokenize(
 ) -> tuple[Array, Array]:
     """Convert UTF-8 text to the ids of a Hugging Face tokenizer.
 
-    `tokenizer` is the path of a `tokenizer.json`, what `train_tokenizer` gives, or a `tokenizers.Tokenizer`; in a
-    net also the name of a tensor that holds the bytes of such a file. Of a file the padding and truncation settings
-    are left out (`pad` and `truncate` do that); a Tokenizer object is used as it is, and must not pad. `begin` and
-    `end` name special tokens to add to each sequence, `end="</s>"`, to empty ones too; `special_tokens` are those
-    that the tokenizer's own template adds. Bytes that are not UTF-8 are an error that names sequence and byte;
-    `errors="replace"` puts U+FFFD in their place. An empty string gives no ids but special ones.
+    `tokenizer` is the path of a `tokenizer.json`, the result of `train_tokenizer`, or a `tokenizers.Tokenizer`; in a
+    net also the name of a tensor with the bytes of such a file. A file's settings for padding and truncation are
+    ignored (`pad` and `truncate` do that). A Tokenizer object is used as it is, and must not pad. `begin` and `end`
+    name special tokens to add to each sequence, for instance `end="</s>"`, also to empty ones. With `special_tokens`
+    the tokenizer's own template adds its tokens. Bytes that are not UTF-8 are an error that names sequence and byte;
+    `errors="replace"` puts U+FFFD in their place. An empty string gives only special ids.
 
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=259, special_tokens="</s>")
@@ -67,9 +67,9 @@ def tokenize(
 def decode(
     tokens: Array, lengths: Array, *, tokenizer: File, special_tokens: bool = False
 ) -> tuple[Array, Array]:
-    """Convert the ids of a Hugging Face tokenizer to UTF-8 text, without special tokens unless asked for.
+    """Convert the ids of a Hugging Face tokenizer to UTF-8 text, by default without special tokens.
 
-    `tokenizer` is as in `tokenize`. An id it does not know is an error. An empty sequence gives an empty string.
+    `tokenizer` is as in `tokenize`. An id that it does not have is an error. An empty sequence gives an empty string.
 
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=258)
@@ -96,24 +96,24 @@ def train_tokenizer(
 ) -> Array:
     """Learn a byte-level BPE tokenizer (Sennrich et al., 2016) of at most `vocabulary_size` ids from UTF-8 text.
 
-    The result is the JSON file that Hugging Face's libraries read, as bytes: `tokenize` and `decode` take it, and
-    its `tofile("tokenizer.json")` saves it. Ids begin with `special_tokens` and the 256 bytes, so no text is unknown;
-    the rest are pairs seen `min_frequency` times or more. Empty strings teach nothing. `seqflow train-tokenizer`
-    learns from files of any size.
+    The result is the JSON file of Hugging Face's libraries, as bytes: `tokenize` and `decode` take it, and its method
+    `tofile("tokenizer.json")` saves it. Ids start with `special_tokens` and the 256 bytes, so no text is unknown; the
+    others are pairs that occur at least `min_frequency` times. Empty strings change nothing. `seqflow
+    train-tokenizer` learns from files of any size.
 
     >>> train_tokenizer(np.frombuffer(b"low lower", np.uint8), np.array([3, 6]), vocabulary_size=258)[:11].tobytes()
     b'{"version":'
     """
     strings = to_strings(data, lengths, errors)
     texts = (strings[start:stop].to_pylist() for start, stop in portions(strings))
-    most = (
-        256 + len(special_tokens) + 3 * len(data)
-    )  # a new id joins two symbols; U+FFFD for a byte has three bytes
+    # the trainer reserves memory for all ids: there are no more than symbols to join, and a byte that is not UTF-8
+    # becomes the three bytes of U+FFFD
+    most = 256 + len(special_tokens) + 3 * len(data)
     return np.frombuffer(learn(texts, min(vocabulary_size, most), min_frequency, special_tokens), np.uint8)
 
 
 def _check_ids(tokens: Array, tokenizer: Any) -> None:
-    """OpIndexError for the first id that the tokenizer does not know."""
+    """Raise OpIndexError for the first id that the tokenizer does not have."""
     distinct = np.unique(tokens)
     fits = (distinct >= 0) & (distinct < 2**32)
     known = [ok and tokenizer.id_to_token(int(i)) is not None for i, ok in zip(distinct, fits, strict=True)]

@@ -1,4 +1,4 @@
-"""Keys to the ids of a vocabulary (`seqflow.Vocabulary`)."""
+"""Conversion of keys to the ids of a vocabulary (`seqflow.Vocabulary`)."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from seqflow.ops.shared.vocabulary_table import VocabularyTable, read_table
 from seqflow.registry import op
 
 OnUnknown = Literal["zero", "raise"]
-"""What to do about a key that the vocabulary does not have: give id 0, or raise OpIndexError."""
+"""Treatment of a key that the vocabulary does not have: give id 0, or raise OpIndexError."""
 
 
 @op(
@@ -21,7 +21,7 @@ OnUnknown = Literal["zero", "raise"]
     known_as="pd.factorize; tf.lookup.StaticHashTable; label encode; vocabulary look up",
 )
 def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> Array:
-    """The id that a vocabulary of integers gives each key: 1, 2, 3, … in its order, 0 to a key it does not have.
+    """Return the id of each key in a vocabulary of integers: 1, 2, 3, … in its order, 0 for unknown keys.
 
     `vocabulary` is a `seqflow.Vocabulary` or its `table`; in a net it is a constant. With `on_unknown="raise"` an
     unknown key is an error that names it.
@@ -43,9 +43,9 @@ def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> 
 def encode_strings(
     data: Array, lengths: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero"
 ) -> Array:
-    """The id that a vocabulary of strings gives each string: 1, 2, 3, … in its order, 0 to one it does not have.
+    """Return the id of each string in a vocabulary of strings: 1, 2, 3, … in its order, 0 for unknown strings.
 
-    Strings are compared byte by byte; the empty string is a key like any other. `vocabulary` is a
+    Strings are compared byte by byte; the empty string is a key like any other key. `vocabulary` is a
     `seqflow.Vocabulary` or its `table`; in a net it is a constant. With `on_unknown="raise"` an unknown string is an
     error that names it.
 

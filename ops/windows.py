@@ -13,9 +13,9 @@ from seqflow.signature import Fill, NonNegative, Positive
     grad=MovedRows(fill="fill"),
 )
 def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array:
-    """Each row with the `n - 1` that follow it in its sequence, `fill` beyond the end.
+    """Return each row with the `n - 1` rows that follow it in its sequence, and `fill` after the end.
 
-    One n-gram a row, so an empty sequence has none. This is Paddle's sequence_enumerate.
+    There is one n-gram for each row, so an empty sequence has none. This is Paddle's sequence_enumerate.
 
     >>> ngrams(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), n=2)
     array([[1, 2],
@@ -35,10 +35,10 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array
 def context_windows(
     data: Array, lengths: Array, *, before: NonNegative, after: NonNegative, fill: Fill = 0
 ) -> Array:
-    """Each row with the `before` ahead of it and the `after` behind it in its sequence.
+    """Return each row with the `before` rows before it and the `after` rows after it in its sequence.
 
-    Places outside the sequence hold `fill`. One window a row, so an empty sequence has none. Followed by a matrix
-    product it is a convolution over sequences: the im2col of Paddle's sequence_conv.
+    Places outside the sequence have `fill`. There is one window for each row, so an empty sequence has none. With a
+    matrix product after it, this is a convolution over sequences: the im2col of Paddle's sequence_conv.
 
     >>> context_windows(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), before=1, after=1)
     array([[0, 1, 2],

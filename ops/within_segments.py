@@ -19,8 +19,8 @@ from seqflow.registry import op
 def softmax_within(data: Array, lengths: Array) -> Array:
     """Compute `exp(data) / sum(exp(data))` within each segment, column by column, without overflow.
 
-    Each segment sums to 1. One that holds NaN or +inf, or nothing but -inf, gives NaN, as in torch and SciPy.
-    float32 and float64 keep their dtype, everything else gives float64. An empty segment has no rows.
+    Each segment sums to 1. A segment with NaN or +inf, or of only -inf, gives NaN, as in torch and SciPy. float32 and
+    float64 keep their dtype, everything else gives float64. An empty segment has no rows.
 
     >>> softmax_within(np.array([0.0, 0.0, 7.0]), np.array([2, 0, 1]))
     array([0.5, 0.5, 1. ])
@@ -34,9 +34,9 @@ def softmax_within(data: Array, lengths: Array) -> Array:
     grad={"data": "d.out - exp(out.out) * expand(lengths_sum(d.out, lengths), lengths)"},
 )
 def log_softmax_within(data: Array, lengths: Array) -> Array:
-    """The logarithm of `softmax_within`, exact where the softmax itself is too small for its dtype.
+    """Return the logarithm of `softmax_within`, exact even if the softmax itself is too small for its dtype.
 
-    An empty segment has no rows here either. The dtypes are those of `softmax_within`.
+    An empty segment has no rows. The dtypes are those of `softmax_within`.
 
     >>> log_softmax_within(np.array([-1000.0, 0.0, 7.0]), np.array([2, 0, 1]))
     array([-1000.,     0.,     0.])
@@ -66,8 +66,8 @@ def _normalize_back(norm: str) -> str:
 def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
     """Divide each segment by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
 
-    A segment whose norm is 0 stays as it is, and an empty segment stays empty. float32 and float64 keep their
-    dtype, everything else gives float64.
+    A segment with the norm 0 stays as it is, and an empty segment stays empty. float32 and float64 keep their dtype,
+    everything else gives float64.
 
     >>> normalize_within(np.array([3.0, 4.0, 0.0]), np.array([2, 1]))
     array([0.6, 0.8, 0. ])
@@ -92,10 +92,10 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
     grad={"data": "cumsum_within(d.sums, lengths, reverse=logical_not(reverse), exclusive=exclusive)"},
 )
 def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
-    """The sum of each row and all rows before it in its segment; an empty segment stays empty.
+    """Return the sum of each row and all rows before it in its segment; an empty segment stays empty.
 
-    `reverse` adds up from the end of the segment instead, `exclusive` leaves out the row itself. The dtypes are
-    those of `lengths_sum`; floats are added up in float64, integers wrap around.
+    `reverse` adds up from the end of the segment, `exclusive` omits the row itself. The dtypes are those of
+    `lengths_sum`; floats are added up in float64, integers wrap around.
 
     >>> cumsum_within(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1, 3, 3])
@@ -116,13 +116,11 @@ def rank_within(
     ties: Literal["first", "min", "max", "dense"] = "first",
     descending: bool = False,
 ) -> Array:
-    """The rank of each element: how many of its segment come before it in sorted order, column by column.
+    """Return the rank of each element in its segment, column by column: its position in sorted order, from 0.
 
-    An empty segment has no ranks.
-
-    Equal elements come in the order they are in (`ties="first"`), or all have the lowest or the highest rank
-    among them (`"min"`, `"max"`), or the ranks count distinct values (`"dense"`). NaN and NaT are larger than
-    everything else and equal to each other. Ranks count from 0.
+    Equal elements are ranked in their order (`ties="first"`), or all have the lowest or the highest rank among them
+    (`"min"`, `"max"`), or the ranks count distinct values (`"dense"`). NaN and NaT are larger than everything else
+    and equal to each other. An empty segment has no ranks.
 
     >>> rank_within(np.array([30, 10, 20, 10, 5]), np.array([4, 1]))
     array([3, 0, 2, 1, 0])
@@ -150,10 +148,10 @@ def _ranks(data: Array, lengths: Array, ties: str, descending: bool) -> Array:
 
 
 def _tied_ranks(ordered: Array, starts: Array, places: Array, ties: str) -> Array:
-    """The ranks of sorted elements where equal ones have equal ranks."""
+    """Return the ranks of sorted elements, with equal ranks for equal elements."""
     before, after = ordered[:-1], ordered[1:]
     differs = np.ones(ordered.shape, bool)
-    differs[1:] = (before != after) & ~((before != before) & (after != after))
+    differs[1:] = (before != after) & ~((before != before) & (after != after))  # NaN and NaN are equal here
     first = differs | (places == starts)
     if ties == "dense":
         count: Array = np.cumsum(first, axis=0)

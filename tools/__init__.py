@@ -1,1 +1,1 @@
-"""Writes `docs/ops/`, its pictures, `docs/llms.txt` and the type stubs from the registry; not part of the package."""
+"""Scripts that write `docs/ops/`, pictures, `docs/llms.txt` and stubs from the registry; not part of the package."""

@@ -22,7 +22,7 @@ _FUNCTIONS, _NAMES = "functions", "names"
 
 
 def pages() -> dict[Path, str]:
-    """The text of each page of `docs/ops/`: the finder, all names, one a family, and the functions of expressions."""
+    """Return the text of each page of `docs/ops/`: finder, names, families and functions of expressions."""
     families = _families()
     found = {FOLDER / f"{name}.md": _page(name, members) for name, members in families.items()}
     return {
@@ -34,7 +34,7 @@ def pages() -> dict[Path, str]:
 
 
 def pictures() -> dict[Path, str]:
-    """The pictures of the ops that move rows, as SVG."""
+    """Return the pictures of the ops that move rows, as SVG."""
     return {PICTURES / f"{name}.svg": picture.svg for name, picture in _drawn().items()}
 
 
@@ -45,7 +45,7 @@ def _drawn() -> Mapping[str, Picture]:
 
 
 def _families() -> dict[str, list[OpDef]]:
-    """The ops of each family, but for the functions of expressions."""
+    """Return the ops of each family, without the functions of expressions."""
     ops = [registry.get(name) for name in registry.names()]
     rows = {row.name for row in table}
     shipped = [op for op in ops if op.family is not None and op.name not in rows]
@@ -78,16 +78,16 @@ _HEAD = """\
 <!-- Written by `python -m tools.docs`; do not edit. -->
 
 Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
-[signature](../signatures.md) says what goes in and what comes out. Inputs are positional, attributes go by name.
+[signature](../signatures.md) describes its inputs and outputs. Inputs are positional, attributes are passed by name.
 
 `seqflow ops --search "ragged softmax"` finds ops by what they do, and by their names in PyTorch, TensorFlow, Caffe2
 and others; [all these names](names.md) are on one page. `seqflow ops NAME` shows one op with the errors it raises.
 
 Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
-the argument, what was found and what was expected ([errors](../errors.md)).
+the argument, the value found and the value expected ([errors](../errors.md)).
 
-A picture shows the example of an op, before and after: what is moved has the colour of its sequence. Grey, with a
-dashed border, is what is left out, or padding.
+A picture shows the example of an op, before and after: moved elements have the colour of their sequence. Omitted
+elements and padding are grey, with a dashed border.
 """
 
 
@@ -102,9 +102,7 @@ def _names(families: Mapping[str, Sequence[OpDef]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_ABOUT_NAMES = (
-    "Every op, and what other libraries, and people who ask, call it. [By what you have](README.md)."
-)
+_ABOUT_NAMES = "Every op, with its names in other libraries and in questions. [By what you have](README.md)."
 
 
 def _family(op: OpDef) -> str:
@@ -155,7 +153,7 @@ def _as_code(names: Sequence[str]) -> str:
 
 
 def _formula(text: str) -> str:
-    """A formula as code; the reason why there is none in words."""
+    """Return a formula as code, or the reason why there is none as text."""
     return text if text.startswith(("none: ", "each row", "as the")) else f"`{text}`"
 
 

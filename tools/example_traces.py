@@ -1,6 +1,6 @@
-"""Traces the example of an op: which element of its inputs each element of its outputs is.
+"""Traces the example of an op: finds the element of the inputs for each element of the outputs.
 
-The op is run again on numbers in place of the elements, twice, so that a number is told from a fill value.
+The op is run again on numbers in place of the elements, twice, to distinguish a number from a fill value.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from seqflow.registry.description import describe
 from seqflow.signature.language import GIVEN_DTYPE, LIKE
 
 NOWHERE = -1
-"""The source of an element that no input has: of padding, or of another fill value."""
+"""Source of an element that is not from an input: padding, or another fill value."""
 _STARTS = 1_000, 2_000
-"""Two numberings of the elements start here: what was moved differs by as much, what was not is the same."""
+"""Starts of two numberings of the elements: moved elements differ by the distance, fill values do not."""
 
 
 class ExampleCall(NamedTuple):
-    """A call of an op: inputs and outputs are lists of arrays, of one where the signature has no list."""
+    """Call of an op; each input and output is a list of arrays, with one array unless the signature has a list."""
 
     inputs: Mapping[str, list[Array]]
     attributes: Mapping[str, Any]
     outputs: Mapping[str, list[Array]]
     arguments: Mapping[str, Any]
-    """The inputs as they were given."""
+    """Inputs as they were given."""
 
 
 class Moved(NamedTuple):
-    """An input whose elements an op moves."""
+    """Input with elements that an op moves."""
 
     name: str
     place: int
-    """Its place in a list of inputs."""
+    """Index in a list of inputs."""
     array: Array
     start: int
-    """The number of its first element: the elements of all inputs are numbered one after another."""
+    """Number of the first element: the elements of all inputs are numbered one after another."""
 
 
 class ElementTrace(NamedTuple):
-    """A call, the inputs that it moves, and for each element of an output its number there, or `NOWHERE`."""
+    """Call, the inputs that it moves, and the number of each output element among their elements, or `NOWHERE`."""
 
     call: ExampleCall
     moved: Sequence[Moved]
@@ -55,7 +55,7 @@ class ElementTrace(NamedTuple):
 
     @property
     def is_still(self) -> bool:
-        """Whether all elements stay in their order, but for those that become a fill value."""
+        """Whether all elements stay in their order, except those that become a fill value."""
         found = [one.ravel() for output in self.sources.values() for one in output]
         return len(found) == len(self.moved) and all(
             bool(np.all((one == NOWHERE) | (one == given.start + np.arange(one.size))))
@@ -64,9 +64,9 @@ class ElementTrace(NamedTuple):
 
 
 def trace(op: OpDef, groups_of: Callable[[ExampleCall, Sequence[Moved]], Array]) -> ElementTrace | None:
-    """The trace of the first call in an op's example; None where it computes, or where a source is not clear.
+    """Return the trace of the first call in an op's example; None if it computes, or if a source is ambiguous.
 
-    `groups_of` gives a number for each element of the inputs: of equal elements that have the same, any may be the
+    `groups_of` returns a number for each element of the inputs: any of the equal elements with one number may be the
     source.
     """
     outputs = [a.field for a in op.signature.output_arguments if a.dtype.word in ("any", LIKE, GIVEN_DTYPE)]
@@ -83,7 +83,7 @@ def trace(op: OpDef, groups_of: Callable[[ExampleCall, Sequence[Moved]], Array])
 
 
 def example_call(op: OpDef) -> ExampleCall:
-    """The first call of an op in its example."""
+    """Return the first call of an op in its example."""
     function = getattr(seqflow.ops, op.name)
     calls: list[ExampleCall] = []
 
@@ -104,6 +104,7 @@ def example_call(op: OpDef) -> ExampleCall:
 
     scope = {name: getattr(seqflow.ops, name) for name in seqflow.ops.__all__} | {"np": np, op.name: recorded}
     for example in DocTestParser().get_examples(describe(op).example):
+        # the whole example is not run: the first call is the one that pictures show
         exec(compile(example.source, f"<example of {op.name}>", "exec"), scope)
         if calls:
             return calls[0]
@@ -111,7 +112,7 @@ def example_call(op: OpDef) -> ExampleCall:
 
 
 def _arrays(given: Any) -> list[Array]:
-    """The arrays of a list of inputs or outputs; anything else is one array."""
+    """Return the arrays of a list of inputs or outputs; any other value becomes one array."""
     is_list = isinstance(given, (list, tuple)) and all(isinstance(one, np.ndarray) for one in given)
     return [np.asarray(one) for one in given] if is_list else [np.asarray(given)]
 
@@ -128,10 +129,12 @@ def _moved(op: OpDef, call: ExampleCall) -> Iterator[Moved]:
 def _candidates(
     op: OpDef, call: ExampleCall, moved: Sequence[Moved], values: Array, outputs: Sequence[str]
 ) -> Iterator[tuple[Array, dict[str, list[Array]]]]:
-    """Numbers of the elements, and the sources by them: distinct in the order of values, then equal for equal ones.
+    """Yield numbers of the elements, and the sources found by them.
 
-    An op that looks for certain values finds none of them among numbers: there the values are their own numbers.
+    The numbers are first distinct, in the order of values; then equal for equal elements. For an op that searches for
+    certain values, and so does not find them among numbers, the values are their own numbers.
     """
+    # in the order of values, since an op that sorts moves numbers only then as it moves the values
     order = np.argsort(values, kind="stable")
     ranks = np.empty(len(values), np.int64)
     ranks[order] = np.arange(len(values))
@@ -144,7 +147,7 @@ def _candidates(
 
 
 def _moved_by(first: list[Array], second: list[Array], numbers: Array) -> list[Array]:
-    """The sources of an output by what it is for both numberings."""
+    """Return the sources of an output from its results for both numberings."""
     pairs = zip(first, second, strict=True)
     return [
         np.where(b - a == _STARTS[1] - _STARTS[0], _look_up(a - _STARTS[0], numbers), NOWHERE)
@@ -155,7 +158,7 @@ def _moved_by(first: list[Array], second: list[Array], numbers: Array) -> list[A
 def _on_numbers(
     op: OpDef, call: ExampleCall, moved: Sequence[Moved], numbers: Array
 ) -> dict[str, list[Array]] | None:
-    """The outputs for numbers in place of the elements; None where the op does not take them."""
+    """Return the outputs for numbers in place of the elements; None if the op does not accept them."""
     arguments = dict(call.arguments)
     for one in moved:
         array = numbers[one.start : one.start + one.array.size].reshape(one.array.shape)
@@ -172,7 +175,8 @@ def _on_numbers(
 
 
 def _look_up(found: Array, numbers: Array) -> Array:
-    """The first place of each number; `NOWHERE` for what is none."""
+    """Return the first place of each number; `NOWHERE` if it is not among the numbers."""
+    # reversed, so that the first of equal numbers is the one that stays in the dict
     places = {number: place for place, number in reversed([*enumerate(numbers.tolist())])}
     return np.array([places.get(one, NOWHERE) for one in found.ravel().tolist()], np.int64).reshape(
         found.shape
@@ -182,7 +186,7 @@ def _look_up(found: Array, numbers: Array) -> Array:
 def _fits(
     sources: Mapping[str, list[Array]], numbers: Array, values: Array, groups: Array, call: ExampleCall
 ) -> bool:
-    """Whether the outputs hold the elements at the sources, and no source stands for elements of two groups."""
+    """Return whether the outputs are the elements at the sources, and no source is ambiguous between two groups."""
     used: set[int] = set()
     for name, found in sources.items():
         for one, output in zip(found, call.outputs[name], strict=False):

@@ -1,6 +1,6 @@
-"""The pages as a language model reads them: `docs/llms.txt` lists them, and `python tools/llms.py FILE` writes all.
+"""Pages for language models: `docs/llms.txt` lists them, and `python tools/llms.py FILE` writes all of them.
 
-The form is that of llmstxt.org: a title, what it is in a quote, then links with what each page is about.
+The form is that of llmstxt.org: a title, a summary as a quote, then links with the first sentence of each page.
 """
 
 import re
@@ -13,14 +13,14 @@ _LINK = re.compile(r"\]\(([\w./-]+\.md)\)")
 
 
 def index() -> str:
-    """The text of `llms.txt`."""
+    """Return the text of `llms.txt`."""
     first, summary = _title_and_lead((DOCS / "README.md").read_text("utf-8"))
     lines = [f"# {first}", "", f"> {summary}", "", "## Pages", "", *map(_line, _pages()), "", "## Ops", ""]
     return "\n".join([*lines, *map(_line, _families())]) + "\n"
 
 
 def full() -> str:
-    """The text of `llms-full.txt`: all pages, each below its path."""
+    """Return the text of `llms-full.txt`: all pages, each below its path."""
     texts = [
         f"<!-- {_path(page)} -->\n\n{page.read_text('utf-8').strip()}\n" for page in (*_pages(), *_families())
     ]
@@ -28,7 +28,7 @@ def full() -> str:
 
 
 def _pages() -> list[Path]:
-    """The pages, in the order in which the first of them links to them."""
+    """Return the pages, in the order of their links in the README of the docs."""
     linked = dict.fromkeys(_LINK.findall((DOCS / "README.md").read_text("utf-8")))
     return [path for name in linked if (path := DOCS / name).parent == DOCS]
 
@@ -47,7 +47,7 @@ def _path(page: Path) -> str:
 
 
 def _title_and_lead(text: str) -> tuple[str, str]:
-    """The heading of a page, and its first sentence as plain text."""
+    """Return the heading of a page, and its first sentence as plain text."""
     title, _, rest = text.partition("\n")
     paragraphs = (
         part for part in rest.strip().split("\n\n") if part and not part.startswith(tuple("<!|`#*-"))

@@ -1,4 +1,4 @@
-"""The ops by what one has, and what one wants of it: the table that the reference of the ops begins with."""
+"""Ops by given data and wanted result: the table at the beginning of the reference of the ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
     },
     "A padded batch": {
         "values and lengths": "unpad unpack_by_time",
-        "zeros behind the end of each": "zero_after_length sequence_mask",
+        "zeros after the end of each": "zero_after_length sequence_mask",
         "the steps of each reversed": "reverse_packed",
         "sequences of packed rows": "unpack_rows",
     },
@@ -46,7 +46,7 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
     },
     "Rows and the id of a segment for each": {
         "sums, means, largest": "unsorted_segment_sum unsorted_segment_mean unsorted_segment_max sorted_segment_sum",
-        "how many there are of each": "segment_counts segment_ids_to_lengths",
+        "the count of each": "segment_counts segment_ids_to_lengths",
         "a part for each key": "partition key_split",
     },
     "Lengths, offsets, row splits": {
@@ -74,4 +74,4 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
         "sparse ones, and back": "dense_to_sparse sparse_to_dense sparse_to_dense_mask",
     },
 }
-"""For what one has: for what one wants the ops that give it, the likeliest first."""
+"""Names of ops, the most likely first, by the given data and then by the wanted result."""

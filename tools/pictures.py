@@ -1,4 +1,4 @@
-"""Draws what ops that move rows do: their examples before and after, each row in the colour of its sequence."""
+"""Draws the examples of ops that move rows, before and after, with each row in the colour of its sequence."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tools.example_traces import NOWHERE, ElementTrace, ExampleCall, Moved, trac
 
 
 class Picture(NamedTuple):
-    """A picture as SVG, and what it shows in words."""
+    """Picture as SVG, and its content in words."""
 
     svg: str
     words: str
 
 
 def draw(op: OpDef) -> Picture | None:
-    """The picture of an op that moves rows; None for one that computes, or leaves each row where it is."""
+    """Return the picture of an op that moves rows; None for an op that computes, or leaves each row in place."""
     found = trace(op, lambda call, given: _sequences(op, call, given))
     if found is None or (found.is_still and _has_same_rows(op, found)):
         return None
@@ -38,14 +38,14 @@ def draw(op: OpDef) -> Picture | None:
 
 
 def _has_same_rows(op: OpDef, found: ElementTrace) -> bool:
-    """Whether row i of each output is row i of an input, as the signature says; ops on any axes have one space."""
+    """Return whether the signature says that row i of each output is row i of an input."""
     inputs = [_rows_of(op.signature.arguments[one.name]) for one in found.moved]
     return all(_rows_of(a) in inputs for a in op.signature.output_arguments if a.field in found.sources)
 
 
 def _rows_of(argument: Argument) -> Dim | None:
     match argument.dims[:1]:
-        case (Rest(),):
+        case (Rest(),):  # an op on any axes moves all of them: its names are not compared
             return Rest("_")
         case (AtLeast(name=name) | Fresh(size=Name(name=name)),):
             return Name(name)
@@ -55,7 +55,7 @@ def _rows_of(argument: Argument) -> Dim | None:
 
 
 def _sequences(op: OpDef, call: ExampleCall, given: Sequence[Moved]) -> Array:
-    """For the elements of all inputs the number of their sequence, or of their row where they are in none."""
+    """Return the number of the sequence of each element of all inputs, or of its row if it is in no sequence."""
     found, start = [], 0
     for one in given:
         inside = _sequences_of(op, call, one) + start
@@ -72,14 +72,14 @@ def _sequences_of(op: OpDef, call: ExampleCall, given: Moved) -> Array:
         case (Sum(of=of),):
             lengths = call.inputs[of][given.place]
             numbers = np.repeat(np.arange(len(lengths)), lengths)
-        case (AtLeast(),) if array.ndim > 1:  # steps: the sequences are columns
+        case (AtLeast(),) if array.ndim > 1:  # the first axis are time steps: the sequences are columns
             axis, numbers = 1, np.arange(array.shape[1])
     shape = [-1 if number == axis else 1 for number in range(array.ndim)]
     return np.broadcast_to(numbers.reshape(shape), array.shape)
 
 
 class _Tensor(NamedTuple):
-    """A tensor that is drawn, with the number of the sequence of each element, `NOWHERE` for none."""
+    """Tensor to draw, with the number of the sequence of each element, or `NOWHERE`."""
 
     argument: Argument
     place: int
@@ -96,7 +96,7 @@ class _Tensor(NamedTuple):
 
 
 def _inputs(op: OpDef, found: ElementTrace) -> list[_Tensor]:
-    """The inputs that are moved: what is in no output is of no sequence."""
+    """Return the inputs that are moved; elements that are in no output have no sequence, and are drawn grey."""
     sequences = _sequences(op, found.call, found.moved)
     used = np.concatenate([one.ravel() for of in found.sources.values() for one in of])
     shown = np.where(np.isin(np.arange(len(sequences)), used), sequences, NOWHERE)
@@ -123,12 +123,12 @@ def _outputs(op: OpDef, found: ElementTrace) -> list[_Tensor]:
 
 
 class _Side:
-    """What is drawn on one side of the arrow: tensors, their lengths, and what has a value for each of their rows."""
+    """One side of the arrow: tensors, their lengths, and other tensors with a value for each of their rows."""
 
     def __init__(self, op: OpDef, call: ExampleCall, tensors: Sequence[_Tensor]) -> None:
         self.tensors = tensors
         self.shown = {one.argument.name for one in tensors}
-        """The names of tensors that are drawn."""
+        """Names of tensors that are drawn."""
         is_input = all(one.argument in op.signature.input_arguments for one in tensors)
         inputs = {a: call.inputs[a.name] for a in op.signature.input_arguments if a.name in call.inputs}
         outputs = {a: call.outputs[a.field] for a in op.signature.output_arguments}
@@ -136,7 +136,7 @@ class _Side:
         self.lengths = {a.name: (a, arrays) for a, arrays in (inputs | outputs).items()}
 
     def block(self, tensor: _Tensor) -> Block:
-        """A tensor with what is over it and below it; a grid has no lengths."""
+        """Return a tensor with the lengths above it and the values below it; a grid has none."""
         name, cells = self._name(tensor.argument, tensor.place), tensor.cells()
         if tensor.array.ndim == 2:
             width = tensor.array.shape[1]
@@ -148,7 +148,7 @@ class _Side:
         return Divided([array for _, array in levels] or [np.array([tensor.array.size])], rows)
 
     def words(self) -> str:
-        """The tensors in words, each sequence in brackets of its own."""
+        """Return the tensors in words, with each sequence in brackets."""
         return ", ".join(f"{self._name(one.argument, one.place)} {self._pieces(one)}" for one in self.tensors)
 
     def _pieces(self, tensor: _Tensor) -> str:
@@ -159,7 +159,7 @@ class _Side:
         return f"[{', '.join(map(_list, pieces))}]"
 
     def _levels(self, tensor: _Tensor) -> list[tuple[Argument, Array]]:
-        """The lengths over a tensor, outermost first."""
+        """Return the lengths that divide a tensor, outermost first."""
         found: list[tuple[Argument, Array]] = []
         first = tensor.argument.dims[:1]
         while first and isinstance(first[0], Sum):
@@ -169,7 +169,7 @@ class _Side:
         return found
 
     def _beside(self, of: Argument, place: int, level: int) -> Iterator[LevelRow]:
-        """The tensors that have a value for each row of another; itself, too, unless its elements are drawn."""
+        """Yield the tensors with a value for each row of another, also itself unless its elements are drawn."""
         drawn = {one.argument for one in self.tensors}
         for argument in dict.fromkeys([of, *self.arrays]):
             arrays = self.lengths[argument.name][1]
@@ -184,7 +184,7 @@ class _Side:
 
 
 def _notes(op: OpDef, call: ExampleCall, shown: set[str]) -> list[str]:
-    """The op with its attributes, below each other where they are long; then the inputs that are not drawn."""
+    """Return the op with its attributes, on separate lines if they are long, and the inputs that are not drawn."""
     attributes = [f"{name}={value!r}" for name, value in call.attributes.items()]
     line = f"{op.name}({', '.join(attributes)})" if attributes else op.name
     others = [(name, arrays) for name, arrays in call.inputs.items() if name not in shown]
@@ -195,7 +195,7 @@ def _notes(op: OpDef, call: ExampleCall, shown: set[str]) -> list[str]:
 
 
 _LINE = 30
-"""Characters of a call in one line: pictures are as wide as a narrow page."""
+"""Largest number of characters of a call in one line: a picture must fit a narrow page."""
 
 
 def _list(array: Array) -> str:

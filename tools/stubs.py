@@ -56,11 +56,11 @@ Carried = Sequence | Array
 _INTS = "int | collections.abc.Sequence[int]"
 _TEXTS = "str | collections.abc.Sequence[str]"
 _TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS, "texts": _TEXTS}
-"""The types of attributes whose plain names mean something else in a stub: an op, or our Sequence."""
+"""Types of attributes with plain names that mean something else in a stub: an op, or our Sequence."""
 
 
 def stub() -> str:
-    """The text of the stub file."""
+    """Return the text of the stub file."""
     return "\n".join(
         [
             _HEAD.format(about="The ops", more="", imports=""),
@@ -71,26 +71,26 @@ def stub() -> str:
 
 
 def auto_stub() -> str:
-    """The text of the stub file of the ops for Sequences."""
+    """Return the text of the stub file of the ops for Sequences."""
     head = _HEAD.format(about="The ops for Sequences", more=", overload", imports=_IMPORTS)
     return "\n".join([head + _ALIASES, *map(_auto_op, _shipped())])
 
 
 def torch_stub() -> str:
-    """The text of the stub file of the ops on tensors: those that torch can say."""
+    """Return the text of the stub file of the ops on tensors, for ops that torch can express."""
     text = "\n".join([_TORCH_HEAD, *(_op(op, _torch_keywords(op)) for op in _shipped() if _is_for_torch(op))])
     return text.replace("ArrayLike", "Tensor").replace("Array", "Tensor").replace("DTypeLike", "DType")
 
 
 def _torch_keywords(op: OpDef) -> list[str]:
-    """The attributes without `out`, for results are new tensors, and what only calls in torch take."""
+    """Return the attributes without `out`, since results are new tensors, and the attributes of torch only."""
     total = ["total: int | None = None"] if op.takes_total else []
     sparse = [] if op.sparse_factor is None else ["sparse: builtins.bool = False"]
     return [*(_attribute(one) for one in op.attributes if one.name != "out"), *total, *sparse]
 
 
 def _is_for_torch(op: OpDef) -> bool:
-    """Whether torch has types for its attributes and tensors."""
+    """Return whether torch has types for the attributes and tensors of an op."""
     arguments = (*op.signature.input_arguments, *op.signature.output_arguments)
     return op.expression is not None or not (
         any(one.kind == "object" for one in op.attributes if one.name != "out")
@@ -157,7 +157,7 @@ def _auto_op(op: OpDef) -> str:
 
 
 def _rows_that_stay(op: OpDef) -> str | None:
-    """The input whose rows are those of the one output."""
+    """Return the input with the same rows as the only output; None if there is none."""
     if len(op.signature.outputs) != 1:
         return None
     (output,) = op.signature.outputs
@@ -180,7 +180,7 @@ def _auto_outputs(op: OpDef) -> list[tuple[str, str]]:
 
 
 def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
-    """The parameters; `rows` is the input that is a Sequence."""
+    """Return the parameters; `rows` is the input that is a Sequence."""
     brought = brought_lengths(op)
     positional: list[str] = []
     keywords: list[str] = []

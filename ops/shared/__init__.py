@@ -1,1 +1,1 @@
-"""What families of ops share: slices of rows, bounds for inference, scalars, axes, strings, random bits. No ops."""
+"""Parts shared by families of ops: slices of rows, scalars, axes, strings, random bits. It declares no ops."""

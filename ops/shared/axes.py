@@ -1,4 +1,4 @@
-"""Axes and numbers of parts given as attributes, checked alike in inference and in calls."""
+"""Axes and numbers of parts given as attributes, with the same checks in inference and in calls."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ from seqflow.errors import OpError, ShapeError
 
 
 def positive_axis(name: str, axis: int, rank: int, of: str = "x") -> int:
-    """The axis, counted from the front."""
+    """Return the axis counted from the front; raise ShapeError if it is outside the rank."""
     if not -rank <= axis < rank:
         raise ShapeError(f"{name} is {axis}, but {of} has {rank} dimension{'' if rank == 1 else 's'}")
     return axis % rank
 
 
 def positive_axes(name: str, axes: Sequence[int], rank: int, of: str = "x") -> tuple[int, ...]:
-    """The axes, counted from the front; OpError where one stands there twice."""
+    """Return the axes counted from the front; raise OpError if one is given twice."""
     found: list[int] = []
     for i, axis in enumerate(axes):
         place = f"{name}[{i}]" if len(axes) > 1 else name
@@ -26,13 +26,13 @@ def positive_axes(name: str, axes: Sequence[int], rank: int, of: str = "x") -> t
 
 
 def check_parts(parts: int, found: int) -> None:
-    """Check the number of tensors in a list, which an op of gradients says to have as many results."""
+    """Raise OpError unless `parts`, the number of results of an op, is the number of tensors in its list."""
     if parts != found:
         raise OpError(f"parts is {parts}, expected {found}: the number of tensors")
 
 
 def check_distinct(name: str, axes: Sequence[int]) -> None:
-    """Check axes as far as that is possible while the rank is not known."""
+    """Raise OpError for an axis that is given twice: the check that is possible while the rank is not known."""
     for i, axis in enumerate(axes):
         if axis in axes[:i]:
             raise OpError(f"{name}[{i}] is {axis}, the same axis as {name}[{axes.index(axis)}] = {axis}")

@@ -1,4 +1,4 @@
-"""Ops of both directions, made from those of one direction: signature, gradient and body follow from these."""
+"""Ops of both directions, made from ops of one direction: their signature, gradient and body follow from these."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -15,17 +15,17 @@ Body = Callable[..., tuple[Any, ...]]
 
 
 class _DirectedTensor(NamedTuple):
-    """A tensor of the op of both directions."""
+    """Tensor of the op of both directions."""
 
     name: str
     number: int
-    """Its number among the tensors of the op of one direction."""
+    """Number among the tensors of the op of one direction."""
     direction: int | None
     """0 or 1 for the forward or the reverse direction; None for both."""
     is_state: bool
     """Whether it has the states of both directions next to each other, along the last axis."""
     argument: Argument
-    """The tensor of the op of one direction."""
+    """Tensor of the op of one direction."""
 
     def __str__(self) -> str:
         text = str(self.argument).replace(f"{self.argument.name}[", f"{self.name}[")
@@ -35,11 +35,11 @@ class _DirectedTensor(NamedTuple):
 def both_directions(
     one: Callable[..., Any], *, without: Sequence[str] = (), **facts: Any
 ) -> Callable[[Callable[[], None]], Callable[..., tuple[Array, ...]]]:
-    """Declare the op that runs `one` from both ends; the decorated function has its name and documentation.
+    """Declare the op that runs `one` in both directions; the decorated function has its name and documentation.
 
     Each direction has its own weights, `w_ih` and `w_ih_reverse`. States are those of the forward direction, then
-    those of the reverse one, along the last axis. `without` are attributes that it does not take, `facts` the rest
-    of its declaration; the gradient is the op of its name with `_backward`, unless they say another.
+    those of the reverse one, along the last axis. `without` are attributes that the new op does not take, `facts` the
+    rest of its declaration. The gradient is by default the op with its name and `_backward`.
     """
     single = get(one.__name__)
     inputs, outputs = _tensors(single.signature.input_arguments), _tensors(single.signature.output_arguments)
@@ -62,7 +62,7 @@ def both_directions(
 
 
 def run_both(one: OpDef, body: Body, concatenate: Callable[..., Any]) -> Body:
-    """The body of the op of both directions, made of a body of `one`: of arrays, or of tensors."""
+    """Return the body of the op of both directions, made from a body of `one` for arrays or for tensors."""
     inputs, outputs = _tensors(one.signature.input_arguments), _tensors(one.signature.output_arguments)
     taken = [
         [(place, each.is_state) for place, each in enumerate(inputs) if each.direction in (None, k)]
@@ -87,7 +87,7 @@ def run_both(one: OpDef, body: Body, concatenate: Callable[..., Any]) -> Body:
 
 
 def _half(states: Any, direction: int) -> Any:
-    """The states of one direction; None of None."""
+    """Return the states of one direction; None stays None."""
     if states is None:
         return None
     hidden = states.shape[1] // 2
@@ -95,7 +95,7 @@ def _half(states: Any, direction: int) -> Any:
 
 
 def _tensors(arguments: Sequence[Argument]) -> list[_DirectedTensor]:
-    """The tensors of both directions: weights of the reverse one follow those of the forward one, as do biases."""
+    """Return the tensors of both directions: forward weights, reverse weights, forward biases, reverse biases."""
     found = []
     for kind, group in groupby(enumerate(arguments), lambda entry: _kind(entry[1])):
         entries = list(group)
@@ -109,7 +109,7 @@ def _tensors(arguments: Sequence[Argument]) -> list[_DirectedTensor]:
 
 
 def _kind(argument: Argument) -> str:
-    """The rows of weights and biases are gates; of the other tensors, states have H columns."""
+    """Return the kind of a tensor: the rows of weights and biases are gates; states have H columns."""
     if "H" in str(argument.dims[0]):
         return "weight" if len(argument.dims) == 2 else "bias"
     return "state" if str(argument.dims[-1]) == "H" else "input"
@@ -121,7 +121,7 @@ def _gradient(
     attributes: Sequence[str],
     outputs: Sequence[_DirectedTensor],
 ) -> dict[str, str]:
-    """One call of the op of the gradients gives those of all inputs; the second input are the lengths."""
+    """Return the call of the op of gradients that gives those of all inputs; the second input are the lengths."""
     named = [each.name for each in inputs if each.argument.optional] + list(attributes)
     x, lengths, *required = (each.name for each in inputs if not each.argument.optional)
     arriving = [f"out.{outputs[0].name}", *(f"d.{each.name}" for each in outputs)]

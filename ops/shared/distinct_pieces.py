@@ -1,11 +1,11 @@
-"""Text for a byte-level BPE, cut where its tokens cannot reach across, so that each distinct piece is encoded once.
+"""Text for a byte-level BPE, cut at places that no token crosses, so that each distinct piece is encoded once.
 
 GPT-2's expression divides text before the BPE sees it: into letters, digits and other characters, each with the one
-space before them, contractions (`'s`), and white space. In a run of white space the last character is apart from
-those before it where something follows. Whatever matches after such a place does not depend on what is before it, and
-so the ids of a text are those of its pieces. Text repeats itself: in 8 MB of source code, 4 pieces of 100 are new.
+space before them, contractions (`'s`), and white space. In a run of white space followed by other text, the last
+character is separate from those before it. A match after such a place does not depend on the text before it, so the
+ids of a text are those of its pieces. Text repeats itself: in 8 MB of source code, 4 pieces of 100 are new.
 
-A piece ends only between two characters of ASCII, whose classes need no tables of Unicode.
+A piece ends only between two ASCII characters, so that no tables of Unicode are needed for classes of characters.
 """
 
 import json
@@ -24,22 +24,22 @@ from seqflow.ops.shared.slices import starts_of
 
 @contextmanager
 def tokenizer_errors(what: str) -> Iterator[None]:
-    """Raise what the package raises as an OpError: Exception itself, and panics of Rust, which are no Exception."""
+    """Turn errors of the package into OpError, including panics of Rust."""
     try:
         yield
     except MemoryError:
         raise
-    except BaseException as error:
+    except BaseException as error:  # pyo3 derives PanicException from BaseException, not from Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise OpError(f"tokenizer: {what}: {error}") from error
 
 
 MOST_ADDED_TOKENS = 64
-"""Texts are searched for each of these."""
+"""Limit of added tokens for cutting into pieces: all texts are searched for each of them."""
 
 _WITH_SPECIAL_TOKENS = ("BertProcessing", "RobertaProcessing")
-"""What adds special tokens around a text, and does nothing else."""
+"""Post-processors that only add special tokens around a text."""
 
 _NONE, _SPACE, _OTHER, _LETTER, _DIGIT = range(5)
 _CLASS = np.full(256, _NONE, np.uint8)
@@ -48,12 +48,12 @@ _CLASS[33:127] = _OTHER
 _CLASS[[byte for byte in range(128) if chr(byte).isalpha()]] = _LETTER
 _CLASS[[byte for byte in range(128) if chr(byte).isdigit()]] = _DIGIT
 _LEFT = _CLASS.copy()
-"""The class of the character before a cut; after an apostrophe there is none, since it may begin a contraction."""
+"""Classes of characters before a cut; there is no cut after an apostrophe, which may begin a contraction."""
 _LEFT[ord("'")] = _NONE
 
 
 def has_pieces(tokenizer: Any, special_tokens: bool) -> bool:
-    """Whether the ids of a text are those of its pieces, one after another."""
+    """Return whether the ids of a text are those of its pieces, one after another."""
     before = tokenizer.pre_tokenizer
     if before is None or tokenizer.normalizer is not None or tokenizer.truncation is not None:
         return False
@@ -68,7 +68,7 @@ def has_pieces(tokenizer: Any, special_tokens: bool) -> bool:
 
 
 def _keeps_ids(after: Any, special_tokens: bool) -> bool:
-    """Whether what comes after the model gives the ids of one text as they are. A template may repeat them."""
+    """Return whether the post-processor leaves the ids of a text as they are. A template may repeat them."""
     if after is None:
         return True
     settings = json.loads(after.__getstate__())
@@ -85,7 +85,7 @@ def _keeps_ids(after: Any, special_tokens: bool) -> bool:
 
 
 def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
-    """The ids of all strings of an Arrow array, and how many each has."""
+    """Return the ids of all strings of an Arrow array, and the number of ids of each."""
     import pyarrow as pa
 
     offsets, data = _buffers(strings)
@@ -103,14 +103,14 @@ def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
 
 
 def encode_all(tokenizer: Any, texts: list[str], special_tokens: bool) -> list[Any]:
-    """The encoding of each text; OpError where the tokenizer fails."""
+    """Return the encoding of each text; raise OpError if the tokenizer fails."""
     with tokenizer_errors("it cannot encode the text"):
         encodings: list[Any] = tokenizer.encode_batch_fast(texts, add_special_tokens=special_tokens)
     return encodings
 
 
 def ids_of(encodings: list[Any]) -> tuple[Array, Array]:
-    """The ids of all encodings, and how many each has; OpError for ids that are no int32."""
+    """Return the ids of all encodings, and the number of ids of each; raise OpError for ids above int32."""
     found = [encoding.ids for encoding in encodings]
     counts = np.fromiter(map(len, found), np.int64, len(found))
     try:
@@ -121,14 +121,14 @@ def ids_of(encodings: list[Any]) -> tuple[Array, Array]:
 
 
 def _cuts(data: Array, offsets: Array, whole: Array) -> Array:
-    """Whether a piece begins at each byte, and after the last; strings that are `whole` are one piece."""
+    """Return whether a piece begins at each byte and after the last one; strings that are `whole` are not cut."""
     right, left = _CLASS[data], _LEFT[data]
     cuts = np.zeros(len(data) + 1, np.bool_)
     if len(data) > 1:
         follows = right[1:] > _SPACE
         cuts[1:-1] = follows & (left[:-1] > _SPACE) & (left[:-1] != right[1:])
         cuts[:-2] |= follows & (right[:-1] == _SPACE)
-        cuts[np.maximum(offsets[1:-1] - 1, 0)] = False  # what follows a string is in another one
+        cuts[np.maximum(offsets[1:-1] - 1, 0)] = False  # the character after the end is of another string
     for start, stop in zip(offsets[:-1][whole], offsets[1:][whole], strict=True):
         cuts[start:stop] = False
     cuts[offsets] = True
@@ -136,7 +136,7 @@ def _cuts(data: Array, offsets: Array, whole: Array) -> Array:
 
 
 def _with_added_tokens(tokenizer: Any, strings: Any) -> Array:
-    """Whether each string has a token that the tokenizer looks for before it divides the text."""
+    """Return whether each string has a token that the tokenizer looks for before it divides the text."""
     import pyarrow.compute as pc
 
     found = np.zeros(len(strings), np.bool_)
@@ -146,7 +146,7 @@ def _with_added_tokens(tokenizer: Any, strings: Any) -> Array:
 
 
 def _buffers(strings: Any) -> tuple[Array, Array]:
-    """Offsets from 0, and the bytes they are of."""
+    """Return offsets from 0, and the bytes of an array of large strings."""
     _, offset_buffer, value_buffer = strings.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[strings.offset : strings.offset + len(strings) + 1]
     if value_buffer is None or offsets[0] == offsets[-1]:

@@ -1,11 +1,12 @@
-"""Indices that point at rows: each is checked before it is used."""
+"""Indices that point at rows, checked before use."""
 
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
 
 
 def indices_below(name: str, indices: Array, count: int) -> Array:
-    """A copy of the indices as int64; KernelError for the first one outside `[0, count)`."""
+    """Return a copy of the indices as int64; raise KernelError for the first one outside `[0, count)`."""
+    # copied before the check: another thread may write to the original after it
     copied = int64_integers(indices, name)
     checked_indices(copied, count, False, None, name)
     return copied

@@ -1,4 +1,4 @@
-"""Keys of features: lists of them as attributes, the one that each pair of a map has; joining features by row."""
+"""Keys of features: lists of keys as attributes, keys of pairs of maps, and features joined by row."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from seqflow.ops.shared.slices import int64, starts_of
 
 
 def checked_keys(name: str, keys: Sequence[int], expected: int | None = None) -> Array:
-    """An attribute as int64 keys; OpError where there are not as many as expected, or one is there twice."""
+    """Return an attribute as int64 keys; raise OpError for a wrong number of keys, or for a key given twice."""
     if expected is not None and len(keys) != expected:
         raise OpError(f"{name} has {len(keys)} entries, expected {expected}, one for each feature")
     limits = np.iinfo(np.int64)
@@ -26,12 +26,12 @@ def checked_keys(name: str, keys: Sequence[int], expected: int | None = None) ->
 
 
 def places_of(keys: Array, names: Array) -> Array:
-    """The position of each key in the list of distinct names; -1 where it is not among them."""
+    """Return the position of each key in the list of distinct names; -1 if it is not among them."""
     return kernels.find_words(kernels.hash_slots(names), keys) - 1
 
 
 def refuse_duplicates(keys: Array, places: Array, rows: Array, order: Array) -> None:
-    """OpError where a row has a key twice; `order` sorts the pairs by place, those of one place by row."""
+    """Raise OpError if a row has a key twice; `order` sorts the pairs by place, and by row for equal places."""
     place, row = places[order], rows[order]
     twice = (place[1:] == place[:-1]) & (row[1:] == row[:-1])
     if twice.any():
@@ -40,7 +40,7 @@ def refuse_duplicates(keys: Array, places: Array, rows: Array, order: Array) -> 
 
 
 def in_turn(data: list[Array], sizes: Array) -> Array:
-    """The rows of all features, example by example, and inside it feature by feature: sizes[B, F] of data[F]."""
+    """Return the rows of all features, by example and then by feature; sizes[B, F] are their numbers."""
     offsets = kernels.lengths_to_offsets(sizes.ravel())
     rows = np.empty((int(offsets[-1]), *data[0].shape[1:]), data[0].dtype)
     targets = offsets[:-1].reshape(sizes.shape)
@@ -51,7 +51,7 @@ def in_turn(data: list[Array], sizes: Array) -> Array:
 
 
 def row_sizes(lengths: list[Array], counts: list[Array]) -> Array:
-    """How many values all lists of a row have in each input: [B, F]."""
+    """Return the number of values in all lists of a row, for each input: [B, F]."""
     totals = [kernels.segment_reduce("sum", *pair) for pair in zip(lengths, counts, strict=True)]
     return np.stack(totals, axis=1).astype(np.int64, copy=False)
 
@@ -59,7 +59,7 @@ def row_sizes(lengths: list[Array], counts: list[Array]) -> Array:
 def join_maps(
     data: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]
 ) -> tuple[Array, Array, Array, Array]:
-    """The maps of lists that each row has in every input, joined: values, lengths, keys and counts."""
+    """Return the joined maps of lists that each row has in every input: values, lengths, keys and counts."""
     pairs = np.stack([int64(one) for one in counts], axis=1)
     values = in_turn(data, row_sizes(lengths, counts))
     sizes, joined = (in_turn([int64(one) for one in each], pairs) for each in (lengths, keys))

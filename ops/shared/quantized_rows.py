@@ -1,7 +1,7 @@
 """Rows of numbers as small unsigned integers, with a scale and a bias for each row: value = scale * integer + bias.
 
-A row is the integers, the first of a byte in its lowest bits, then scale and bias in float32 or float16, all in
-little endian: the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
+A row has the integers, with the first integer of a byte in its lowest bits, then scale and bias in float32 or
+float16. All are little endian, as in the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
 """
 
 from dataclasses import dataclass
@@ -14,33 +14,33 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.quantized import unpack_quantized
 
 Scale = Literal["float32", "float16"]
-"""The dtype of scale and bias."""
+"""Dtype of scale and bias."""
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """How many bits an integer has, and in which dtype scale and bias are."""
+    """Number of bits of an integer, and dtype of scale and bias."""
 
     bits: int
     scale: str
 
     @property
     def per_byte(self) -> int:
-        """How many integers share a byte."""
+        """Number of integers in a byte."""
         return 8 // self.bits
 
     @property
     def levels(self) -> int:
-        """The largest integer."""
+        """Largest integer."""
         return (1 << self.bits) - 1
 
     @property
     def extra_bytes(self) -> int:
-        """The bytes of scale and bias."""
+        """Number of bytes of scale and bias."""
         return 2 * np.dtype(self.scale).itemsize
 
     def row_bytes(self, width: int) -> int:
-        """The bytes of a row of `width` values; ShapeError where they do not fill whole bytes."""
+        """Return the number of bytes of a row of `width` values; raise ShapeError unless they fill whole bytes."""
         if width % self.per_byte:
             raise ShapeError(
                 f"data has {width} columns, expected a multiple of {self.per_byte}:"
@@ -49,7 +49,7 @@ class RowLayout:
         return width // self.per_byte + self.extra_bytes
 
     def width(self, row_bytes: int) -> int:
-        """How many values a row of that many bytes has; ShapeError where there is no room for scale and bias."""
+        """Return the number of values of a row; raise ShapeError if it is too short for scale and bias."""
         if row_bytes < self.extra_bytes:
             raise ShapeError(
                 f"table has rows of {row_bytes} bytes, expected {self.extra_bytes} or more:"
@@ -59,14 +59,14 @@ class RowLayout:
 
 
 def row_layout(bits: int, scale: str | None) -> RowLayout:
-    """The layout of an op's attributes: without `scale` float32 for 8 bits and float16 for fewer, as in Caffe2."""
+    """Return the layout for an op's attributes; `scale` is by default float32 for 8 bits, else float16."""
     if bits not in (8, 4, 2):
         raise OpError(f"bits is {bits}, expected 8, 4 or 2")
     return RowLayout(bits, scale or ("float32" if bits == 8 else "float16"))
 
 
 def quantized(data: Array, layout: RowLayout) -> Array:
-    """The rows of data[R, W] in that layout, to the bit as Caffe2 makes them."""
+    """Return the rows of data[R, W] in a layout, bit by bit as Caffe2 makes them."""
     width = data.shape[1]
     fused = np.empty((len(data), layout.row_bytes(width)), np.uint8)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -90,7 +90,7 @@ def quantized(data: Array, layout: RowLayout) -> Array:
 
 
 def dequantized(fused: Array, layout: RowLayout) -> Array:
-    """The values of rows in that layout, in float32."""
+    """Return the values of rows in a layout, in float32."""
     values, scales, biases = unpack_quantized(fused, layout.bits, layout.scale)
     with np.errstate(over="ignore", invalid="ignore"):
         values *= scales
@@ -99,17 +99,19 @@ def dequantized(fused: Array, layout: RowLayout) -> Array:
 
 
 def _by_range(lowest: Array, highest: Array) -> tuple[Array, Array, Array]:
-    """Scales, biases and what the distance from the bias is multiplied with; a constant row has the scale 0."""
+    """Return scales, biases and the factors for distances from the bias; a constant row has the scale 0."""
     spread = highest - lowest
+    # 1e-8 is Caffe2's kEpsilon, which keeps a constant row from a division by 0
     return spread / np.float32(255), lowest, np.float32(255) / (spread + np.float32(1e-8))
 
 
 def _by_scale(lowest: Array, highest: Array, layout: RowLayout) -> tuple[Array, Array, Array]:
-    """The same where scale and bias are rounded to their dtype first; a constant row has the scale 1."""
+    """Return the same, with scale and bias rounded to their dtype first; a constant row has the scale 1."""
     biases = lowest.astype(layout.scale)
     spread = highest - biases.astype(np.float32)
     scales = np.where(spread == 0, np.float32(1), spread / np.float32(layout.levels)).astype(layout.scale)
     with np.errstate(divide="ignore"):
+        # as in FBGEMM: a scale with an infinite inverse becomes 1
         tiny = np.isinf(np.float32(1) / scales.astype(np.float32))
     scales[tiny] = 1
     return scales, biases, np.float32(1) / scales.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Random numbers that depend on a seed and a place alone: the same on every machine.
+"""Random numbers that depend only on a seed and a place: the same on every machine.
 
 `random_bits(seed, sequence, position)` is defined by SplitMix64 (Steele, Lea and Flood, 2014). All arithmetic is
 modulo 2**64:
@@ -7,8 +7,8 @@ modulo 2**64:
     output(state, k) = mix(state + (k + 1) * 0x9e3779b97f4a7c15)
     random_bits(seed, sequence, position) = output(output(output(seed, 0), sequence), position)
 
-So each sequence has a SplitMix64 stream of its own, and position k of it takes the k-th number of the stream. No
-number depends on how many sequences there are, how long the others are, or how many threads run.
+Each sequence has its own SplitMix64 stream, and its position k takes the k-th number of the stream. No number depends
+on the number of sequences, the lengths of other sequences, or the number of threads.
 """
 
 import numpy as np
@@ -20,11 +20,11 @@ from seqflow.ops.shared.slices import int64, starts_of
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
-"""Numbers made at a time, few enough to stay in the cache."""
+"""Number of numbers made at a time, few enough to stay in the cache."""
 
 
 def random_bits(seed: int, lengths: Array, first: int = 0) -> Array:
-    """uint64[sum(lengths)]: a random number for each row of each sequence, the first of which is number `first`."""
+    """Return a random number for each row of the sequences number `first`, `first + 1`, …: uint64[sum(lengths)]."""
     lengths = int64(lengths)
     streams = sequence_bits(seed, len(lengths), first)
     starts = starts_of(lengths).astype(np.uint64)
@@ -33,7 +33,7 @@ def random_bits(seed: int, lengths: Array, first: int = 0) -> Array:
 
 
 def sequence_bits(seed: int, count: int, first: int = 0) -> Array:
-    """uint64[count]: a random number for each sequence from `first`, `output(output(seed, 0), sequence)`."""
+    """Return `output(output(seed, 0), sequence)` for each sequence from `first` on: uint64[count]."""
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
     start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
@@ -45,12 +45,13 @@ def sequence_bits(seed: int, count: int, first: int = 0) -> Array:
 
 
 def uniform(bits: Array) -> Array:
-    """float64 in [0, 1): the upper 53 bits of each number, divided by 2**53."""
+    """Return float64 in [0, 1): the upper 53 bits of each number, divided by 2**53."""
     return (bits >> np.uint64(11)) * 2.0**-53
 
 
 def output(state: Array, k: Array) -> Array:
-    """uint64: the k-th number of SplitMix64 started at `state`, element by element."""
+    """Return the k-th number of SplitMix64 started at `state`, element by element: uint64."""
+    # one new array, changed in place from here on; uint64 wraps around, as SplitMix64 needs
     z = k + np.uint64(1)
     z *= _GOLDEN
     z += state

@@ -1,4 +1,4 @@
-"""Scalar attributes, cast to the dtype they will be written in, and texts among texts."""
+"""Scalar attributes, cast to the dtype of the array they are written to, also as texts."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from seqflow.kernels.arrays import Array
 
 
 def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """`value` as a scalar of `dtype`; OpError where the dtype cannot hold it.
+    """Return `value` as a scalar of `dtype`; raise OpError if the dtype cannot hold it.
 
-    Floats are rounded to the dtype, as NumPy does, but not to infinity; an integer dtype takes whole numbers in its
-    range only, a dtype of times what is a multiple of its unit.
+    Floats are rounded to the dtype, as in NumPy, but not to infinity. An integer dtype takes only whole numbers in
+    its range; a dtype of times takes only multiples of its unit.
     """
     if isinstance(value, (str, bytes)):
         raise OpError(f"{name} is {value!r}, expected a value of {dtype}")
@@ -20,10 +20,10 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         return np.zeros((), dtype)[()] if dtype.kind in "SUV" else value
     if dtype.kind in "SU":
         raise OpError(
-            f"{name} is {value!r}, expected a text, or 0, which stands for no text: {dtype} is text"
+            f"{name} is {value!r}, expected a text, or 0, which means an empty text: {dtype} is text"
         )
     if dtype.kind == "V":
-        raise OpError(f"{name} is {value!r}, expected 0, which stands for bytes of 0: {dtype} is no number")
+        raise OpError(f"{name} is {value!r}, expected 0, which means bytes of 0: {dtype} is not a number")
     cast = np.asarray(value)
     if cast.dtype.kind in "biu" and dtype.kind in "mM":
         return cast.astype(dtype)[()]
@@ -42,13 +42,13 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
-    """Rows in another dtype; OpError for the first element that it cannot hold. Floats are rounded."""
+    """Return rows in another dtype; raise OpError for the first element that it cannot hold. Floats are rounded."""
     if rows.dtype == dtype:
         return rows
     with np.errstate(over="ignore", invalid="ignore"):
         cast = rows.astype(dtype)
     if dtype.kind in "iumM":
-        wrong = (cast != rows) & (rows == rows)
+        wrong = (cast != rows) & (rows == rows)  # NaN and NaT, which differ from themselves, are allowed
     elif dtype.kind == "f":
         wrong = np.isinf(cast) & np.isfinite(rows)
     else:
@@ -61,9 +61,9 @@ def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def with_fill(name: str, value: Any, data: Array) -> tuple[Array, Any]:
-    """The rows and `value` in one dtype: that of the rows, but texts become as wide as a text among them.
+    """Return the rows and `value` in one dtype: that of the rows; texts are as wide as the wider of both.
 
-    Errors are those of `cast_scalar`, and OpTypeError for text among bytes or bytes among text.
+    Raises the errors of `cast_scalar`, and OpTypeError for a text with rows of bytes, or bytes with rows of text.
     """
     if not isinstance(value, (str, bytes)) or data.dtype.kind not in "SU":
         return data, cast_scalar(name, value, data.dtype)

@@ -1,4 +1,4 @@
-"""Slices of the rows of an array: where they start, which rows they hold, and moving them."""
+"""Slices of the rows of an array: their starts, the positions of their rows, and moving them."""
 
 from collections.abc import Iterator
 
@@ -9,17 +9,17 @@ from seqflow.kernels.arrays import Array, output
 
 
 def int64(lengths: Array) -> Array:
-    """A copy of lengths as int64: of what is read more than once, since another thread may change the original."""
+    """Return a copy of lengths as int64, to read them more than once: another thread may change the original."""
     return lengths.astype(np.int64)
 
 
 def starts_of(lengths: Array) -> Array:
-    """The first row of each sequence."""
+    """Return the first row of each sequence."""
     return kernels.lengths_to_offsets(lengths)[:-1]
 
 
 def slice_positions(starts: Array, sizes: Array) -> Array:
-    """The positions `start, start + 1, …` of all slices, one after another."""
+    """Return the positions `start, start + 1, …` of all slices, one after another."""
     offsets = kernels.lengths_to_offsets(sizes)
     positions: Array = kernels.expand(starts - offsets[:-1], sizes)
     positions += np.arange(len(positions))
@@ -36,7 +36,7 @@ def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None =
 
 
 def surround(tokens: Array, sizes: Array, begin: int | None, end: int | None) -> tuple[Array, Array]:
-    """The sequences with a token before and one after each, and their new lengths; None adds none."""
+    """Return the sequences with a token before and after each, and their new lengths; None adds no token."""
     if begin is None and end is None:
         return tokens, sizes
     longer = sizes + (begin is not None) + (end is not None)
@@ -51,11 +51,11 @@ def surround(tokens: Array, sizes: Array, begin: int | None, end: int | None) ->
 
 
 PORTION = 1 << 16
-"""How many rows are worked on at a time; a longer sequence is worked on alone."""
+"""Number of rows in a portion, which bounds temporary arrays; a longer sequence is a portion of its own."""
 
 
 def portions(lengths: Array) -> Iterator[tuple[slice, slice]]:
-    """Slices of the sequences and of their rows, which together are all, in order; one at least.
+    """Yield slices of the sequences and of their rows that cover all of them, in order; at least one.
 
     >>> list(portions(np.array([2, 0, 1])))
     [(slice(0, 3, None), slice(0, 3, None))]

@@ -1,4 +1,4 @@
-"""Strings between their two forms: uint8 values with lengths, and Arrow's arrays of strings."""
+"""Conversion of strings between two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -11,7 +11,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 
 Errors = Literal["strict", "replace"]
-"""What to do about bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
+"""Treatment of bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
 
 
 def to_strings(
@@ -20,9 +20,9 @@ def to_strings(
     errors: Errors = "strict",
     place: Callable[[int], str] = "sequence {}".format,
 ) -> Any:
-    """A `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8.
+    """Return a `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8.
 
-    `place` is what an error calls the sequence with a number.
+    `place` returns the words for a sequence in an error, given its number.
     """
     import pyarrow as pa
 
@@ -40,7 +40,7 @@ def to_strings(
 
 
 def from_strings(strings: Any) -> tuple[Array, Array]:
-    """The bytes of an array of large strings, in Arrow's own memory, and the int64 length of each."""
+    """Return the bytes of an array of large strings, in Arrow's own memory, and the int64 length of each."""
     _, offset_buffer, value_buffer = strings.buffers()
     if not len(strings):
         return np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -52,7 +52,7 @@ def from_strings(strings: Any) -> tuple[Array, Array]:
 
 
 def join(texts: list[str]) -> tuple[Array, Array]:
-    """Python strings as UTF-8 bytes, and the length of each."""
+    """Return Python strings as UTF-8 bytes, and the length of each."""
     pieces = [text.encode() for text in texts]
     sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
     return np.frombuffer(b"".join(pieces), np.uint8), sizes
@@ -64,7 +64,7 @@ def _pieces(data: Array, offsets: Array) -> Iterator[bytes]:
 
 
 def _not_utf8(data: Array, offsets: Array, place: Callable[[int], str]) -> OpError:
-    """The error for the first sequence that is not UTF-8."""
+    """Return the error for the first sequence that is not UTF-8."""
     for i, text in enumerate(_pieces(data, offsets)):
         try:
             text.decode()
@@ -74,4 +74,4 @@ def _not_utf8(data: Array, offsets: Array, place: Callable[[int], str]) -> OpErr
                 f"{place(i)} is not UTF-8: byte {error.start} is 0x{byte:02x} ({error.reason})\n"
                 "  errors='replace' puts U+FFFD in the place of such bytes"
             )
-    return OpError("data is not UTF-8")
+    return OpError("data is not UTF-8")  # only if another thread has written to the bytes since Arrow looked

@@ -13,13 +13,13 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.distinct_pieces import encode_all, encode_pieces, has_pieces, ids_of, tokenizer_errors
 
 _BYTES_AT_ONCE = 1 << 23
-"""How much text is in Python strings and encodings at a time."""
+"""Number of bytes of text that are Python strings and encodings at a time."""
 
 
 def tokenizer_of(given: Any, *, literal: bool = False) -> Any:
-    """The Tokenizer that an attribute stands for: itself, a file, or the content of a file.
+    """Return the Tokenizer for an attribute: a Tokenizer, a file, or the content of a file.
 
-    One that is `literal` takes the name of a special token in a text for what it is, text.
+    A `literal` Tokenizer treats the name of a special token in a text as plain text.
     """
     tokenizers = _package()
     if isinstance(given, tokenizers.Tokenizer):
@@ -34,7 +34,7 @@ def tokenizer_of(given: Any, *, literal: bool = False) -> Any:
 
 
 def encoder_of(given: Any, *, literal: bool = False) -> Any:
-    """The same, for text to ids; OpError for a Tokenizer that pads."""
+    """Return the Tokenizer for encoding; raise OpError for a Tokenizer that pads."""
     encoder = tokenizer_of(given, literal=literal)
     if encoder.padding is not None:
         raise OpError("tokenizer pads its output", advice="call its no_padding() first; `pad` pads")
@@ -42,7 +42,7 @@ def encoder_of(given: Any, *, literal: bool = False) -> Any:
 
 
 def special_id(tokenizer: Any, attribute: str, name: str | None) -> int | None:
-    """The id of the special token that an attribute names; OpError where the tokenizer has none of this name."""
+    """Return the id of the special token that an attribute names; raise OpError if the tokenizer does not have it."""
     if name is None:
         return None
     known = special_tokens(tokenizer)
@@ -56,19 +56,19 @@ def special_id(tokenizer: Any, attribute: str, name: str | None) -> int | None:
 
 
 def special_tokens(tokenizer: Any) -> dict[str, int]:
-    """The ids of the tokens that were added to the vocabulary by name."""
+    """Return the ids of the tokens that were added to the vocabulary by name."""
     return {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
 
 
 def check_special_tokens(attributes: Mapping[str, Any]) -> None:
-    """OpError unless there is the tokenizer of these attributes, with the special tokens that they name."""
+    """Raise OpError unless the tokenizer of these attributes exists and has the special tokens that they name."""
     tokenizer = tokenizer_of(attributes["tokenizer"])
     for name in ("begin", "end"):
         special_id(tokenizer, name, attributes.get(name))
 
 
 def encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, Array]:
-    """The ids of all strings of an Arrow array, and how many each has."""
+    """Return the ids of all strings of an Arrow array, and the number of ids of each."""
     in_pieces = has_pieces(tokenizer, special_tokens)
     ids, sizes = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for start, stop in portions(strings):
@@ -84,7 +84,7 @@ def encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, A
 
 
 def decode_all(tokenizer: Any, sequences: list[list[int]], special_tokens: bool) -> list[str]:
-    """The text of each sequence of ids."""
+    """Return the text of each sequence of ids."""
     with tokenizer_errors("it cannot decode the ids"):
         texts: list[str] = tokenizer.decode_batch(sequences, skip_special_tokens=not special_tokens)
     return texts
@@ -93,9 +93,9 @@ def decode_all(tokenizer: Any, sequences: list[list[int]], special_tokens: bool)
 def learn(
     portions: Iterable[Sequence[str]], vocabulary_size: int, min_frequency: int, specials: Sequence[str]
 ) -> bytes:
-    """The file of a byte-level BPE tokenizer (Sennrich et al., 2016) learned from portions of texts.
+    """Return the file of a byte-level BPE tokenizer (Sennrich et al., 2016) learned from portions of texts.
 
-    The trainer reserves memory for as many ids as it is told.
+    The trainer reserves memory for `vocabulary_size` ids, even if the texts give fewer.
     """
     if "" in specials:
         raise OpError("special_tokens has an empty text, expected names of tokens")
@@ -122,7 +122,7 @@ def learn(
 
 
 def portions(strings: Any) -> Iterator[tuple[int, int]]:
-    """Start and stop of portions of an array of large strings, each of a bounded number of bytes, or one string."""
+    """Yield start and stop of portions of an array of large strings, each of bounded size or with one string."""
     first = strings.offset
     offsets = np.zeros(1, np.int64)
     if len(strings):
@@ -160,7 +160,7 @@ def _load(text: bytes, origin: str, literal: bool) -> Any:
     package = _package()
     with tokenizer_errors(f"{origin} not a tokenizer file"):
         tokenizer = package.Tokenizer.from_str(text.decode())
-    tokenizer.no_padding()
+    tokenizer.no_padding()  # a file's settings are of the model it was saved with; `pad` and `truncate` do this here
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = literal
     return tokenizer

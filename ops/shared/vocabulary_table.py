@@ -1,9 +1,9 @@
-"""A vocabulary as one array of bytes: what `encode` takes, what a file can be mapped to, what is a constant of a net.
+"""A vocabulary as one array of bytes: an input of `encode`, a constant of a net, or a mapped file.
 
-The bytes are int64 numbers in the machine's byte order. First a header of 8: the mark, 0 for integer keys or 1 for
-strings, the number of keys, the number of slots, the number of bytes of all strings, and three times 0. Then the
-slots of the hash table (`seqflow.kernels.vocabulary`); for strings, then their offsets, and their bytes, filled up
-with zeros to a multiple of 8.
+The bytes are int64 numbers in the machine's byte order. First comes a header of 8 numbers: the mark, 0 for integer
+keys or 1 for strings, the number of keys, the number of slots, the number of bytes of all strings, and three times 0.
+The slots of the hash table follow (`seqflow.kernels.vocabulary`); for strings, also their offsets, and their bytes,
+filled up with zeros to a multiple of 8.
 """
 
 from typing import NamedTuple
@@ -19,23 +19,23 @@ _MARK = int.from_bytes(b"sfvocab1", "little")
 
 
 class VocabularyTable(NamedTuple):
-    """The hash table of a vocabulary; of strings also where each begins and ends, and their bytes."""
+    """Hash table of a vocabulary; for strings also their offsets and their bytes."""
 
     slots: Array
     offsets: Array
     text: Array
     keys: str
-    """"integers" or "strings"; "" where it has no keys at all."""
+    """"integers" or "strings"; "" if it has no keys."""
 
 
 def table_of_integers(keys: Array) -> Array:
-    """The table of distinct integers[K], which have the ids 1 to K."""
+    """Return the table of distinct integers[K], which have the ids 1 to K."""
     slots = kernels.hash_slots(keys)
     return _joined(0, len(keys), 0, slots)
 
 
 def table_of_strings(data: Array, lengths: Array) -> Array:
-    """The table of K distinct strings, which have the ids 1 to K."""
+    """Return the table of K distinct strings, which have the ids 1 to K."""
     slots = kernels.hash_slots(kernels.words_of_strings(data, lengths))
     padded = np.zeros(_padded(len(data)), np.uint8)
     padded[: len(data)] = data
@@ -52,15 +52,16 @@ def _padded(size: int) -> int:
 
 
 def read_table(table: Array) -> VocabularyTable:
-    """The parts of a table, as views; OpError for bytes that are none."""
+    """Return the parts of a table, as views; raise OpError for bytes that are not a table."""
     table = np.require(table, requirements=["C", "A"])
-    if table.ctypes.data % 8:
+    if table.ctypes.data % 8:  # "A" means aligned for bytes, which is anywhere
         table = table.copy()
     if len(table) < 8 * _HEADER:
         raise _no_table(f"{len(table)} bytes, fewer than its header has")
     mark, kind, count, num_slots, size, *rest = table[: 8 * _HEADER].view(np.int64).tolist()
     if mark != _MARK:
         raise _no_table("other bytes at its start")
+    # hashes are masked to slots, so the number of slots is a power of 2
     if kind not in (0, 1) or any(rest) or min(count, num_slots, size) < 0 or num_slots & (num_slots - 1):
         raise _no_table("a damaged header")
     after_slots = 8 * _HEADER + 16 * num_slots

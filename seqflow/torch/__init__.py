@@ -76,7 +76,7 @@ check_public(globals())
 
 
 def __getattr__(name: str) -> Any:
-    """`ops` and `module`, which need torch itself and are imported when they are asked for."""
+    """Return `ops` or `module`, which need torch and are imported at their first use."""
     if name == "ops":
         return import_module("seqflow.torch.ops")
     if name == "module":

@@ -12,7 +12,7 @@ from seqflow.kernels.arrays import Array
 
 
 def to_array(tensor: Any) -> Array:
-    """A tensor as an array; an array as it is."""
+    """Return a tensor as an array, and an array as it is."""
     if isinstance(tensor, np.ndarray):
         return tensor
     if not hasattr(tensor, "detach"):
@@ -21,5 +21,5 @@ def to_array(tensor: Any) -> Array:
     try:
         array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     except (TypeError, RuntimeError) as error:
-        raise OpTypeError(f"a tensor is {tensor.dtype}, which NumPy has not: {error}") from None
+        raise OpTypeError(f"a tensor is {tensor.dtype}, which NumPy does not have: {error}") from None
     return array

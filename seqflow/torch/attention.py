@@ -12,18 +12,18 @@ from seqflow.torch.arrays import to_array
 
 
 class CuSeqlens(NamedTuple):
-    """The arguments of variable-length attention, such as `flash_attn_varlen_func`."""
+    """Arguments of variable-length attention, such as `flash_attn_varlen_func`."""
 
     cu_seqlens: Any
-    """int32[P + 1]: where each piece begins in the batch's rows one after another, and the end."""
+    """Start of each piece in the batch's rows laid end to end, and the end: int32[P + 1]."""
     max_seqlen: int
-    """The longest piece."""
+    """Length of the longest piece."""
 
 
 def cu_seqlens(batch: Mapping[str, Any]) -> CuSeqlens:
-    """Offsets of the pieces of a packed batch, whose rows are laid end to end: `batch["tokens"].flatten()`.
+    """Return the offsets of the pieces of a packed batch with its rows laid end to end: `batch["tokens"].flatten()`.
 
-    The padding at the end of a row is a piece of its own, so that the last offset is R * capacity.
+    The padding at the end of a row is a piece of its own, so the last offset is R * capacity.
     """
     import torch
 
@@ -36,21 +36,21 @@ def cu_seqlens(batch: Mapping[str, Any]) -> CuSeqlens:
 
 
 class PaddedCuSeqlens(NamedTuple):
-    """The arguments of variable-length attention over padded pieces, as TransformerEngine takes them for "thd"."""
+    """Arguments of variable-length attention over padded pieces, as TransformerEngine takes them for "thd"."""
 
     cu_seqlens: Any
-    """int32[P + 1]: the sums of the real lengths before each piece, and of all, without the padding."""
+    """Sums of the lengths without padding before each piece, and of all: int32[P + 1]."""
     cu_seqlens_padded: Any
-    """int32[P + 1]: where each piece begins in the batch's rows one after another, and the end."""
+    """Start of each piece in the batch's rows laid end to end, and the end: int32[P + 1]."""
     max_seqlen: int
-    """The longest piece, with its padding."""
+    """Length of the longest piece, with its padding."""
 
 
 def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
-    """Offsets of the pieces of a batch of `Packed(…, multiple_of=…)`, whose rows are laid end to end.
+    """Return the offsets of the pieces of a batch of `Packed(…, multiple_of=…)` with its rows laid end to end.
 
-    The padding at the end of a row is a piece of its own, of no real element. Its size is a multiple, too. The padded
-    offsets are those of the tensors, by which they are divided among ranks; attention takes both.
+    The padding at the end of a row is a piece of its own, with the length 0 without padding. Its size is also a
+    multiple. The padded offsets are those of the tensors, to divide them among ranks; attention takes both.
     """
     import torch
 
@@ -62,24 +62,26 @@ def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
         np.array(to_array(batch[name]), np.int64) for name in ("pieces", "piece_lengths", "padded_lengths")
     )
     ends = np.cumsum(pieces)
+    # reduceat gives an element, not 0, for a row without pieces, and needs one element more for such a row at the end
     left = (
         capacity - np.add.reduceat(np.append(padded, 0), ends - pieces) * (pieces > 0)
         if len(pieces)
         else ends
     )
-    behind = np.flatnonzero(left)
-    real = np.insert(real, ends[behind], 0)
-    padded = np.insert(padded, ends[behind], left[behind])
+    rows = np.flatnonzero(left)
+    real = np.insert(real, ends[rows], 0)
+    padded = np.insert(padded, ends[rows], left[rows])
     offsets = [np.concatenate([[0], np.cumsum(of)]).astype(np.int32) for of in (real, padded)]
     found = [torch.from_numpy(of) for of in offsets]
     return PaddedCuSeqlens(found[0], found[1], int(padded.max(initial=0)))
 
 
 def block_diagonal_mask(batch: Mapping[str, Any], *, causal: bool = True) -> Any:
-    """bool[R, 1, capacity, capacity]: which token may attend to which; the second axis is for heads.
+    """Return true for each token that a token may attend to: bool[R, 1, capacity, capacity].
 
-    Tokens attend to those of their own piece, with `causal` to none behind them. Padding attends to padding, so that
-    no row of a softmax is empty. It is the `attn_mask` of `scaled_dot_product_attention`.
+    Tokens attend to tokens of their own piece, with `causal` only to themselves and those before. Padding attends to
+    padding, so no row of a softmax is empty. The second axis is for heads. Pass the mask as the `attn_mask` of
+    `scaled_dot_product_attention`.
     """
     import torch
 
@@ -91,7 +93,7 @@ def block_diagonal_mask(batch: Mapping[str, Any], *, causal: bool = True) -> Any
 
 
 def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: str = "cpu") -> Any:
-    """The same as a BlockMask, for `flex_attention`, which skips blocks of tokens that have nothing in common."""
+    """Return the same mask as a BlockMask for `flex_attention`, which skips blocks without a true element."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
 

@@ -9,13 +9,13 @@ from seqflow.errors import OpError
 
 
 def collate(batches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The one batch of a list: the `collate_fn` of a DataLoader, or `data_collator` of a Trainer, of batch size 1.
+    """Return the only batch of a list: a `collate_fn` or `data_collator` for a DataLoader or Trainer of batch size 1.
 
-    OpError for several batches, which could only be stacked as if they were rows.
+    Raises OpError for several batches, which must not be stacked like rows.
     """
     if len(batches) != 1:
         raise OpError(
-            f"seqflow.torch.collate: {len(batches)} batches are to be one, expected 1: they are whole\n"
+            f"seqflow.torch.collate: found {len(batches)} batches, expected 1: whole batches are not stacked\n"
             "  batch_size=None in a DataLoader, 1 in a Trainer; Loader(batch=…) says how many rows they have"
         )
     return batches[0]

@@ -1,4 +1,4 @@
-"""Marks for torch's compiler, under names that are not public in torch: they are relied on here alone."""
+"""Marks for torch's compiler that use private names of torch; no other module uses them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -8,12 +8,12 @@ B = TypeVar("B")
 
 
 def mark_ragged(batch: B) -> B:
-    """Tell torch.compile that the first size of each tensor differs from batch to batch; the batch is returned.
+    """Tell torch.compile that the first size of each tensor differs from batch to batch, and return the batch.
 
-    What is compiled for one such batch then fits all others, those with sizes of 0 and 1 among them: torch would
-    else make a program for the first sizes, one for any, and one more for each 0 and 1. `batch` is a tensor, or a
-    mapping or a list of tensors; other values are left alone. A mark belongs to the tensor: what is made of it
-    (`x.to("cuda")`) has to be marked anew. Without compilation a mark changes nothing.
+    A program compiled for one such batch then fits all others, also with sizes of 0 and 1. Without marks torch makes
+    a program for the first sizes, one for all sizes, and one more for each 0 and 1. `batch` is a tensor, or a mapping
+    or a list of tensors; other values are ignored. A mark belongs to the tensor: a tensor made from it
+    (`x.to("cuda")`) must be marked again. Without compilation a mark changes nothing.
     """
     import torch
 
@@ -32,18 +32,16 @@ def _mark(tensor: Any) -> None:
 
 
 def constant_when_traced(function: F) -> F:
-    """A function whose result the compiler takes as it is, without tracing it.
-
-    It is `assume_constant_result` of torch, which would import the compiler.
-    """
+    """Return the function, marked so that the compiler takes its result as a constant, without tracing it."""
+    # what torch.compiler.assume_constant_result does, which would import the compiler
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
 
 
 def never_traced(function: F) -> F:
-    """A function that the compiler runs as it is, with all that it calls, when a program comes to it.
+    """Return the function, marked so that the compiler runs it as it is, with all that it calls.
 
-    torch 2.7 and later can be told. Earlier ones look into it, and leave alone what they do not know.
+    It has an effect in torch 2.7 and later. Earlier versions trace the function as far as they can.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""check_isolation: whether a model keeps the documents of packed rows apart. Imports PyTorch when it is called."""
+"""check_isolation: test that a model keeps the documents of packed rows apart. It imports PyTorch when called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seqflow.errors import OpError, OpTypeError
 from seqflow.torch.arrays import to_array
 
 IGNORED = -100
-"""The label that losses leave out."""
+"""Label that losses ignore."""
 _TOKENS = ("tokens", "input_ids")
 _MOST_DOCUMENTS = 8
 
@@ -21,7 +21,7 @@ _ADVICE = {
     "and convolution layers need seq_idx and kernels that read it",
     "earlier documents moved": "attention has to be causal, or masked by blocks: seqflow.torch.block_diagonal_mask",
     "not causal": "pass is_causal=True, or a causal mask",
-    "other than alone": "positions have to begin anew with each document: pass position_ids",
+    "other than alone": "positions must begin again with each document: pass position_ids",
     "position_ids": "pass those of the packed batch",
     "labels": 'Packed(…, first_fills={"labels": -100}) masks the first label of each document',
     "padding": 'Packed(…, fills={"labels": -100}) masks the labels of padding',
@@ -30,14 +30,14 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fault: what it is, where it was seen, and by how much logits moved."""
+    """Fault of a model or a batch: its kind, its place, and the change of logits."""
 
     kind: str
-    """The fault: "later documents moved", "earlier documents moved", "not causal", "other than alone", or what of the
-    batch is wrong: "position_ids", "labels", "padding"."""
+    """Kind of fault: "later documents moved", "earlier documents moved", "not causal" or "other than alone" for a
+    model; "position_ids", "labels" or "padding" for a batch."""
     where: str
     moved: float | None = None
-    """The largest change of a logit."""
+    """Largest change of a logit."""
 
     def __str__(self) -> str:
         size = "" if self.moved is None else f", by up to {self.moved:.3g}"
@@ -46,11 +46,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What `check_isolation` has found; true where that is nothing."""
+    """Result of `check_isolation`; true if it has no findings."""
 
     findings: tuple[Finding, ...]
     documents: int
-    """How many documents were changed, and run alone."""
+    """Number of documents that were changed and run alone."""
 
     def __bool__(self) -> bool:
         return not self.findings
@@ -62,13 +62,13 @@ class Isolation:
 
     @property
     def kinds(self) -> set[str]:
-        """The kinds of faults."""
+        """Kinds of faults."""
         return {one.kind for one in self.findings}
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """Where a document lies: its row, and the columns from one to another."""
+    """Place of a document: its row, its first column, and the column after its last one."""
 
     row: int
     start: int
@@ -85,22 +85,23 @@ def check_isolation(
     tokens: str | None = None,
     shifts_labels: bool = True,
 ) -> Isolation:
-    """Whether documents in packed rows see nothing of each other, by changing one and looking at all others.
+    """Test that documents in packed rows do not affect each other: change one, and compare the logits of all others.
 
         seqflow.torch.check_isolation(lambda b: model(input_ids=b["tokens"], position_ids=b["position_ids"]), batch)
 
-    `model` takes a dict of tensors like `batch` and gives logits, [R, C, …], or something with `.logits`; `batch` is
-    a packed batch, as `loader.to("torch")` gives it, with `segment_ids`. All tokens of a document become others
-    (`tokens` names their tensor; by default it is "tokens" or "input_ids"): logits of later ones that move show that
-    attention or a state goes on, those of earlier ones that something looks ahead; with its last token alone, that
-    it is not causal. Each document is also run by itself, with positions from 0 on: logits that differ show
-    positions that go on. Labels are looked at: that of a document's first token is predicted from the document
-    before, where the model shifts them (`shifts_labels`), and padding has none.
+    `model` takes a dict of tensors like `batch` and gives logits, [R, C, …], or an object with `.logits`. `batch` is
+    a packed batch with `segment_ids`, as from `loader.to("torch")`. `tokens` names the tensor of tokens, by default
+    "tokens" or "input_ids". All tokens of a document are changed: if logits of later documents move, attention or a
+    state crosses the boundary; if those of earlier ones move, the model looks ahead. The last token of a document is
+    changed alone: if logits before it move, the model is not causal. Each document is also run alone, with positions
+    from 0: if its logits differ, positions do not start again with each document. The batch is checked, too: padding
+    must have no label, and with `shifts_labels` (the model shifts labels) the first token of a document must have no
+    label, since it would be predicted from the document before.
 
-    At most eight documents are tried; the model runs three times for each. Models whose experts have a capacity move
-    the logits of others rightly. Raises OpError for a model that gives other logits in a second run, as with dropout,
-    for a batch without a row of two documents, and for one whose tokens are all alike; OpTypeError for tensors that
-    are missing.
+    At most eight documents are tested; the model runs three times for each. A model with a capacity of experts moves
+    the logits of other documents without a fault. Raises OpError for a model with other logits in a second run, as
+    with dropout, for a batch without a row of two documents, and for a batch with only one kind of token. Raises
+    OpTypeError for missing tensors.
     """
     import torch
 
@@ -115,6 +116,7 @@ def check_isolation(
     with torch.no_grad():
         before = _logits(model, given, segments.shape)
         scale = max(1.0, float(before.abs().max()))
+        # rounding may move logits, too, and more so in narrow dtypes
         limit = scale * (
             1e-9 if before.dtype == torch.float64 else 1e-3 if before.dtype == torch.float32 else 5e-2
         )
@@ -145,19 +147,19 @@ def _tokens_of(batch: Mapping[str, Any], tokens: str | None) -> str:
 
 
 def _numbers(tensor: Any) -> Any:
-    """int64: the numbers of a tensor on any device."""
+    """Return the numbers of a tensor on any device: int64."""
     return to_array(tensor).astype(np.int64)
 
 
 def _documents(segments: Any) -> list[_Document]:
-    """The documents of rows that have two or more, those in the middle first; OpError where there is no such row."""
+    """Return the documents of rows that have two or more; raise OpError if there is no such row."""
     found: list[_Document] = []
     for row, ids in enumerate(segments):
         ends = np.flatnonzero(np.diff(ids)) + 1
         spans = zip([0, *ends.tolist()], [*ends.tolist(), len(ids)], strict=True)
         own = [_Document(row, start, stop) for start, stop in spans if ids[start] > 0]
         if len(own) > 1:
-            middle = len(own) // 2
+            middle = len(own) // 2  # first those that have documents on both sides: only a few are tested
             found += [*own[middle:], *own[:middle]]
     if not found:
         raise OpError("check_isolation: no row of the batch has two documents, expected packed rows")
@@ -176,7 +178,7 @@ def _logits(model: Callable[[dict[str, Any]], Any], batch: dict[str, Any], shape
 
 
 def _moved(before: Any, after: Any) -> Any:
-    """[R, C]: the largest change of a logit of each token."""
+    """Return the largest change of a logit of each token: [R, C]."""
     return (after - before).abs().flatten(2).amax(dim=2)
 
 
@@ -189,7 +191,7 @@ def _of_document(
     segments: Any,
     limit: float,
 ) -> Iterator[Finding]:
-    """What moves elsewhere when a document changes."""
+    """Yield a finding for logits of other documents that move when this document changes."""
     row, start, stop = document.row, document.start, document.stop
     moved = _moved(before, _logits(model, _changed(batch, name, row, start, stop), segments.shape))
     real = moved.new_tensor(segments > 0)
@@ -211,7 +213,7 @@ def _of_document(
 
 
 def _changed(batch: dict[str, Any], name: str, row: int, start: int, stop: int) -> dict[str, Any]:
-    """The batch with other tokens in a span of a row."""
+    """Return the batch with other tokens in a span of a row."""
     import torch
 
     tokens = batch[name].clone()
@@ -219,6 +221,7 @@ def _changed(batch: dict[str, Any], name: str, row: int, start: int, stop: int) 
     if len(values) < 2:
         raise OpError(f"check_isolation: all of {name} are {int(values[0])}, expected tokens that differ")
     span = tokens[row, start:stop].contiguous()
+    # the next of the tokens that occur: any other number may be outside the model's vocabulary
     places = torch.searchsorted(values, span)
     tokens[row, start:stop] = values[(places + 1) % len(values)]
     return {**batch, name: tokens}
@@ -227,7 +230,7 @@ def _changed(batch: dict[str, Any], name: str, row: int, start: int, stop: int) 
 def _alone(
     model: Any, batch: dict[str, Any], document: _Document, before: Any, limit: float
 ) -> Iterator[Finding]:
-    """Whether a document by itself has the same logits."""
+    """Return whether a document by itself has the same logits."""
     import torch
 
     rows, capacity = batch["segment_ids"].shape
@@ -256,7 +259,7 @@ def _alone(
 def _of_batch(
     batch: dict[str, Any], documents: list[_Document], segments: Any, shifts_labels: bool
 ) -> Iterator[Finding]:
-    """What is wrong with the batch itself."""
+    """Yield the faults of the batch itself."""
     if "position_ids" in batch:
         positions = _numbers(batch["position_ids"])
         for one in documents:
@@ -282,7 +285,7 @@ def _of_batch(
 
 
 def _first_of_kind(found: list[Finding]) -> list[Finding]:
-    """The largest of each kind."""
+    """Return the largest finding of each kind."""
     largest: dict[str, Finding] = {}
     for one in found:
         before = largest.get(one.kind)

@@ -1,7 +1,7 @@
-"""LoaderDataset: a loader's batches as PyTorch's IterableDataset. Imports PyTorch.
+"""LoaderDataset: a loader's batches as PyTorch's IterableDataset. It imports PyTorch.
 
-Worker processes share the state of the epoch. Libraries that shard or stack a dataset are found among the callers,
-since they do not say so.
+Worker processes share the state of the epoch. Libraries that shard or stack a dataset are found among the callers on
+the stack, since a dataset is not told about them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seqflow.torch.tensors import to_tensors
 
 _SET, _EPOCH, _BEGUN, _ENDED = range(4)
 _MOST_WORKERS = 1021
-"""Workers that may share the state: with the three cells before them 8 KiB, two pages of memory."""
+"""Largest number of workers that share the state: with the three cells before them 8 KiB, two pages of memory."""
 
 
 class Passes:
-    """The epoch that is set, and which workers have begun and finished it, in shared memory."""
+    """Current epoch, and the workers that have begun and finished it, in shared memory."""
 
     def __init__(self) -> None:
         import torch
@@ -35,12 +35,12 @@ class Passes:
 
     @property
     def times_set(self) -> int:
-        """How often the epoch was set."""
+        """Number of times that the epoch was set."""
         return int(self._cells[_SET])
 
     @property
     def epoch(self) -> int:
-        """The epoch that was set last."""
+        """Epoch that was set last."""
         return int(self._cells[_EPOCH])
 
     @property
@@ -50,17 +50,17 @@ class Passes:
 
     def set_epoch(self, epoch: int) -> None:
         self._cells[_EPOCH], self._cells[_BEGUN] = epoch, 0
-        self._cells[_SET] += 1
+        self._cells[_SET] += 1  # last: a worker that sees this number must find the epoch that belongs to it
 
     def begin(self) -> None:
         self._cells[_BEGUN] = 1
 
     def end(self, worker: int) -> None:
-        """Remember that a worker has ended its pass over the epoch that is set."""
+        """Record that a worker has ended its pass over the current epoch."""
         self._cells[_ENDED + worker] = self._cells[_SET]
 
     def is_over(self, worker: int) -> bool:
-        """Whether this worker, or one before it in its place, has ended a pass over the epoch that is set."""
+        """Return whether this worker, or an earlier process with its number, has ended a pass over the epoch."""
         if worker >= _MOST_WORKERS:
             raise OpError(
                 f"seqflow.torch.iterable: worker {worker}, expected at most {_MOST_WORKERS} workers"
@@ -69,23 +69,23 @@ class Passes:
 
 
 class TensorBatch(dict[str, Any]):
-    """The tensors of a batch by name; PyTorch's `default_collate` takes lists of it to `collate`."""
+    """Tensors of a batch by name; PyTorch's `default_collate` calls `collate` for lists of it."""
 
     def __init__(
         self, tensors: Mapping[str, Any], sources: tuple[str, ...] = (), number: int | None = None
     ) -> None:
         super().__init__(tensors)
         self.number = number
-        """The number of the batch in its epoch, counted over all ranks."""
+        """Number of the batch in its epoch, counted over all ranks."""
         self.sources = sources
-        """The names of the sources that the rows come from, where it is a batch of a Mix."""
+        """Names of the sources of the rows, for a batch of a Mix."""
 
 
 default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
 
 
 class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
-    """The batches of a loader."""
+    """IterableDataset of the batches of a loader."""
 
     def __init__(self, loader: Any, options: Mapping[str, Any]) -> None:
         self.loader = loader
@@ -93,15 +93,15 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         self._deal = loader.deal
         self._passes = Passes()
         self._times_set = 0
-        """How often the epoch had been set when this copy of the dataset last looked."""
+        """Number of times that the epoch had been set when this copy of the dataset last read it."""
         self._state: Mapping[str, Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        refuse_dispatch()  # spawned workers do not know who started them
+        refuse_dispatch()  # here, since a spawned worker's stack does not show what started it
         return LoaderDataset, (self.loader, self.options), vars(self)
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin the next pass with the first batch of an epoch; where a state of it was loaded, behind that."""
+        """Begin the next pass with the first batch of an epoch, or after the state of this epoch that was loaded."""
         if (self._state or self.loader.is_resuming) and not self._passes.has_begun:
             resumed = self._state["loader"]["epoch"] if self._state else self.loader.epoch
             if resumed != epoch:
@@ -116,7 +116,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         self._times_set = self._passes.times_set
 
     def __len__(self) -> int:
-        """The number of batches of this rank; of all ranks for those who shard the dataset again."""
+        """Return the number of batches of this rank, or of all ranks if a library shards the dataset again."""
         own, self.loader.deal = self.loader.deal, self._deal_of(0, 1, is_sharded_again(self))
         try:
             return len(self.loader)
@@ -132,7 +132,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         yield from self._batches(worker, workers, is_sharded_again(self))
 
     def _begin(self, worker: int, workers: int) -> None:
-        """Go to where the pass begins."""
+        """Move the loader to the start of the pass."""
         loader, passes = self.loader, self._passes
         if self._times_set != passes.times_set:
             self._times_set, self._state = passes.times_set, None
@@ -140,7 +140,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         elif get_worker_info() is not None and passes.is_over(worker):
             if loader.epochs_differ:
                 raise OpError(
-                    "seqflow.torch.iterable: a second pass over one epoch, in which all would come in the same "
+                    "seqflow.torch.iterable: a second pass over one epoch, which would give all batches in the same "
                     "order again\n  call set_epoch(n) on the dataset before each pass"
                 )
             self._state = None
@@ -170,7 +170,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             self.loader.deal = self._deal
 
     def _deal_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
-        """The loader's deal, for a worker; those who shard again get the batches of all ranks."""
+        """Return the loader's deal for a worker; a library that shards again gets the batches of all ranks."""
         ranks = replace(self._deal.ranks, rank=0, world_size=1) if is_sharded else self._deal.ranks
         return replace(self._deal, ranks=ranks, worker=worker, workers=workers)
 
@@ -183,31 +183,31 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
 
 def _worker() -> tuple[int, int]:
-    """The number of this worker process, and how many there are."""
+    """Return the number of this worker process, and the number of workers."""
     info = get_worker_info()
     return (0, 1) if info is None else (info.id, info.num_workers)
 
 
 def is_sharded_again(dataset: Any) -> bool:
-    """Whether Accelerate, or the Trainer of transformers, takes this process's part of what the dataset gives."""
+    """Return whether Accelerate, or the Trainer of transformers, takes only this process's part of the batches."""
     return any(
         type(caller).__name__ == "IterableDatasetShard" and caller.dataset is dataset for caller in _callers()
     )
 
 
 def refuse_dispatch() -> None:
-    """OpError where Accelerate cuts the batches of one process by rows, for all processes."""
+    """Raise OpError if Accelerate cuts the batches of one process by rows, to send them to all processes."""
     if any(type(caller).__name__ == "DataLoaderDispatcher" for caller in _callers()):
         raise OpError(
-            "seqflow.torch.iterable: Accelerate dispatches batches, which cuts every tensor of a batch to as many "
-            "rows; values have other rows than their lengths\n"
+            "seqflow.torch.iterable: Accelerate dispatches batches, which cuts all tensors of a batch to the same "
+            "number of rows; values have other rows than their lengths\n"
             "  Accelerator(dataloader_config=DataLoaderConfiguration(dispatch_batches=False)), or for a Trainer "
             'TrainingArguments(accelerator_config={"dispatch_batches": False})'
         )
 
 
 def refuse_stacking() -> None:
-    """OpError where a collator of transformers would stack whole batches as if they were rows."""
+    """Raise OpError if a collator of transformers would stack whole batches as if they were rows."""
     for caller in _callers():
         collate = getattr(caller, "collate_fn", None) if getattr(caller, "auto_collation", False) else None
         collate = getattr(collate, "data_collator", collate)  # the Trainer's, which removes columns first
@@ -221,7 +221,7 @@ def refuse_stacking() -> None:
 
 
 def _callers() -> Iterator[Any]:
-    """The objects whose methods are being called, innermost first."""
+    """Yield the objects with a method on the stack, innermost first."""
     frame = sys._getframe(1)
     while frame is not None:
         caller = frame.f_locals.get("self")

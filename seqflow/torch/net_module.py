@@ -1,4 +1,4 @@
-"""A net as a module of torch: it trains, compiles and exports there, and comes back as a net."""
+"""A net as a module of torch that trains, compiles and exports, and converts back to a net."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,21 +16,21 @@ from seqflow.torch.ops.registration import call_of
 
 
 class NetModule(nn.Module):
-    """The module that `module` makes of a net.
+    """Module made of a net by `module`.
 
-    Its parameters and buffers are called like the tensors of the net, with `_` in the place of dots, and one more
-    behind a name that modules have for something else: `training_`.
+    Its parameters and buffers have the names of the net's tensors, with `_` in place of dots. A name that modules use
+    for something else gets a `_` at the end: `training_`.
     """
 
     def __init__(self, net: Net, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> None:
         super().__init__()
         self.net = Net(net.text, folder=net.folder)
         self.inputs = tuple(name for name in self.net.inputs if name not in {*parameters, *buffers})
-        """The tensors that a batch has to have."""
+        """Tensors that a batch must have."""
         self.outputs = self.net.outputs()
-        """The tensors that `forward` returns."""
+        """Tensors that `forward` returns."""
         self._attributes: dict[str, str] = {}
-        """Of each tensor that the module holds, the attribute that is it."""
+        """Attributes of the module, by the names of the net's tensors."""
         for name, value in parameters.items():
             tensor = _owned(value)
             if not tensor.is_floating_point():
@@ -52,9 +52,9 @@ class NetModule(nn.Module):
         return attribute
 
     def forward(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The outputs of the net, by name, for a batch: a record, or tensors or arrays by the names of its inputs.
+        """Return the outputs of the net by name, for a batch: a record, or tensors or arrays by name.
 
-        NetError for an input that the batch does not have, and for a batch that is no mapping.
+        Raises NetError for an input that the batch does not have, and for a batch that is not a mapping.
         """
         if not hasattr(batch, "keys"):
             raise NetError(
@@ -74,7 +74,7 @@ class NetModule(nn.Module):
         return value if isinstance(value, Tensor) else to_tensor(np.asarray(value))
 
     def to_net(self) -> Net:
-        """The net with the present values of parameters and buffers as its constants, for jobs and NumPy."""
+        """Return the net with the current values of parameters and buffers as its constants, for jobs and NumPy."""
         values = {name: getattr(self, attribute) for name, attribute in self._attributes.items()}
         return self.net.bind(**{name: to_array(value.cpu()).copy() for name, value in values.items()})
 
@@ -82,6 +82,7 @@ class NetModule(nn.Module):
         return str(self.net)
 
     def __getstate__(self) -> dict[str, Any]:
+        # `_run` is compiled from generated source, which does not pickle; `__setstate__` makes it again
         return {name: value for name, value in self.__dict__.items() if name != "_run"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -93,16 +94,17 @@ class NetModule(nn.Module):
 def module(
     net: Net | str, *, parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None
 ) -> NetModule:
-    """A net as an `nn.Module`: `forward` takes a batch, a mapping of names to tensors, and gives the net's outputs.
+    """Return a net as an `nn.Module`: `forward` takes a batch, tensors by name, and returns the outputs by name.
 
-    `parameters` are tensors of the net that are trained, with their initial values (tensors or arrays), `buffers`
-    those that are not; further constants of the net are buffers. `state_dict` has both; `to_net()` gives the net
-    back, with what was trained as its constants.
+    `parameters` are tensors of the net to train, with their initial values (tensors or arrays). `buffers` are tensors
+    with fixed values; the other constants of the net are also buffers. `state_dict` has both. `to_net()` returns the
+    net with the trained values as constants.
 
-    Random ops draw from their seed alone: `dropout(x, seed=1)` drops the same in each call, in `eval()`, too. Leave
-    that to `nn.Dropout` between two nets.
+    Random ops depend only on their seed: `dropout(x, seed=1)` drops the same elements in each call, also in `eval()`.
+    Use `nn.Dropout` between two nets instead.
 
-    Raises NetError for names that the net does not take, and OpError for ops that torch cannot say.
+    Raises NetError for names that are not inputs or constants of the net, and OpError for ops that torch cannot
+    express.
 
     >>> import torch
     >>> model = module("y = fc(x, w)", parameters={"w": torch.ones(1, 2)})
@@ -123,5 +125,5 @@ def module(
 
 
 def _owned(value: Any) -> Tensor:
-    """A tensor of its own, with the values of a tensor or an array."""
+    """Return a new tensor with the values of a tensor or an array."""
     return value.detach().clone() if isinstance(value, Tensor) else torch.tensor(np.asarray(value))

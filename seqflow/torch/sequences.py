@@ -16,7 +16,7 @@ Rows = Annotated[Any, lambda value: getattr(value, "ndim", 0) > 0, "an array or 
 
 
 def to_nested(values: Rows, lengths: Any) -> Any:
-    """A nested tensor of jagged layout, `[B, j, *d]`; it shares the memory of `values`.
+    """Return a nested tensor of jagged layout, `[B, j, *d]`, that shares the memory of `values`.
 
     >>> to_nested(np.array([1, 2, 3]), np.array([2, 0, 1])).offsets()
     tensor([0, 2, 2, 3])
@@ -28,10 +28,10 @@ def to_nested(values: Rows, lengths: Any) -> Any:
 
 
 def from_nested(nested: Any) -> tuple[Array, Array]:
-    """Values and int64 lengths of a nested tensor of either layout, made contiguous where it is not.
+    """Return values and int64 lengths of a nested tensor of either layout.
 
-    Those of the jagged layout share its memory. LodError for a tensor that is not nested, and for one whose
-    tensors differ in other sizes than the first.
+    They share the memory of a contiguous tensor of the jagged layout. Raises LodError for a tensor that is not
+    nested, and for tensors that differ in sizes other than the first.
     """
     import torch
 
@@ -49,7 +49,7 @@ def from_nested(nested: Any) -> tuple[Array, Array]:
 
 
 def _from_strided(nested: Any) -> tuple[Array, Array]:
-    """Values and lengths of a nested tensor that keeps each of its tensors with a shape of its own."""
+    """Return values and lengths of a nested tensor of the strided layout, in which each tensor has its own shape."""
     rows = [to_array(one) for one in nested.unbind()]
     shapes = {one.shape[1:] for one in rows if one.ndim}
     if any(one.ndim == 0 for one in rows) or len(shapes) > 1:
@@ -64,9 +64,9 @@ def _from_strided(nested: Any) -> tuple[Array, Array]:
 
 
 def to_packed_sequence(values: Rows, lengths: Any) -> Any:
-    """A PackedSequence, as `pack_padded_sequence` makes it with `enforce_sorted=False`, without padding in between.
+    """Return the PackedSequence of `pack_padded_sequence(…, enforce_sorted=False)`, without padding first.
 
-    LodError for an empty sequence, which PyTorch does not take.
+    Raises LodError for an empty sequence, which PyTorch does not accept.
     """
     import torch
     from torch.nn.utils.rnn import PackedSequence
@@ -92,7 +92,7 @@ def to_packed_sequence(values: Rows, lengths: Any) -> Any:
 
 
 def from_packed_sequence(packed: PackedLike) -> tuple[Array, Array]:
-    """Values and int64 lengths of a PackedSequence, its sequences in their own order."""
+    """Return values and int64 lengths of a PackedSequence, with its sequences in their original order."""
     batch_sizes, data = to_array(packed.batch_sizes), to_array(packed.data)
     counts = np.array([np.count_nonzero(batch_sizes > i) for i in range(int(batch_sizes[0]))], np.int64)
     order = np.arange(len(counts))
@@ -106,7 +106,7 @@ def from_packed_sequence(packed: PackedLike) -> tuple[Array, Array]:
 
 
 def _places(lengths: Array, order: Array, batch_sizes: Array) -> Array:
-    """For each row by time steps, longest sequence first, its place among the rows by sequences."""
+    """Return the row of each packed row among the rows by sequences; packed rows are by time step, longest first."""
     starts = kernels.lengths_to_offsets(lengths)[:-1][order]
     steps = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     ranks = kernels.lengths_to_positions(batch_sizes)

@@ -24,18 +24,18 @@ def to_tensors(
     cu_seqlens: bool = False,
     ragged: bool = False,
 ) -> dict[str, Any]:
-    """The tensors of a batch by name; they share the memory of its arrays.
+    """Return the tensors of a batch by name; they share the memory of its arrays.
 
-    Arrays that may not be written to, such as slices of Arrow's memory, are copied, since PyTorch knows no tensor
-    that is read-only. `int64` converts integers of other widths, of all tensors or of those named: embeddings and
-    losses of PyTorch want it. With `pin_memory` the tensors are in pinned memory, from which they are copied to a GPU
-    while it computes. With `cu_seqlens` a packed batch has two entries more, as variable-length attention takes them:
-    the tensor `cu_seqlens`, which stays int32, and the number `max_seqlen`; where its pieces are padded also
-    `cu_seqlens_padded`: see the functions of these names. `ragged` marks the tensors for torch.compile, so that one
-    program fits batches of all sizes: see `mark_ragged`. Totals of a step come along, as tensors without an axis.
+    Read-only arrays, such as slices of Arrow's memory, are copied, since PyTorch has no read-only tensors. `int64`
+    converts integers of other widths, in all tensors or in the named ones, for embeddings and losses of PyTorch. With
+    `pin_memory` the tensors are in pinned memory, from which a GPU copies while it computes. With `cu_seqlens` a
+    packed batch has more entries for variable-length attention: the tensor `cu_seqlens`, which stays int32, the
+    number `max_seqlen`, and for padded pieces also `cu_seqlens_padded`; see the functions of these names. `ragged`
+    marks the tensors for torch.compile, so that one program fits batches of all sizes; see `mark_ragged`. Totals of a
+    step are included as tensors without axes.
 
-    Raises OpTypeError for a dtype that PyTorch has not, such as datetime64, and for a name in `int64` of a tensor
-    that holds no integers; OpError for an integer that int64 does not have; UnknownColumnError for a name in `int64`
+    Raises OpTypeError for a dtype that PyTorch does not have, such as datetime64, and for a name in `int64` of a
+    tensor without integers; OpError for an integer that int64 cannot hold; UnknownColumnError for a name in `int64`
     that is not in the batch.
 
     >>> to_tensors({"x": np.array([1, 2], np.int32)}, int64=True)
@@ -55,7 +55,7 @@ def to_tensors(
 
 
 def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Collection[str]:
-    """The names of the tensors that become int64."""
+    """Return the names of the tensors that become int64."""
     if isinstance(int64, bool):
         return [name for name, array in batch.items() if int64 and array.dtype.kind in "iu"]
     named = (int64,) if isinstance(int64, str) else int64
@@ -72,7 +72,7 @@ def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Coll
 
 
 def _int64(name: str, array: Array) -> Array:
-    """Integers as int64; OpError for one that int64 does not have."""
+    """Return integers as int64; raise OpError for one that int64 cannot hold."""
     most = np.iinfo(np.int64).max
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and int(array.max()) > most:
         at = int(np.argmax(array.ravel() > np.uint64(most)))
@@ -84,7 +84,7 @@ def _int64(name: str, array: Array) -> Array:
 
 
 def _tensor(name: str, array: Array) -> Any:
-    """The tensor over an array's memory; over a copy where PyTorch cannot have it, or must not write to it."""
+    """Return a tensor over an array's memory, or over a copy if PyTorch cannot use it or must not write to it."""
     import torch
 
     if isinstance(array, np.ma.MaskedArray):
@@ -93,21 +93,22 @@ def _tensor(name: str, array: Array) -> Any:
         )
     flags = array.flags
     is_plain = flags.writeable and array.dtype.isnative
+    # PyTorch has no negative strides
     if not is_plain or not (flags.c_contiguous or min(array.strides, default=0) >= 0):
         array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     try:
         tensor = torch.from_numpy(array)
-        # of an empty array NumPy may say any strides, of which a compiler makes a program each
+        # NumPy may give an empty array any strides, and compilers make a program for each
         return tensor if array.size else torch.empty(array.shape, dtype=tensor.dtype)
     except TypeError:
         raise OpTypeError(
-            f"{name} is {array.dtype}{list(array.shape)}, which PyTorch has not\n"
+            f"{name} is {array.dtype}{list(array.shape)}, which PyTorch does not have\n"
             "  cast it in net, or leave it out with return"
         ) from None
 
 
 def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
-    """The entries that variable-length attention needs."""
+    """Return the entries that variable-length attention needs."""
     taken = next((name for name in PaddedCuSeqlens._fields if name in batch), None)
     if taken is not None:
         raise OpError(f"the batch has a tensor {taken} already\n  rename it, or leave cu_seqlens=True out")
@@ -118,8 +119,8 @@ def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
 
 
 def from_tensors(tensors: Mapping[str, Any]) -> dict[str, Array]:
-    """Arrays that share the memory of tensors of the CPU; those of other devices are copied.
+    """Return arrays that share the memory of tensors on the CPU; tensors on other devices are copied.
 
-    bfloat16, which NumPy has not, becomes float32.
+    bfloat16, which NumPy does not have, becomes float32.
     """
     return {name: to_array(tensor) for name, tensor in tensors.items()}

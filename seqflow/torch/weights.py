@@ -4,9 +4,9 @@
     for weights in layers:
         x = ops.lstm(x, lengths, *weights).h
 
-Each function takes a module, or a state dict of tensors or arrays, and gives NamedTuples whose fields have the names
-of the op's arguments. Arrays share the memory of the tensors, but for sums of two biases, and for bfloat16, which
-NumPy has not and which becomes float32. This module never imports PyTorch.
+Each function takes a module, or a state dict of tensors or arrays, and returns NamedTuples with the op's arguments as
+fields. Arrays share the memory of the tensors, except sums of two biases, and bfloat16, which NumPy does not have and
+which becomes float32. This module never imports PyTorch.
 """
 
 import re
@@ -24,7 +24,7 @@ W = TypeVar("W")
 
 @runtime_checkable
 class Module(Protocol):
-    """An object that has the weights, such as a `torch.nn.Module`."""
+    """Protocol: an object with weights, such as a `torch.nn.Module`."""
 
     def state_dict(self) -> Mapping[str, Any]: ...
 
@@ -33,7 +33,7 @@ Source = Module | Mapping[str, Any]
 
 
 class RNNWeights(NamedTuple):
-    """Weights of `rnn`: one layer, one direction. bias is the sum of both of PyTorch's."""
+    """Weights of `rnn`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
 
     w_ih: Array
     w_hh: Array
@@ -52,7 +52,7 @@ class BidirectionalRNNWeights(NamedTuple):
 
 
 class LSTMWeights(RNNWeights):
-    """Weights of `lstm`: one layer, one direction. bias is the sum of both of PyTorch's."""
+    """Weights of `lstm`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
 
 
 class BidirectionalLSTMWeights(BidirectionalRNNWeights):
@@ -89,13 +89,13 @@ class LinearWeights(NamedTuple):
 
 
 class EmbeddingWeights(NamedTuple):
-    """The table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`."""
+    """Table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`."""
 
     table: Array
 
 
 def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[BidirectionalRNNWeights]:
-    """The layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
+    """Return the layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
 
     >>> state = {"weight_ih_l0": np.ones((2, 3)), "weight_hh_l0": np.eye(2)}
     >>> [weights] = load_rnn(state)
@@ -106,17 +106,17 @@ def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[Bidire
 
 
 def load_lstm(source: Source, prefix: str = "") -> list[LSTMWeights] | list[BidirectionalLSTMWeights]:
-    """The layers of a `torch.nn.LSTM`, first to last; OpError for one with `proj_size`, which `lstm` has not."""
+    """Return the layers of a `torch.nn.LSTM`, first to last; raise OpError for `proj_size`, which `lstm` lacks."""
     return _layers(source, prefix, 4, LSTMWeights, BidirectionalLSTMWeights)
 
 
 def load_gru(source: Source, prefix: str = "") -> list[GRUWeights] | list[BidirectionalGRUWeights]:
-    """The layers of a `torch.nn.GRU`, first to last."""
+    """Return the layers of a `torch.nn.GRU`, first to last."""
     return _layers(source, prefix, 3, GRUWeights, BidirectionalGRUWeights)
 
 
 def load_linear(source: Source, prefix: str = "") -> LinearWeights:
-    """The weights of a `torch.nn.Linear`: `fc(x, *weights)`.
+    """Return the weights of a `torch.nn.Linear`: `fc(x, *weights)`.
 
     >>> load_linear({"head.weight": np.eye(2), "head.bias": np.ones(2)}, prefix="head.").bias
     array([1., 1.])
@@ -127,7 +127,7 @@ def load_linear(source: Source, prefix: str = "") -> LinearWeights:
 
 
 def load_embedding(source: Source, prefix: str = "") -> EmbeddingWeights:
-    """The table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`."""
+    """Return the table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`."""
     return EmbeddingWeights(_array(_state(source), f"{prefix}weight", rank=2))
 
 
@@ -151,7 +151,7 @@ def _layers(
 
 
 def _direction(state: Mapping[str, Any], prefix: str, suffix: str, gates: int) -> dict[str, Array | None]:
-    """The weights of one layer in one direction, as the ops name them."""
+    """Return the weights of one layer in one direction, by the names of the ops' arguments."""
     if f"{prefix}weight_hr_{suffix}" in state:
         raise OpError(f"{prefix}weight_hr_{suffix} projects the states (proj_size), which no op here does")
     w_ih = _array(state, f"{prefix}weight_ih_{suffix}", rank=2)
@@ -164,7 +164,7 @@ def _direction(state: Mapping[str, Any], prefix: str, suffix: str, gates: int) -
                 f" {gates} gates of {w_hh.shape[1]} as in {prefix}weight_hh_{suffix} {w_hh.shape}"
             )
     ih, hh = (_bias(state, f"{prefix}bias_{name}_{suffix}", rows) for name in ("ih", "hh"))
-    if gates == 3:
+    if gates == 3:  # a GRU multiplies one of the biases by the reset gate, so they do not add up
         return {"w_ih": w_ih, "w_hh": w_hh, "bias_ih": ih, "bias_hh": hh}
     biases = [bias for bias in (ih, hh) if bias is not None]
     return {"w_ih": w_ih, "w_hh": w_hh, "bias": sum(biases[1:], biases[0]) if biases else None}

@@ -1,7 +1,7 @@
 """Plain English: how docstrings begin, and words and turns that a newcomer has to read twice.
 
 The rules are those of the section "Write" in CONTRIBUTING.md. A room is a folder of code, the files that lie in none,
-or a page; rooms that do not keep the rules yet are named in `NOT_YET`, and leave it as soon as they do.
+or a page.
 """
 
 import ast
@@ -14,11 +14,6 @@ from pathlib import Path
 
 import pytest
 from pages import DOCS, ROOT
-
-NOT_YET = {
-    "ops",
-    "seqflow/torch",
-}
 
 BEGINNINGS = re.compile(
     r"(What|Whatever|Who|Whoever|Whose|Those|One that|That of|How many|How much|How often|How long)\b"
@@ -54,7 +49,7 @@ PATTERNS = {instead: re.compile(pattern, re.IGNORECASE) for instead, pattern in 
 def rooms() -> dict[str, list[Path]]:
     """The files of each room, by the room's path from the root."""
     found: dict[str, list[Path]] = {}
-    for top in ("seqflow", "ops", "providers"):
+    for top in ("seqflow", "ops", "providers", "tools"):
         for file in sorted((ROOT / top).rglob("*.py")):
             parts = file.relative_to(ROOT).parts
             room = "/".join(parts[:2]) if top == "seqflow" and len(parts) > 2 else top
@@ -146,17 +141,10 @@ def violations_of(file: Path) -> list[str]:
     return [f"{file.relative_to(ROOT)}:{one}" for one in found]
 
 
-@pytest.mark.parametrize("room", [pytest.param(name, id=name) for name in rooms() if name not in NOT_YET])
+@pytest.mark.parametrize("room", rooms())
 def test_a_room_is_written_in_plain_english(room):
     found = [one for file in rooms()[room] for one in violations_of(file)]
     assert not found, "\n".join(["", *found])
-
-
-@pytest.mark.parametrize("room", sorted(NOT_YET))
-def test_a_room_that_keeps_the_rules_leaves_not_yet(room):
-    assert any(violations_of(file) for file in rooms()[room]), (
-        f"{room} keeps the rules: take it out of NOT_YET"
-    )
 
 
 @pytest.mark.parametrize(

@@ -40,5 +40,7 @@ def test_a_key_outside_is_named(bad):
 
 
 def test_shards_that_do_not_fit_the_keys_are_named():
-    with pytest.raises(ShapeError, match=r"shards\[1\] has 2 rows, expected 1: so many keys are 1 modulo 2"):
+    with pytest.raises(
+        ShapeError, match=r"shards\[1\] has 2 rows, expected 1: the number of keys that are 1 modulo 2"
+    ):
         ops.gather_by_key([[1.0, 2.0], [3.0, 4.0]], [0, 2, -1])

@@ -214,7 +214,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("Loader: window: size is …, expected bytes as a number or text such as '32 MiB'", "no size", "a number of bytes, or text with a unit", lambda: sf.Loader(TABLE, window="5 apples")),
         Kind("require: … is …, expected one truth value for each of … rows", "a condition that is not a comparison", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
         Kind("Mix: … is … in batches of source …, and … in those of source 0", "sources with different columns or types", "`prepare`, `columns` and `rename` make them alike", lambda: batches_of_mix()),
-        Kind("seqflow.torch.collate: … batches are to be one, expected 1: they are whole", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
+        Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
         Kind("op: the function is …, expected one with a name, which is the name of the op", "`@sf.op` on a lambda, or on an object", "`@sf.op(…)` above a function: `def doubled(x): …`", lambda: sf.op("x[N] -> y[N]")(lambda x: x)),

@@ -80,7 +80,7 @@ def test_to_keeps_epoch_state_and_length():
 
 
 def test_a_dtype_that_torch_has_not_is_named():
-    with pytest.raises(sf.OpError, match=r"day is datetime64\[D\]\[1\], which PyTorch has not"):
+    with pytest.raises(sf.OpError, match=r"day is datetime64\[D\]\[1\], which PyTorch does not have"):
         st_torch.to_tensors({"day": np.array(["2020-01-01"], "datetime64[D]")})
 
 

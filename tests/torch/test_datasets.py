@@ -84,7 +84,7 @@ def test_the_default_batch_size_adds_no_axis(path, workers, collate_fn):
 @pytest.mark.parametrize("collate_fn", [None, st_torch.collate])
 def test_a_larger_batch_size_is_refused(path, collate_fn):
     data = DataLoader(iterable(loader_of(path)), batch_size=2, collate_fn=collate_fn)
-    with pytest.raises(sf.OpError, match="2 batches are to be one, expected 1"):
+    with pytest.raises(sf.OpError, match="found 2 batches, expected 1"):
         next(iter(data))
 
 

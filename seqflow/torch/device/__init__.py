@@ -1,17 +1,17 @@
-"""Second implementations of ops, in torch's own functions: for tensors on any device, differentiable by torch.
+"""Second implementations of ops, in torch's own functions, for tensors on any device; torch differentiates them.
 
     from seqflow.torch.device import IMPLEMENTATIONS
 
     pooled = IMPLEMENTATIONS["lengths_sum"](x, lengths, empty=0)
 
-Inputs go by position, attributes by name, as the op itself takes them; the result is a tensor, or a tuple of
-tensors (and lists of tensors), on the device of the inputs and in memory of its own. dtypes, shapes, values and
-errors are those of the op on arrays. bfloat16 is computed in float32 and comes back.
+Inputs are passed by position, attributes by name, as for the op itself. The result is a tensor, or a tuple of tensors
+(and lists of tensors), on the device of the inputs and in its own memory. dtypes, shapes, values and errors are those
+of the op on arrays. bfloat16 is computed in float32 and converted back.
 
-What is checked of values is checked at once on the CPU. On CUDA it is checked on the device, by an assertion that the
-host does not wait for; on other devices the host waits. Where the size of a result is not that of an input the
-host waits too: docs/devices.md lists the ops, and for what. Sums of floats are made in the dtype of the result. No op
-uses a function that `torch.use_deterministic_algorithms(True)` refuses.
+Values are checked immediately on the CPU. On CUDA they are checked on the device, by an assertion that the host does
+not wait for; on other devices the host waits. The host also waits if the size of a result depends on data:
+docs/devices.md lists these ops. Sums of floats are computed in the dtype of the result. No op uses a function that
+`torch.use_deterministic_algorithms(True)` refuses.
 """
 
 from collections.abc import Mapping
@@ -31,6 +31,6 @@ from seqflow.torch.device import (  # each registers its ops
 from seqflow.torch.device.registration import IMPLEMENTED, Implementation
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(IMPLEMENTED)
-"""The implementations by the names of the ops."""
+"""Implementations by the names of the ops."""
 
 __all__ = ["IMPLEMENTATIONS", "Implementation"]

@@ -1,4 +1,4 @@
-"""Values that are checked: at once on the CPU, and without waiting where the device can."""
+"""Checks of values: immediately on the CPU, and without waiting if the device supports it."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from seqflow.kernels.checks import checked_indices
 
 
 def check(sound: Tensor, error: Callable[[], Exception]) -> None:
-    """Raise the error where not all is sound.
+    """Raise the error unless all elements are true.
 
-    On CUDA the check runs on the device, and the program fails there, with the text of the error. A tensor
-    without data is not looked at.
+    On CUDA the check runs on the device, and the program fails there with the text of the error. A tensor without
+    data is not checked.
     """
     if sound.is_cuda:
         torch._assert_async(sound.all(), str(error()))
@@ -29,7 +29,7 @@ def check_indices(
     ignore_index: int | None = None,
     argument: str = "indices",
 ) -> None:
-    """Every index is one of so many rows, but where it is `ignore_index`."""
+    """Raise an error for an index that is neither one of `num_rows` rows nor `ignore_index`."""
     low = -num_rows if wrap else 0
     if indices.is_cpu:
         checked_indices(indices.numpy(), num_rows, wrap, ignore_index, argument)
@@ -41,7 +41,7 @@ def check_indices(
 
 
 def first_wrong(sound: Tensor) -> list[int]:
-    """Where the first entry is that is not sound; of a tensor on the CPU, for a message."""
+    """Return the place of the first false entry for a message; an empty list unless the tensor is on the CPU."""
     if not sound.is_cpu:
         return []
     place: list[int] = (~sound).nonzero()[0].tolist()
@@ -49,7 +49,7 @@ def first_wrong(sound: Tensor) -> list[int]:
 
 
 def number_of(size: Tensor) -> int:
-    """A size that only data know: what the host waits for. OpError for a tensor without data."""
+    """Return a size that depends on data; the host waits for it. Raises OpError for a tensor without data."""
     if size.is_meta:
         raise OpError("a size of the result depends on data, which meta tensors do not have")
     return int(size)

@@ -1,4 +1,4 @@
-"""dtypes of results, by NumPy's rules: the tensor's dtype in, torch's dtype out."""
+"""dtypes of results by NumPy's rules: conversion of torch's dtypes to NumPy's, and back."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from seqflow.ops.shared.scalars import cast_scalar
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
-    """The dtype of the same name in NumPy; OpTypeError where there is none."""
+    """Return the dtype of the same name in NumPy; raise OpTypeError if there is none."""
     name = str(dtype).removeprefix("torch.")
     try:
         return np.dtype(name)
@@ -22,18 +22,18 @@ def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
 
 
 def torch_dtype(dtype: np.dtype[Any]) -> torch.dtype:
-    """The dtype of the same name in torch."""
+    """Return the dtype of the same name in torch."""
     found: torch.dtype = getattr(torch, dtype.name)
     return found
 
 
 def sum_dtype(*data: Tensor) -> torch.dtype:
-    """The dtype of a sum, or of one of products of several tensors."""
+    """Return the dtype of a sum, or of a sum of products of several tensors."""
     return _ruled(kernels.sum_dtype, data)
 
 
 def mean_dtype(data: Tensor) -> torch.dtype:
-    """The dtype of a mean."""
+    """Return the dtype of a mean."""
     return _ruled(kernels.mean_dtype, (data,))
 
 
@@ -42,6 +42,6 @@ def _ruled(rule: Callable[[np.dtype[Any]], np.dtype[Any]], data: tuple[Tensor, .
 
 
 def scalar(name: str, value: Any, dtype: torch.dtype) -> Any:
-    """The value of an attribute as a Python number of this dtype; OpError where the dtype cannot hold it."""
+    """Return an attribute's value as a Python number of this dtype; raise OpError if the dtype cannot hold it."""
     found = cast_scalar(name, value, numpy_dtype(dtype))
     return found.item() if isinstance(found, np.generic) else found

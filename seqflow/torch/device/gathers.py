@@ -1,4 +1,4 @@
-"""Rows, and whole sequences, that are taken, dropped, extended and put in another order; windows around rows."""
+"""Gather, drop, extend and reorder rows and whole sequences; windows around rows."""
 
 from typing import Any
 

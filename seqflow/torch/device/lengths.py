@@ -1,4 +1,4 @@
-"""Structure as offsets, ids, ranges, positions, and back."""
+"""Descriptions of structure: lengths as offsets, ids, ranges, positions, and back."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from seqflow.torch.device.structure import (
 
 MAX_INT32 = 2**31 - 1
 TOTAL = "the sum of the lengths"
-"""What the host waits for where a result has as many rows."""
+"""Value that the host waits for if a result has as many rows."""
 
 
 @implements("lengths_to_offsets")
@@ -45,7 +45,7 @@ def _falls(offsets: Tensor, lengths: Tensor) -> LodError:
 
 
 def _shown(values: Tensor, place: int) -> object:
-    """The value for a message, on the CPU; elsewhere a question mark, for which the host need not wait."""
+    """Return the value for a message on the CPU, else a question mark, so that the host does not wait."""
     return int(values[place]) if values.is_cpu else "?"
 
 
@@ -67,7 +67,7 @@ def _lengths_to_segment_ids(lengths: Tensor) -> Tensor:
 
 
 def counts_of(ids: Tensor, count: int) -> Tensor:
-    """How often each id below `count` occurs."""
+    """Return the count of each id below `count`."""
     return ids.new_zeros(count).index_add(0, ids, torch.ones_like(ids))
 
 
@@ -128,7 +128,7 @@ def _lengths_to_mask(lengths: Tensor, *, max_length: int | None, side: str) -> T
 
 
 def mask_of(lengths: Tensor, width: int, side: str) -> Tensor:
-    """bool [B, width]: where there is data."""
+    """Return true at the places of data: bool [B, width]."""
     places = arange(lengths, width)
     mask: Tensor = (places if side == "right" else places.flip(0)) < lengths[:, None]
     return mask

@@ -43,7 +43,7 @@ def _pad_like(data: Tensor, like: Tensor, lengths: Tensor, *, side: str) -> Tens
 
 
 def _laid_out(data: Tensor, lengths: Tensor, width: int, fill: float, side: str) -> tuple[Tensor, Tensor]:
-    """Each sequence in a row; of one that is longer its head, or with side="left" its tail."""
+    """Return each sequence in a row, and the mask; of a longer sequence its head, or its tail with side="left"."""
     taken = lengths.clamp_max(width)[:, None]
     places = arange(data, width)[None]
     if side == "left":

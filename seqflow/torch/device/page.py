@@ -1,4 +1,4 @@
-"""The table of docs/devices.md: the ops that run on any device, and what the host waits for.
+"""The table of docs/devices.md: ops that run on any device, and the values that the host waits for.
 
 `python -m seqflow.torch.device.page` writes it.
 """
@@ -12,14 +12,14 @@ BEGIN = "<!-- The table is written by `python -m seqflow.torch.device.page`. -->
 
 
 def table() -> str:
-    """One row for each op, by family."""
+    """Return the table with one row for each op, by family."""
     rows = sorted((one.op.family or "", name, one.syncs) for name, one in IMPLEMENTATIONS.items())
     lines = [f"| `{name}` | {family} | {syncs or 'nothing'} |" for family, name, syncs in rows]
     return "\n".join(["| op | family | the host waits for |", "| --- | --- | --- |", *lines, ""])
 
 
 def page() -> str:
-    """The whole page: what is written by hand, then the table."""
+    """Return the whole page: the text written by hand, then the table."""
     return PAGE.read_text(encoding="utf-8").partition(BEGIN)[0] + BEGIN + "\n" + table()
 
 

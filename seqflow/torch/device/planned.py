@@ -1,6 +1,6 @@
-"""Ops that move rows, planned on the host: run there on the numbers of the rows, and gathered on the device.
+"""Ops that move rows, planned on the host: they run there on row numbers, and the rows are gathered on the device.
 
-Lengths, indices and keys go to the host for it; the rows stay where they are.
+Lengths, indices and keys are copied to the host for this; the rows stay on the device.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ _SYNCS = "lengths, indices and keys, on which it plans"
 
 
 def _planned(op: OpDef) -> Callable[..., Any]:
-    """The op, for its first input: its rows, or those of all tensors in a list."""
+    """Return the implementation of an op that moves the rows of its first input, a tensor or a list of tensors."""
     fill = op.grad.fill if isinstance(op.grad, MovedRows) else "fill" if "fill" in op.defaults else None
     lists = isinstance(op.signature.outputs[0], Repeated)
 
@@ -40,6 +40,7 @@ def _planned(op: OpDef) -> Callable[..., Any]:
         if any(one.is_meta for one in tensors):
             raise OpError("it plans on data, which meta tensors do not have")
         value: Any = 0
+        # row numbers are never negative, so -1 as the op's fill marks the places to fill on the device
         if fill is not None and attributes[fill] is not None:
             value, attributes = scalar(fill, attributes[fill], first.dtype), {**attributes, fill: -1}
         found = op.call(_numbers(data), *map(_on_host, others), **attributes)
@@ -53,7 +54,7 @@ def _planned(op: OpDef) -> Callable[..., Any]:
 
 
 def _numbers(data: Any) -> Any:
-    """The numbers of the rows, counted on from one tensor of a list to the next."""
+    """Return the row numbers, counted on from one tensor of a list to the next."""
     if not isinstance(data, list):
         return np.arange(len(data))
     ends = np.cumsum([len(one) for one in data]).tolist()
@@ -90,7 +91,7 @@ _declare(_NAMES)
 def _unpack_rows(
     packed: Tensor, sources: Tensor, piece_lengths: Tensor, pieces: Tensor, *, num_sequences: int | None
 ) -> tuple[Tensor, Tensor]:
-    """The numbers of the cells are unpacked on the host."""
+    """Unpack the numbers of the cells on the host, and gather the cells on the device."""
     if packed.is_meta:
         raise OpError("it plans on data, which meta tensors do not have")
     cells = np.arange(packed.shape[0] * packed.shape[1]).reshape(packed.shape[:2])

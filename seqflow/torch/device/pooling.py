@@ -1,4 +1,4 @@
-"""Rows of a table at indices, reduced by the segment of each index."""
+"""Pooling: rows of a table at indices, reduced by the segment of each index."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +18,9 @@ from seqflow.torch.device.structure import positions, segment_ids, take
 def _looked_up(
     table: Tensor, indices: Tensor, lengths: Tensor, ignore_index: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The rows, the segment of each, and how many rows each segment has.
+    """Return the rows, the segment of each, and the number of rows of each segment.
 
-    There is one segment more than lengths, the last one: of the rows that count for nothing.
+    There is one segment more than lengths: the last one, for the rows at `ignore_index`.
     """
     check_indices(indices, len(table), ignore_index=ignore_index)
     ids = segment_ids(lengths, len(indices))
@@ -71,12 +71,12 @@ def _positional_weighted_sum(
 
 
 def _looked_up_first(name: str, dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
-    """The op of this name on the rows at indices; weights, of each of them, come before these."""
+    """Return the op of this name on the rows at indices; the weights of the rows, if any, come before these."""
     reduce: Callable[..., Tensor] = IMPLEMENTED[name].body
 
     def pool(table: Tensor, *given: Tensor, **attributes: Any) -> Tensor:
         *weights, indices, ids = given
-        if "empty" in attributes:  # its error comes before that of an index
+        if "empty" in attributes:  # checked first, as on arrays: its error comes before that of an index
             scalar("empty", attributes["empty"], dtype_of(table, *weights))
         check_indices(indices, len(table))
         return reduce(take(table, indices), *weights, ids, **attributes)

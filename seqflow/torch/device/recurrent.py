@@ -1,4 +1,4 @@
-"""Recurrent cells, by torch's own: cuDNN where there is one. The host waits for the lengths."""
+"""Recurrent cells by torch's own functions, with cuDNN if available. The host waits for the lengths."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _SYNCS = "the lengths"
 
 
 class _Packed:
-    """The rows of sequences step by step, longest sequence first, as torch's cells take them."""
+    """Rows of sequences by time step, longest sequence first, as torch's cells take them."""
 
     def __init__(self, lengths: Tensor, reverse: bool) -> None:
         self.order = torch.argsort(lengths, descending=True, stable=True)
@@ -22,7 +22,7 @@ class _Packed:
         longest = int(host[0]) if len(host) else 0
         self.batch_sizes = (host[None] > torch.arange(longest)[:, None]).sum(1)
         self.alive = int(self.batch_sizes[0]) if longest else 0
-        """How many sequences have rows."""
+        """Number of sequences with rows."""
         counts = self.batch_sizes.to(lengths.device)
         steps = torch.repeat_interleave(
             arange(lengths, longest), counts, output_size=int(self.batch_sizes.sum())
@@ -33,16 +33,16 @@ class _Packed:
         self.rows = first[self.order[places]] + (-steps if reverse else steps)
 
     def states(self, given: Tensor | None, x: Tensor, hidden: int) -> Tensor:
-        """The initial states, longest sequence first."""
+        """Return the initial states, longest sequence first."""
         return x.new_zeros(len(self.order), hidden) if given is None else given[self.order]
 
     def last(self, found: Tensor, initial: Tensor) -> Tensor:
-        """The last states in the order of the sequences; an empty one keeps its initial state."""
+        """Return the last states in the order of the sequences; an empty sequence keeps its initial state."""
         states = torch.cat([found, initial[self.alive :]])
         return torch.empty_like(states).index_copy(0, self.order, states)
 
     def in_order(self, found: Tensor) -> Tensor:
-        """Rows in their own order."""
+        """Return the rows in their original order."""
         return torch.empty_like(found).index_copy(0, self.rows, found)
 
 
@@ -55,7 +55,7 @@ def _run(
     states: tuple[Tensor | None, ...],
     reverse: bool,
 ) -> tuple[Tensor, ...]:
-    """The states after every row, and the last ones of each sequence, in the dtype of x."""
+    """Return the states after every row, and the last states of each sequence, in the dtype of x."""
     dtype = x.dtype
     if dtype is torch.float16:
         x, weights = x.float(), tuple(one.float() for one in weights)
@@ -66,7 +66,8 @@ def _run(
     filled = [x.new_zeros(len(weights[0])) if one is None else one for one in given[:2]]
     if not packed.alive or not hidden:
         found, last = x, [one[: packed.alive] for one in initial]
-        for weight, bias in zip(weights, filled, strict=True):  # of no elements, but in the graph
+        # products without elements, which keep the weights in the graph
+        for weight, bias in zip(weights, filled, strict=True):
             found = torch.nn.functional.linear(found, weight[:hidden], bias[:hidden])
     else:
         first = [one[None, : packed.alive].contiguous() for one in initial]
@@ -88,14 +89,14 @@ def _by_torch(function: Any, has_cell: bool) -> Any:
 
 
 def _gru_reset_first(x: Tensor, batch_sizes: Tensor, states: list[Tensor], weights: list[Tensor]) -> Any:
-    """The form of the paper, step by step: n = tanh(w_ih @ x + b_ih + w_hh @ (r * h) + b_hh)."""
+    """Return the form of the paper, step by step: n = tanh(w_ih @ x + b_ih + w_hh @ (r * h) + b_hh)."""
     w_ih, w_hh, bias_ih, bias_hh = weights
     by_x = torch.nn.functional.linear(x, w_ih, bias_ih)
     hidden = w_hh.shape[1]
     gates, new = w_hh[: 2 * hidden], w_hh[2 * hidden :]
     h, begin, found, ended = states[0][0], 0, [], []
     for count in batch_sizes.tolist():
-        if count < len(h):
+        if count < len(h):  # sequences are sorted by length: those that have ended are the last ones
             ended.append(h[count:])
         h, step = h[:count], by_x[begin : begin + count]
         both = torch.sigmoid(step[:, : 2 * hidden] + h @ gates.T + bias_hh[: 2 * hidden])
@@ -173,7 +174,7 @@ def _lstm(
 
 
 def _swapped(weights: Tensor) -> Tensor:
-    """Gates i, f, o, g as i, f, g, o."""
+    """Return the gates i, f, o, g in the order i, f, g, o."""
     i, f, o, g = weights.chunk(4)
     return torch.cat([i, f, g, o])
 

@@ -1,4 +1,4 @@
-"""Rows reduced by the number of their segment: sums, extremes, products, in forms that train."""
+"""Reductions of rows by the number of their segment: sums, extremes, products, in differentiable forms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,46 +11,46 @@ from seqflow.torch.device.structure import arange, column, fill_like, with_rows
 
 
 def filled(results: Tensor, counts: Tensor, empty: Any) -> Tensor:
-    """The results, `empty` where a segment has no rows."""
+    """Return the results, with `empty` for segments without rows."""
     return torch.where(column(counts, results.ndim) == 0, fill_like(results, empty), results)
 
 
 def sum_by(data: Tensor, ids: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """The sums of the rows of each segment."""
+    """Return the sums of the rows of each segment."""
     data = data.to(dtype)
     return data.new_zeros((count, *data.shape[1:])).index_add(0, ids, data)
 
 
 def sums_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
-    """The sums of the rows of each segment, in the dtype of a sum; `empty`, where given, if there are none."""
+    """Return the sums of the rows of each segment, in the dtype of a sum; `empty`, if given, for none."""
     dtype = sum_dtype(data)
     sums = sum_by(data, ids, len(counts), dtype)
     return sums if empty is None else filled(sums, counts, scalar("empty", empty, dtype))
 
 
 def means_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
-    """The means of the rows of each segment, in the dtype of a mean; `empty`, where given, if there are none."""
+    """Return the means of the rows of each segment, in the dtype of a mean; `empty`, if given, for none."""
     dtype = mean_dtype(data)
     means = mean_by(data, ids, counts, dtype)
     return means if empty is None else filled(means, counts, scalar("empty", empty, dtype))
 
 
 def weighted(data: Tensor, weights: Tensor) -> Tensor:
-    """Each row times its weight, in the dtype of their sum."""
+    """Return each row times its weight, in the dtype of their sum."""
     dtype = sum_dtype(data, weights)
     return data.to(dtype) * column(weights.to(dtype), data.ndim)
 
 
 def mean_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
-    """The means of the rows of each segment, 0 where there are none."""
+    """Return the means of the rows of each segment, 0 for segments without rows."""
     sums = sum_by(data, ids, len(counts), dtype)
     return sums / column(counts.clamp_min(1), sums.ndim).to(dtype)
 
 
 def first_extreme(data: Tensor, ids: Tensor, count: int, kind: str) -> Tensor:
-    """The row of the largest (`amax`) or smallest (`amin`) element of each segment, column by column.
+    """Return the row of the largest (`amax`) or smallest (`amin`) element of each segment, column by column.
 
-    Of equal ones the first, NaN before all; the number of all rows where a segment has none.
+    The first of equal elements is taken, and NaN wins. A segment without rows gives the number of all rows.
     """
     values = comparable(data)
     everywhere = column(ids, data.ndim).expand_as(data)
@@ -65,7 +65,7 @@ def first_extreme(data: Tensor, ids: Tensor, count: int, kind: str) -> Tensor:
 
 
 def comparable(data: Tensor) -> Tensor:
-    """The same order, in a dtype that torch compares and sorts everywhere; without a gradient."""
+    """Return values in the same order, in a dtype that torch compares and sorts on all devices, without gradient."""
     narrow = {torch.bool: torch.uint8, torch.float16: torch.float32}
     return data.detach().to(narrow.get(data.dtype, data.dtype))
 
@@ -76,25 +76,25 @@ def _reduce(values: Tensor, everywhere: Tensor, count: int, kind: str) -> Tensor
 
 
 def extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
-    """The extreme of each segment; its gradient goes to the first of equal ones."""
+    """Return the extreme of each segment; its gradient goes to the first of equal elements."""
     return picked(data, first_extreme(data, ids, len(counts), kind), empty)
 
 
 def picked(data: Tensor, rows: Tensor, empty: Any) -> Tensor:
-    """The elements at these rows, column by column; `empty` where there is none."""
+    """Return the elements at these rows, column by column; `empty` for rows outside."""
     inside = rows < len(data)
     data = with_rows(data)
     return torch.where(inside, data.gather(0, rows.clamp_max(len(data) - 1)), fill_like(data, empty))
 
 
 def shared_extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
-    """The extreme of each segment; equal ones share its gradient."""
+    """Return the extreme of each segment; equal elements share its gradient."""
     apply: Callable[..., Tensor] = _Extreme.apply
     return filled(apply(data, ids, len(counts), kind), counts, empty)
 
 
 class _Extreme(torch.autograd.Function):
-    """The extreme of each segment. The gradient of `scatter_reduce` lets the zeros that it starts with share, too."""
+    """Extreme of each segment. The gradient of `scatter_reduce` also gives a share to the zeros it starts with."""
 
     generate_vmap_rule = True
 
@@ -112,7 +112,7 @@ class _Extreme(torch.autograd.Function):
     def backward(ctx: Any, arriving: Tensor) -> Any:
         data, ids, extremes = (one.detach() for one in ctx.saved_tensors)
         first = first_extreme(data, ids, ctx.count, ctx.kind).index_select(0, ids)
-        is_first = column(arange(ids, len(ids)), data.ndim) == first  # of NaNs the first has it alone
+        is_first = column(arange(ids, len(ids)), data.ndim) == first  # the first NaN has the whole share
         hits = torch.where(torch.isnan(data), is_first, data == extremes.index_select(0, ids))
         dtype = torch.promote_types(data.dtype, torch.float32)
         shares = hits / sum_by(hits, ids, ctx.count, dtype).clamp_min(1).index_select(0, ids)
@@ -120,11 +120,10 @@ class _Extreme(torch.autograd.Function):
 
 
 def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
-    """Sums or products of each row and all before it in its segment, `places` being positions in it.
-
-    In as many rounds as the number of rows has bits, each over twice as many rows: no digits are lost to other
-    segments, nothing is divided, and the order is the same on every device.
-    """
+    """Return sums or products of each row and all rows before it in its segment; `places` are positions in it."""
+    # Each round covers twice as many rows as the one before. The alternative, one scan over all rows and the
+    # difference or quotient at starts of segments, loses digits to other segments, and divides by 0. The order of
+    # sums is the same on every device.
     neutral = 0 if kind == "sum" else 1
     step = 1
     while step < len(data):
@@ -137,7 +136,7 @@ def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
 
 
 def prod_by(data: Tensor, places: Tensor, starts: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
-    """The products of the rows of each segment, which follow one another; 1 where there are none."""
+    """Return the products of the rows of each segment, which follow one another; 1 for segments without rows."""
     products = scan(data.to(dtype), places, "prod")
     products = with_rows(products)
     ends = products.index_select(0, (starts + counts - 1).clamp(0, len(products) - 1))
@@ -145,11 +144,11 @@ def prod_by(data: Tensor, places: Tensor, starts: Tensor, counts: Tensor, dtype:
 
 
 def logsumexp_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype, empty: Any) -> Tensor:
-    """log(sum(exp(data))) of each segment, without overflow."""
+    """Return log(sum(exp(data))) of each segment, without overflow."""
     data = data.to(dtype)
     largest = extreme_by(data.detach(), ids, counts, "amax", 0)
     largest = torch.where(torch.isfinite(largest), largest, fill_like(largest, 0))
     sums = sum_by(torch.exp(data - largest.index_select(0, ids)), ids, len(counts), dtype)
-    is_zero = sums == 0  # of no rows, and of nothing but -inf: there the gradient is 0
+    is_zero = sums == 0  # for no rows, and for rows of only -inf: there the gradient is 0
     logs = torch.log(torch.where(is_zero, fill_like(sums, 1), sums)) + largest
     return filled(torch.where(is_zero, fill_like(logs, -torch.inf), logs), counts, empty)

@@ -1,4 +1,4 @@
-"""`@implements("lengths_sum")`: what every implementation checks of its inputs, and promises of its results."""
+"""`@implements("lengths_sum")`: registration of implementations, checks of their inputs, and forms of results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from seqflow.torch.device.checks import check
 from seqflow.torch.device.dtypes import numpy_dtype
 
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
-"""dtypes that torch stores and does not compute with: fine for lengths and indices, which become int64."""
+"""dtypes that torch stores but does not compute with: allowed for lengths and indices, which become int64."""
 
 Result = Tensor | list[Tensor]
 Body = TypeVar("Body", bound=Callable[..., Any])
@@ -28,13 +28,13 @@ Body = TypeVar("Body", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Implementation:
-    """An op in torch's own functions: call it with all inputs by position, and attributes by name."""
+    """Op in torch's own functions: call it with all inputs by position, and attributes by name."""
 
     name: str
     body: Callable[..., Any]
-    """Gets checked inputs, integers as int64, and all attributes; gives a tensor or a tuple."""
+    """Takes checked inputs, with integers as int64, and all attributes; returns a tensor or a tuple."""
     syncs: str
-    """What the host waits for when the tensors are on another device; empty where it waits for nothing."""
+    """Values that the host waits for if the tensors are on another device; empty if there are none."""
 
     @cached_property
     def op(self) -> OpDef:
@@ -56,7 +56,7 @@ class Implementation:
         return (made,) if isinstance(made, list) else made
 
     def _attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """All attributes, checked; `out` is not among them, for results are new tensors."""
+        """Return all attributes, checked; `out` is not among them, for results are new tensors."""
         completed = self.op.complete(self.op.check_attributes(attributes))
         if completed.pop("out", None) is not None:
             raise OpError("out is given, but results on tensors are new ones: leave it out")
@@ -73,7 +73,7 @@ class Implementation:
         return zip(self.op.signature.input_arguments, given, strict=True)
 
     def _prepared(self, argument: Argument, value: Any) -> Any:
-        """Integers that describe or point at rows as int64, bfloat16 as float32."""
+        """Return integers that describe or point at rows as int64, and bfloat16 as float32."""
         if value is None:
             return None
         if isinstance(value, (list, tuple)):
@@ -87,7 +87,7 @@ IMPLEMENTED: dict[str, Implementation] = {}
 
 
 def implements(name: str, *, syncs: str = "") -> Callable[[Body], Body]:
-    """Register the second implementation of an op. `syncs` says what the host has to wait for."""
+    """Register the second implementation of an op. `syncs` names the values that the host must wait for."""
 
     def register(body: Body) -> Body:
         IMPLEMENTED[name] = Implementation(name, body, syncs)
@@ -100,7 +100,7 @@ def implements(name: str, *, syncs: str = "") -> Callable[[Body], Body]:
 
 
 def _check_inputs(op: OpDef, given: Sequence[Any], attributes: Mapping[str, Any]) -> None:
-    """The errors of the op on arrays, for dtypes, ranks, sizes and lengths; OpError for several devices."""
+    """Raise the errors of the op on arrays for dtypes, ranks, sizes and lengths, and OpError for several devices."""
     arguments = op.signature.input_arguments
     devices: dict[torch.device, str] = {}
     for argument, value in zip(arguments, given, strict=True):
@@ -130,10 +130,10 @@ def _each(value: Any) -> Sequence[Any]:
 
 
 class _StandIns:
-    """Arrays in place of tensors, of the same dtype and shape: what the signature is bound to.
+    """Arrays in place of tensors, with the same dtypes and shapes, to bind the signature to.
 
-    On the CPU they are the tensors' own memory. Elsewhere they have no data, and lengths are any that add up to the
-    rows.
+    On the CPU they share the memory of the tensors. For other devices they have no data, and lengths are any numbers
+    that add up to the rows, so that the host does not wait for the real ones.
     """
 
     def __init__(self, op: OpDef, given: Sequence[Any]) -> None:
@@ -143,7 +143,7 @@ class _StandIns:
         }
 
     def grouped(self) -> list[Any]:
-        """As `bind` takes them: those of a repetition together."""
+        """Return the arrays as `bind` takes them: those of a repetition together."""
         found: list[Any] = []
         for item in self.items:
             if isinstance(item, Repeated):
@@ -154,7 +154,7 @@ class _StandIns:
         return found
 
     def check_lengths(self) -> None:
-        """On another device: the lengths are not negative, and add up to the rows they describe."""
+        """Check, on another device, that the lengths are not negative and add up to the rows they describe."""
         for argument, value, i in self._lengths():
             total = self._total(argument.name, i)
             sound = (value >= 0).all()
@@ -188,7 +188,7 @@ class _StandIns:
         return np.broadcast_to(np.zeros((), numpy_dtype(dtype)), tuple(tensor.shape))
 
     def _total(self, lengths: str, i: int | None) -> int | None:
-        """The size of an axis that these lengths divide; None where the input has too few axes, or tensors."""
+        """Return the size of an axis that these lengths divide; None if the input has too few axes or tensors."""
         for argument in flatten(self.items):
             for value in _each(self.values[argument.name])[slice(i, None if i is None else i + 1)][:1]:
                 for dim, key, _, _ in argument.axes:
@@ -197,7 +197,7 @@ class _StandIns:
         return None
 
     def _rooms(self, lengths: str) -> Iterator[int]:
-        """The sizes of axes that no length exceeds."""
+        """Yield the sizes of axes that no length exceeds."""
         for argument in (one for one in self.items if isinstance(one, Argument)):
             for dim, key, _, _ in argument.axes:
                 if isinstance(dim, AtLeast) and dim.bound == Max(lengths) and isinstance(key, int):
@@ -205,7 +205,7 @@ class _StandIns:
 
 
 def _adding_up(count: int, total: int) -> np.ndarray[Any, Any]:
-    """Lengths that add up to a total, as even as can be; none where there are none."""
+    """Return `count` lengths that add up to a total, as equal as possible."""
     if not count:
         return np.zeros(0, np.int64)
     return total // count + (np.arange(count) < total % count)
@@ -215,7 +215,7 @@ def _adding_up(count: int, total: int) -> np.ndarray[Any, Any]:
 
 
 def _apart(found: Any, given: Sequence[Any]) -> Result:
-    """The result in memory of its own, float32 as bfloat16 where an input is that."""
+    """Return the result in its own memory; float32 becomes bfloat16 if an input is bfloat16."""
     tensors = [one for value in given for one in _each(value)]
     if isinstance(found, list):
         return [_own(one, tensors) for one in found]
@@ -225,6 +225,7 @@ def _apart(found: Any, given: Sequence[Any]) -> Result:
 def _own(found: Tensor, tensors: Sequence[Tensor]) -> Tensor:
     if found.dtype is torch.float32 and any(one.dtype is torch.bfloat16 for one in tensors):
         return found.bfloat16()
+    # by storage, not data_ptr(): views of one tensor start at different addresses, and empty ones at 0
     memory = found.untyped_storage()._cdata
     shared = any(one.untyped_storage()._cdata == memory for one in tensors)
     return found.clone() if shared else found

@@ -26,7 +26,7 @@ LARGEST = "the largest id, without num_segments"
 
 
 def sorted_counts(ids: Tensor) -> Tensor:
-    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order. The host waits for the last."""
+    """Return the count of each id; raise OpError unless they are 0, 1, 2 … in order. The host waits for the last."""
     steps = torch.diff(ids, prepend=ids.new_full((1,), -1))
     sound = (steps == 1) | (steps == 0)
     sound = torch.cat([steps[:1] == 1, sound[1:]])
@@ -86,7 +86,7 @@ def _sorted_logmeanexp(data: Tensor, ids: Tensor) -> Tensor:
 
 
 def counted(ids: Tensor, num_segments: int | None) -> Tensor:
-    """How often each id occurs, ids in any order; without `num_segments` the host waits for the largest."""
+    """Return the count of each id, in any order; without `num_segments` the host waits for the largest."""
     if num_segments is None:
         num_segments = max(number_of(ids.max()) + 1, 0) if len(ids) else 0
     check_indices(ids, num_segments, argument="ids")
@@ -94,11 +94,12 @@ def counted(ids: Tensor, num_segments: int | None) -> Tensor:
 
 
 def _unsorted(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
-    """A reduction with results of this dtype, by ids in any order."""
+    """Return a reduction by ids in any order; `dtype_of` returns the dtype of its results."""
 
     def reduced(*given: Tensor, num_segments: int | None, empty: Any) -> Tensor:
         *rows, ids = given
-        value = scalar("empty", empty, dtype_of(*rows))  # its error comes before that of an id
+        # first, as on arrays: its error comes before that of an id
+        value = scalar("empty", empty, dtype_of(*rows))
         return reduce(*rows, ids, counted(ids, num_segments), value)
 
     return reduced

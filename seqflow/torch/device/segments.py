@@ -77,7 +77,7 @@ def _lengths_std(data: Tensor, lengths: Tensor, *, ddof: int, empty: Any) -> Ten
     dtype = mean_dtype(data)
     value = scalar("empty", empty, dtype)
     variances = _variances(data, lengths, ddof, 0, dtype)
-    is_zero = variances == 0  # where the gradient of a root is infinite
+    is_zero = variances == 0  # the gradient of a root is infinite at 0
     deviations = torch.sqrt(torch.where(is_zero, fill_like(variances, 1), variances))
     deviations = torch.where(is_zero, fill_like(variances, 0), deviations)
     return torch.where(column(lengths, data.ndim) <= ddof, fill_like(deviations, value), deviations)
@@ -111,7 +111,7 @@ def _lengths_all(data: Tensor, lengths: Tensor, *, empty: bool) -> Tensor:
 
 
 def _nonzero(data: Tensor, lengths: Tensor) -> Tensor:
-    """How many rows of each segment are not 0."""
+    """Return the number of rows of each segment that are not 0."""
     return sum_by(data != 0, segment_ids(lengths, len(data)), len(lengths), torch.int64)
 
 

@@ -10,7 +10,8 @@ from seqflow.torch.device.structure import arange, column, fill_like, positions,
 
 
 def argsort_rows(data: Tensor, ids: Tensor, descending: bool) -> Tensor:
-    """The rows that sort each sequence, column by column; equal values keep their order, NaN is the largest."""
+    """Return the rows that sort each sequence by column; equal values keep their order, NaN is the largest."""
+    # two stable sorts, by value and then by sequence: torch has no sort by two keys
     order = torch.argsort(comparable(data), dim=0, stable=True, descending=descending)
     sequences = column(ids, data.ndim).expand_as(data).gather(0, order)
     return order.gather(0, torch.argsort(sequences, dim=0, stable=True))
@@ -41,7 +42,7 @@ def _rank_within(data: Tensor, lengths: Tensor, *, ties: str, descending: bool) 
 
 
 def _tied(ordered: Tensor, starts: Tensor, places: Tensor, ties: str) -> Tensor:
-    """The ranks of sorted elements where equal ones have equal ranks."""
+    """Return the ranks of sorted elements, with equal ranks for equal elements."""
     if not len(ordered):
         return torch.zeros_like(places)
     before, after = ordered[:-1], ordered[1:]
@@ -84,7 +85,7 @@ def _log_softmax_within(data: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _shifted(data: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row minus the largest of its segment, and the segment of each."""
+    """Return each row minus the largest row of its segment, and the segment of each row."""
     data, ids = data.to(mean_dtype(data)), segment_ids(lengths, len(data))
     return data - extreme_by(data.detach(), ids, lengths, "amax", 0).index_select(0, ids), ids
 

@@ -1,14 +1,14 @@
-"""Ops on tensors: `seqflow.torch.ops.lengths_sum(x, n)`, which trains, compiles and exports.
+"""Ops on tensors that train, compile and export: `seqflow.torch.ops.lengths_sum(x, n)`.
 
     from seqflow.torch import ops as T
 
     pooled = T.lengths_sum(torch.softmax(x, -1), lengths)     # also torch.ops.seqflow.lengths_sum
     pooled.sum().backward()
 
-They are the ops of `seqflow.ops`, with their names, arguments, dtypes and errors, on torch's tensors: on the CPU
-by our kernels, on the memory of the tensors. An op is registered with torch when it is first asked for;
-`register_all()` registers all, which loading an exported program needs. Elementwise ops and expressions are
-torch's own functions, so that compilers fuse them. docs/torch.md says more.
+They are the ops of `seqflow.ops`, with the same names, arguments, dtypes and errors, on torch's tensors. On the CPU
+they run our kernels on the memory of the tensors. An op is registered with torch at its first use;
+`register_all()` registers all, which is necessary to load an exported program. Elementwise ops and expressions are
+torch's own functions, so that compilers fuse them. See docs/torch.md.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""dtypes of torch and of NumPy, and tensors as arrays that share their memory."""
+"""Conversion of dtypes between torch and NumPy, and of tensors to arrays that share their memory, and back."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _TORCH = {dtype: name for name, dtype in _NUMPY.items()}
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype in NumPy; that of bfloat16 is float32, in which it is computed. OpTypeError for others it lacks."""
+    """Return the dtype in NumPy, float32 for bfloat16; raise OpTypeError if NumPy has none."""
     if dtype is torch.bfloat16:
         return np.dtype(np.float32)
     if isinstance(dtype, torch.dtype):
@@ -29,14 +29,14 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def torch_dtype(dtype: Any) -> torch.dtype:
-    """The dtype in torch, of one of NumPy or its name."""
+    """Return the dtype in torch for a dtype of NumPy or its name."""
     return dtype if isinstance(dtype, torch.dtype) else _TORCH[np.dtype(dtype)]
 
 
 def to_array(tensor: Tensor) -> Array:
-    """The tensor as an array that shares its memory; of bfloat16 a copy in float32.
+    """Return the tensor as an array that shares its memory, but bfloat16 as a copy in float32.
 
-    OpTypeError for a tensor that is not dense, or of a dtype that NumPy lacks.
+    Raises OpTypeError for a tensor that is not dense, or has a dtype that NumPy lacks.
     """
     try:
         array: Array = tensor.detach().numpy()
@@ -46,7 +46,7 @@ def to_array(tensor: Tensor) -> Array:
 
 
 def _copied(tensor: Tensor) -> Array:
-    """An array of a tensor whose memory NumPy cannot read as it is."""
+    """Return an array for a tensor with memory that NumPy cannot read directly."""
     if tensor.is_nested or tensor.layout is not torch.strided:
         found = "nested" if tensor.is_nested else str(tensor.layout)
         raise OpTypeError(
@@ -59,8 +59,8 @@ def _copied(tensor: Tensor) -> Array:
 
 
 def to_tensor(array: Array) -> Tensor:
-    """An array of our own as a tensor that shares its memory, which is contiguous."""
-    if not array.size:  # NumPy says of strides what it likes, and compilers would make a program for each
+    """Return a contiguous tensor that shares the memory of an array, if the array is contiguous and writeable."""
+    if not array.size:  # NumPy may give it any strides, and compilers would make a program for each
         return torch.empty(array.shape, dtype=torch_dtype(array.dtype))
     if not (array.flags.c_contiguous and array.flags.writeable) or min(array.strides, default=0) < 0:
         array = np.array(array, order="C")

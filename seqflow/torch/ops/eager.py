@@ -1,8 +1,7 @@
-"""Calls without torch's dispatcher: of plain tensors of the CPU, where nothing traces or transforms them.
+"""Calls without torch's dispatcher, for plain tensors on the CPU that nothing traces or transforms.
 
-The dispatcher costs more than a small op takes. What it does beside finding our kernel is to look for modes,
-transforms and tracers; where there are none, the kernel is called at once, or by a function of autograd that
-keeps what the derivative needs.
+The dispatcher takes longer than a small op. It finds our kernel, and looks for modes, transforms and tracers. If
+there are none, the kernel is called directly, or by a function of autograd that saves tensors for the derivative.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +28,8 @@ Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 
 def is_plain(inputs: Sequence[Any]) -> bool:
-    """Whether these are tensors of the CPU, or None, that nothing traces or transforms."""
-    if torch.compiler.is_compiling():  # first: compilers do not know all that follows
+    """Return whether these are tensors of the CPU, or None, that nothing traces or transforms."""
+    if torch.compiler.is_compiling():  # first: compilers cannot trace the calls below
         return False
     for one in inputs:
         if one is not None and (type(one) not in _PLAIN or not one.is_cpu or is_legacy_batchedtensor(one)):
@@ -44,7 +43,7 @@ def is_plain(inputs: Sequence[Any]) -> bool:
 
 
 def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
-    """The op on plain tensors."""
+    """Return the op on plain tensors."""
     floats = [i for i, may in enumerate(gradients.floats) if may]
 
     class Eager(torch.autograd.Function):
@@ -72,7 +71,7 @@ def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
 
 
 def is_transformed() -> bool:
-    """Whether torch.func differentiates or maps what is called."""
+    """Return whether torch.func differentiates or maps the current call."""
     if torch.compiler.is_compiling():
         return False
     innermost = peek_interpreter_stack()
@@ -80,7 +79,7 @@ def is_transformed() -> bool:
 
 
 def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
-    """The op inside of torch.func.grad, vjp, jacrev, vmap: these want the context apart from the forward pass."""
+    """Return the op for calls inside torch.func.grad, vjp, jacrev or vmap, which require `setup_context`."""
 
     class Transformed(torch.autograd.Function):
         generate_vmap_rule = True

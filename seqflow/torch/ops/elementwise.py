@@ -1,7 +1,7 @@
-"""The functions of expressions as torch's own: compilers fuse them, and autograd knows them.
+"""The functions of expressions in torch's own functions: compilers fuse them, and autograd differentiates them.
 
-dtypes follow the rules of the expression language, which are NumPy's: integers divided give float64, not torch's
-default dtype. bfloat16 stays bfloat16, where no other float meets it.
+dtypes follow the rules of the expression language, which are NumPy's: a quotient of integers is float64, not torch's
+default dtype. bfloat16 stays bfloat16 if there is no other float.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ from seqflow.torch.ops.dtypes import numpy_dtype, torch_dtype
 
 Value = Tensor | bool | int | float
 Program = tuple[tuple[str, ...], tuple[tuple[str, Any, int], ...]]
-"""The names of the operands; and operands, literals and calls in reverse Polish order."""
+"""Names of the operands; then operands, literals and calls in reverse Polish order."""
 
 
 def _sign(x: Tensor) -> Tensor:
-    """NaN of NaN, where torch gives 0."""
+    """Return the sign, and NaN for NaN, for which torch gives 0."""
     return torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
 
 
@@ -33,7 +33,8 @@ def _clip(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def _shifted(x: Tensor, y: Tensor, left: bool) -> Tensor:
-    """Bits moved; beyond the width of the dtype there are none, or only those of the sign."""
+    """Return shifted bits; a shift beyond the width of the dtype leaves 0, or the sign for negative numbers."""
+    # torch's shifts are those of C++, undefined for counts below 0 and from the width on
     width = torch.iinfo(x.dtype).bits
     inside = (y >= 0) & (y < width)
     places = torch.where(inside, y, 0)
@@ -48,7 +49,7 @@ _TAKES_NUMBERS: dict[str, Callable[..., Tensor]] = {
     "equal": torch.eq, "not_equal": torch.ne, "less": torch.lt, "less_equal": torch.le, "greater": torch.gt,
     "greater_equal": torch.ge, "where": torch.where,
 }  # fmt: skip
-"""Functions that take a Python number beside a tensor."""
+"""Functions that take a Python number together with a tensor."""
 _TAKES_TENSORS: dict[str, Callable[..., Tensor]] = {
     **{
         name: getattr(torch, name)
@@ -74,7 +75,7 @@ _NUMBERS: dict[str, DType] = {"bool": bool, "int": int, "float": float}
 
 
 def apply(function: Function, operands: Sequence[Value]) -> Value:
-    """A function of the expression language on tensors and numbers; OpTypeError for dtypes it does not take."""
+    """Return a function of the expression language on tensors and numbers; raise OpTypeError for wrong dtypes."""
     tensors = [one for one in operands if isinstance(one, Tensor)]
     if not tensors:
         return _of_numbers(function, operands)  # type: ignore[arg-type]
@@ -83,7 +84,7 @@ def apply(function: Function, operands: Sequence[Value]) -> Value:
     common, result = _narrowed(common, tensors), _narrowed(result, tensors)
     try:
         return _computed(function, operands, tensors, common, result)
-    except NotImplementedError:  # of uint16, uint32 and uint64 torch has little more than the names
+    except NotImplementedError:  # torch computes almost nothing in uint16, uint32 and uint64
         found = ", ".join(str(one.dtype) for one in tensors)
         message = f"torch does not compute {function.name} of {found}: cast to int64 first"
         raise OpTypeError(message).in_op(function.name) from None
@@ -98,7 +99,7 @@ def _of_numbers(function: Function, operands: Sequence[bool | int | float]) -> V
 
 @constant_when_traced
 def _dtypes(name: str, kinds: tuple[Any, ...]) -> tuple[torch.dtype, torch.dtype]:
-    """The dtype in which a function computes, and that of its result; numbers are weak."""
+    """Return the dtype in which a function computes, and the dtype of its result; Python numbers are weak."""
     function = by_name[name]
     dtypes = [numpy_dtype(kind) if isinstance(kind, torch.dtype) else _NUMBERS[kind] for kind in kinds]
     try:
@@ -128,7 +129,7 @@ def _computed(
 
 
 def _narrowed(dtype: torch.dtype, tensors: Sequence[Tensor]) -> torch.dtype:
-    """bfloat16 where it is the only float; it is computed as float32 is."""
+    """Return bfloat16 in place of float32 if it is the only float of the tensors."""
     floats = {one.dtype for one in tensors if one.is_floating_point()}
     return torch.bfloat16 if dtype is torch.float32 and floats == {torch.bfloat16} else dtype
 
@@ -152,13 +153,13 @@ def _tensor(value: Value, dtype: torch.dtype, beside: Tensor) -> Tensor:
 
 
 def _number(value: Value) -> str:
-    """The name of a number's type."""
+    """Return the name of a number's type."""
     return "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
 
 
 @constant_when_traced
 def program_of(expression: str | Expression) -> Program:
-    """An expression in reverse Polish form, as plain data; ExpressionError for a malformed one."""
+    """Return an expression in reverse Polish form, as plain data; raise ExpressionError for a malformed one."""
     made = expression if isinstance(expression, Expression) else Expression(expression)
     steps: list[tuple[str, Any, int]] = []
     for node in postorder(made.tree):
@@ -173,7 +174,7 @@ def program_of(expression: str | Expression) -> Program:
 
 
 def run_program(program: Program, operands: Sequence[Value]) -> Tensor:
-    """An expression on tensors, in the order of its operands."""
+    """Return an expression on tensors, in the order of its operands."""
     stack: list[Value] = []
     for kind, what, count in program[1]:
         if kind == "operand":
@@ -190,7 +191,7 @@ def run_program(program: Program, operands: Sequence[Value]) -> Tensor:
 
 @cache
 def function_call(name: str) -> Callable[..., Tensor]:
-    """A function of the expression language, as users call it on tensors."""
+    """Return a function of the expression language, as users call it on tensors."""
     row = by_name[name]
 
     def call(*operands: Value, alpha: float = 1, **named: Value) -> Tensor:

@@ -1,4 +1,4 @@
-"""Fake kernels: what inference says of an op, for tensors whose sizes are symbols or that have no data."""
+"""Fake kernels: ops by inference, for tensors without data or with symbolic sizes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from seqflow.torch.ops.sizes import Evaluation, Size, Symbols, check_equal, reme
 
 
 def fake_kernel(op: OpDef) -> Callable[..., Any]:
-    """The op on tensors without data."""
+    """Return the op on tensors without data."""
     names = [one.name for one in op.signature.input_arguments]
 
     def fake(*tensors: Any, **given: Any) -> Any:
@@ -47,7 +47,7 @@ def _attributes(op: OpDef, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Call:
-    """One call on fake tensors."""
+    """Call of an op on fake tensors."""
 
     def __init__(self, op: OpDef, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> None:
         self.op = op
@@ -58,6 +58,7 @@ class _Call:
 
     def results(self) -> Any:
         inferred = self._infer(self.symbols.shape)
+        # a rank may depend on a size, which is then guarded: `int` makes torch compile for this size alone
         if any(one.shape.dimensions is None for one in inferred.outputs):
             inferred = self._infer(lambda tensor: PartialShape([int(size) for size in tensor.shape]))
         evaluation = Evaluation(self.symbols, self.flat, _new_size)
@@ -81,7 +82,7 @@ class _Call:
         return infer(CallOfSpecs.alone(self.op, specs, self.attributes))
 
     def _assume(self, guard: Guard, evaluation: Evaluation) -> None:
-        """What inference took to be equal: the sum of lengths is from now on the rows it met."""
+        """Record the sizes that inference assumed to be equal: from now on a sum of lengths is a number of rows."""
         for left, right in guard.pairs():
             for one, other in ((left, right), (right, left)):
                 missing = evaluation.missing_alone(one)
@@ -99,7 +100,7 @@ class _Call:
         return torch.empty(evaluation.shape(spec.shape), dtype=dtype, device=first.device)
 
     def _grouped(self, outputs: list[Tensor]) -> Any:
-        """The outputs as the op returns them: one, or a tuple; lists as lists."""
+        """Return the outputs as the op returns them: one, or a tuple; lists as lists."""
         if not outputs and not self.op.output_names:
             return None
         remaining = iter(outputs)
@@ -114,7 +115,7 @@ class _Call:
 
 
 def _flat(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The input tensors by the names that inference gives them: `data`, `data[1]`."""
+    """Return the input tensors by the names that inference gives them: `data`, `data[1]`."""
     found: dict[str, Tensor] = {}
     for name, value in inputs.items():
         found |= (
@@ -124,5 +125,5 @@ def _flat(inputs: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def _new_size(min: int = 0, max: int | None = None) -> Size:
-    """A size that only data tell."""
+    """Return a new size that depends on data."""
     return torch.library.get_ctx().new_dynamic_size(min=min, max=max)

@@ -1,4 +1,4 @@
-"""Gradients of ops in torch: their derivatives, run on tensors; only what they name is saved."""
+"""Gradients of ops in torch: their derivatives run on tensors, and only the tensors they use are saved."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,31 +17,31 @@ from seqflow.torch.ops.net_functions import Caller, net_function
 from seqflow.torch.ops.schemas import attributes_of
 
 Place = tuple[int, int | None]
-"""An input, or an output, by its number; of a list the number of the tensor, too."""
+"""Number of an input or an output; for a list also the number of the tensor in it."""
 _INPUT, _OUTPUT, _ARRIVING = range(3)
 
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """The derivative of one kind of call: of these attributes, and of inputs of which these want a gradient."""
+    """Derivative of one kind of call: with some attributes, and for the inputs that need a gradient."""
 
     run: Callable[..., tuple[Tensor, ...]]
     takes: tuple[tuple[int, Place], ...]
-    """What it takes: an input, an output, or what arrives at an output, and which."""
+    """Its arguments: the kind (input, output, gradient of an output) and the place of each."""
     saved: tuple[tuple[int, Place], ...]
-    """Those that have to be kept until then."""
+    """Arguments that must be saved until then."""
     results: tuple[int | None, ...]
-    """For each input of the call the number of its first gradient; None where none is wanted."""
+    """For each input of the call, the number of its first gradient; None if none is needed."""
     counts: tuple[int | None, ...]
-    """For each input that is a list the number of its tensors."""
+    """For each input that is a list, the number of its tensors."""
 
     def save(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Tensor]:
-        """The tensors to keep."""
+        """Return the tensors to save."""
         sources = (inputs, outputs)
         return [_at(sources[source], place) for source, place in self.saved]
 
     def gradients(self, saved: Sequence[Tensor], arriving: Sequence[Any]) -> list[Any]:
-        """The gradient of each input; for a list a list."""
+        """Return the gradient of each input, as a list for a list."""
         kept = iter(saved)
         arguments = [
             _at(arriving, place) if source == _ARRIVING else next(kept) for source, place in self.takes
@@ -61,7 +61,7 @@ def _at(values: Sequence[Any], place: Place) -> Any:
 
 
 class Gradients:
-    """The derivatives of all calls of an op."""
+    """Derivatives of all calls of an op, made at the first call of each kind."""
 
     def __init__(self, op: OpDef, op_of: Caller) -> None:
         self.op = op
@@ -74,10 +74,11 @@ class Gradients:
     def backward(
         self, inputs: Sequence[Any], attributes: Mapping[str, Any], needs: Sequence[Any]
     ) -> Backward | None:
-        """The derivative of a call; None where no gradient is wanted. GradientError where there is none.
+        """Return the derivative of a call; None if no gradient is needed. Raises GradientError if there is none.
 
-        `needs` says of each input, and of each tensor of a list, whether its gradient is wanted.
+        `needs` is true for each input, and each tensor of a list, that needs a gradient.
         """
+        # torch passes attributes as lists, which are not hashable
         key = (
             tuple(
                 [(name, tuple(value) if type(value) is list else value) for name, value in attributes.items()]
@@ -122,7 +123,7 @@ class Gradients:
         )
 
     def _attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The attributes as the op takes them."""
+        """Return the attributes in the form that the op takes."""
         found = {}
         for one in attributes_of(self.op):
             value = given.get(one.name)
@@ -131,7 +132,7 @@ class Gradients:
         return found
 
     def _places(self, lists: Mapping[str, int | None], taken: Sequence[str]) -> list[tuple[int, Place]]:
-        """Where the tensors are that a derivative takes, by their names."""
+        """Return the kind and the place of each tensor that a derivative takes, by its name."""
         known: dict[str, tuple[int, Place]] = {}
         for number, name in enumerate(self.names):
             known[name] = _INPUT, (number, None)
@@ -145,7 +146,7 @@ class Gradients:
 
 
 def register_gradients(op: OpDef, library: torch.library.Library, gradients: Gradients) -> None:
-    """Let torch's autograd know the derivative of an op."""
+    """Register the derivative of an op with torch's autograd."""
 
     def setup_context(
         ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Mapping[str, Any] = {}
@@ -166,7 +167,8 @@ def keep(
     output: Any,
     needs: Sequence[Any],
 ) -> None:
-    """Keep what the derivative of a call needs."""
+    """Save the tensors that the derivative of a call needs."""
+    # the reason is raised by the backward pass: a call without one must not fail
     ctx.seqflow = ctx.seqflow_reason = None
     try:
         made = gradients.backward(inputs, attributes, needs)
@@ -181,7 +183,7 @@ def keep(
 
 
 def gradients_of(ctx: Any, gradients: Gradients, arriving: Sequence[Any]) -> list[Any]:
-    """The gradients of the inputs of a call; GradientError, with the reason, where there is no derivative."""
+    """Return the gradients of the inputs of a call; raise GradientError with the reason if it has no derivative."""
     if ctx.seqflow_reason is not None:
         raise GradientError(ctx.seqflow_reason)
     made: Backward | None = ctx.seqflow
@@ -189,7 +191,7 @@ def gradients_of(ctx: Any, gradients: Gradients, arriving: Sequence[Any]) -> lis
 
 
 def _totals(op: OpDef, inputs: Sequence[str]) -> dict[str, str]:
-    """For lengths a tensor that has as many rows as they add up to, where the derivative takes one."""
+    """Return, for lengths, the name of a tensor with as many rows as they add up to, if the derivative takes one."""
     found: dict[str, str] = {}
     arguments = [(one.name, one) for one in op.signature.input_arguments]
     arguments += [(f"out.{one.field}", one) for one in op.signature.output_arguments]

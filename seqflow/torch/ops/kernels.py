@@ -1,4 +1,4 @@
-"""The kernels of ops on the CPU: on the memory of the tensors."""
+"""The kernels of ops on the CPU, which work on the memory of the tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from seqflow.torch.ops.schemas import attributes_of
 
 
 def cpu_kernel(op: OpDef) -> Callable[..., Any]:
-    """The op on tensors of the CPU; its results are new tensors."""
+    """Return the op on tensors of the CPU; its results are new tensors."""
     defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
     dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
     call, is_group, has_results = op.call, op.result is not None, bool(op.output_names)
@@ -44,7 +44,7 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
 
 
 def check_total(op: OpDef, total: int | None, found: Any) -> None:
-    """OpError where a call says of its result that it has another number of rows."""
+    """Raise OpError if the result does not have the number of rows that the call passed as `total`."""
     if total is not None and len(found) != total:
         raise OpError(f"total is {total}, but sum(lengths) is {len(found)}").in_op(op.name)
 
@@ -62,7 +62,7 @@ def _is_bfloat16(value: Any) -> bool:
 
 
 def _result(found: Any, arrays: list[Any], narrow: bool) -> Any:
-    """The tensor of a result, or the list of those; floats of bfloat16 inputs are bfloat16 again."""
+    """Return a result as a tensor or a list of tensors; for bfloat16 inputs, float32 becomes bfloat16 again."""
     if isinstance(found, list):
         return [_result(one, arrays, narrow) for one in found]
     tensor = to_tensor(found if found.base is None else _apart(found, arrays))
@@ -70,7 +70,8 @@ def _result(found: Any, arrays: list[Any], narrow: bool) -> Any:
 
 
 def _apart(result: Array, arrays: list[Any]) -> Array:
-    """A result that is a view in memory of its own, if it is one of an input."""
+    """Return the result, as a copy if it is a view of an input."""
+    # torch forbids outputs that alias inputs unless the schema says so
     for value in arrays:
         for one in value if isinstance(value, list) else (value,):
             if one is not None and np.may_share_memory(one, result):

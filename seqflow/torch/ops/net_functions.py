@@ -1,6 +1,6 @@
-"""Nets as functions of tensors: their steps one after another, each as torch's own functions or as an op of ours.
+"""Nets as functions of tensors: their steps in order, each by torch's own functions or by one of our ops.
 
-Ops that torch has functions for run as these in gradients and nets, so that compilers see them.
+In gradients and nets, ops that torch has functions for run as these functions, so that compilers see them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,7 +79,7 @@ COMPOSITES: Mapping[str, Callable[..., Any]] = {
     "sum_to": _sum_to,
     "zeros_like": lambda like: torch.zeros_like(like),
 }
-"""By the names of ops; they take and give what these do."""
+"""Functions with the arguments and results of ops, by the names of the ops."""
 
 
 Caller = Callable[[str], Callable[..., Any]]
@@ -88,11 +88,12 @@ Caller = Callable[[str], Callable[..., Any]]
 def net_function(
     net: Net, op_of: Caller, totals: Mapping[str, str] | None = None
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """A function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
+    """Return a function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
 
-    `op_of` gives the function of an op. `totals` names, for lengths, an input with as many rows as they add up
-    to: where it is known, the number of rows need not be read from the data.
+    `op_of` returns the function of an op. `totals` names, for lengths, an input with as many rows as they add up to,
+    so that the number of rows need not be read from the data.
     """
+    # no text of the net is executed: the source consists of names made here, and of names of ops' arguments
     scope: dict[str, Any] = {}
     names: dict[str, str] = {}
 
@@ -119,7 +120,7 @@ def _line(
     op_of: Caller,
     totals: Mapping[str, str],
 ) -> str:
-    """A step as a line of Python; what it calls, and literals, are in its scope."""
+    """Return a step as a line of Python; its function and its literals are added to the scope."""
     function, literals = f"f{number}", 0
     if step.expression is not None:
         (listed,) = step.inputs.values()
@@ -169,6 +170,6 @@ def _expression(expression: Any) -> Callable[..., Tensor]:
 
 
 def _flat(result: Any) -> list[Tensor]:
-    """The tensors of results that are lists, one after another."""
+    """Return the tensors of results that are lists, one after another."""
     found = result if isinstance(result, tuple) else (result,)
     return [tensor for one in found for tensor in (one if isinstance(one, (list, tuple)) else (one,))]

@@ -1,4 +1,4 @@
-"""Registers ops with torch, one by one, when they are first called."""
+"""Registers ops with torch, each at its first use."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
@@ -29,7 +29,7 @@ _LIBRARY = torch.library.Library("seqflow", "DEF")
 
 @cache
 def call_of(name: str) -> Callable[..., Any]:
-    """The op of this name on tensors; OpError for one that torch cannot say."""
+    """Return the op of this name on tensors; raise OpError for an op that torch cannot express."""
     if name in by_name:
         return function_call(by_name[name].name)
     op = registry.get(name)
@@ -37,7 +37,8 @@ def call_of(name: str) -> Callable[..., Any]:
         return expression_call
     kernel, gradients = cpu_kernel(op), Gradients(op, call_of)
     _register(op, kernel, gradients)
-    has_lists = op.signature.listed or op.signature.gives_lists  # in which autograd sees no tensors
+    # autograd.Function does not see the tensors inside lists
+    has_lists = op.signature.listed or op.signature.gives_lists
     if has_lists or not op.output_names:
         return _make_call(op, None, None)
     overload = getattr(torch.ops.seqflow, name).default
@@ -45,7 +46,7 @@ def call_of(name: str) -> Callable[..., Any]:
 
 
 def register_all() -> None:
-    """Register all ops that torch can say: what loading an exported program needs, about a second."""
+    """Register all ops that torch can express, to load an exported program; it takes about a second."""
     for name in registry.names():
         if why_not(registry.get(name)) is None:
             call_of(name)
@@ -60,7 +61,7 @@ def _register(op: OpDef, kernel: Callable[..., Any], gradients: Gradients) -> No
 
 
 def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callable[..., Any]:
-    """The op as users call it: inputs by position or by name, attributes by name, a NamedTuple of several results."""
+    """Return the op for users: inputs by position or by name, attributes by name, several results as a NamedTuple."""
     overload = getattr(torch.ops.seqflow, op.name).default
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
@@ -110,7 +111,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
 
 
 def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
-    """OpError for a tensor with a tangent: torch would go on as if it were zero."""
+    """Raise OpError for a tensor with a tangent, which torch would silently take to be zero."""
     flat = [one for value in inputs for one in (value if isinstance(value, (list, tuple)) else (value,))]
     if any(isinstance(one, Tensor) and forward_ad.unpack_dual(one).tangent is not None for one in flat):
         raise OpError("it has no derivative in forward mode: take torch.autograd.grad").in_op(op.name)
@@ -125,7 +126,7 @@ def _refuse_unknown(op: OpDef, known: Collection[str], named: Mapping[str, Any])
 
 
 def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
-    """What makes of an attribute's value the one that the schema takes."""
+    """Return the function that converts an attribute's value for the schema; None if none is needed."""
     if attribute.kind == "dtype":
         return lambda value, inputs, named: value if value is None else torch_dtype(value)
     if attribute.kind == "texts":
@@ -138,7 +139,7 @@ def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
 
 
 def _sizes_of_parts(op: OpDef, value: Any, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The sizes of so many equal parts: a schema has no type for either."""
+    """Return the sizes of `value` equal parts: a schema has no type for "an integer or a list"."""
     if not isinstance(value, int) or not isinstance(inputs[0], Tensor):
         return value
     size = inputs[0].shape[named.get("axis", 0)]
@@ -152,7 +153,7 @@ def _sizes_of_parts(op: OpDef, value: Any, inputs: Sequence[Any], named: Mapping
 def _in_order(
     op: OpDef, names: Sequence[str], inputs: Sequence[Any], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The inputs by position, whichever way they were given."""
+    """Return the inputs in order, whether they were given by position or by name."""
     given = dict(zip(names, inputs, strict=False))
     if len(inputs) > len(names):
         raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(op.name)
@@ -170,7 +171,7 @@ def _in_order(
 
 
 def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.device | None:
-    """The device of all tensors; OpTypeError for an input that is no tensor, OpError for several devices."""
+    """Return the device of all tensors; raise OpTypeError for other inputs, and OpError for several devices."""
     devices: dict[torch.device, str] = {}
     arguments = {one.name: one for one in op.signature.input_arguments}
     lists = op.signature.listed
@@ -188,7 +189,7 @@ def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.
 
 
 def _elsewhere(op: OpDef, device: torch.device, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The op on another device: written in torch's own functions. OpError for an op that runs on the CPU alone."""
+    """Run the op on another device, in torch's own functions; raise OpError for an op that runs only on the CPU."""
     implementation = IMPLEMENTATIONS.get(op.name)
     if implementation is None:
         raise OpError(f"its tensors are on {device}, but it runs on the CPU: call it with x.cpu()").in_op(
@@ -200,7 +201,7 @@ def _elsewhere(op: OpDef, device: torch.device, inputs: Sequence[Any], named: Ma
 
 
 def _explain(op: OpDef, named: Mapping[str, Any], error: Exception) -> None:
-    """Our error, where torch's is about attributes that the op does not take."""
+    """Raise our own error in place of torch's for attributes that the op does not take."""
     if isinstance(error, SeqflowError):
         return
     given = {name: value for name, value in named.items() if not (op.takes_total and name == "total")}

@@ -1,4 +1,4 @@
-"""The schema of an op in torch, from its signature: `pad(Tensor data, Tensor lengths, *, …) -> (Tensor, Tensor)`."""
+"""Schemas of ops in torch, from their signatures: `pad(Tensor data, Tensor lengths, *, …) -> (Tensor, Tensor)`."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ _TYPES = {
     "scalar": "Scalar", "fill": "Scalar", "dtype": "ScalarType", "texts": "str[]",
 }  # fmt: skip
 _WITHOUT_DEFAULT = ("str[]", "ScalarType")
-"""Types for which torch's parser takes no default: None stands for it, and the kernel fills it in."""
+"""Types for which torch's parser takes no default: the schema has None, and the kernel takes the op's default."""
 
 
 def schema_of(op: OpDef) -> str:
-    """The schema; OpError, with the reason, for an op that torch cannot say."""
+    """Return the schema; raise OpError with the reason for an op that torch cannot express."""
     reason = why_not(op)
     if reason is not None:
         raise OpError(f"{reason}: call seqflow.ops.{op.name} on arrays").in_op(op.name)
@@ -25,7 +25,7 @@ def schema_of(op: OpDef) -> str:
 
 
 def why_not(op: OpDef) -> str | None:
-    """The reason why torch cannot say an op; None where it can."""
+    """Return the reason why torch cannot express an op; None if it can."""
     odd = next((one.name for one in attributes_of(op) if one.kind == "object"), None)
     if odd is not None:
         return f"torch has no type for its attribute {odd}"
@@ -35,7 +35,7 @@ def why_not(op: OpDef) -> str | None:
 
 
 def attributes_of(op: OpDef) -> list[Attribute]:
-    """The attributes that calls in torch take: all but `out`, for results are new tensors."""
+    """Return the attributes of calls in torch: all except `out`, since results are new tensors."""
     return [one for one in op.attributes if one.name != "out"]
 
 

@@ -1,8 +1,8 @@
-"""Sizes that inference knows, as torch's symbolic integers: what fake kernels are made of.
+"""Sizes known by inference, as torch's symbolic integers, for fake kernels.
 
-A lengths tensor remembers what it adds up to, and its largest, once an op has met it with rows: from then on it
-is the same size, and `x - expand(lengths_mean(x, n), n)` compiles without a word. What is known of data alone
-becomes a size of its own, which torch calls unbacked.
+After an op has used a lengths tensor with rows, the tensor remembers its sum and its largest length. Later ops use
+the same sizes, so `x - expand(lengths_mean(x, n), n)` compiles without further checks. A size that depends on data
+becomes a new size, which torch calls unbacked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,26 +21,26 @@ _MEMO = "_seqflow_sizes"
 
 
 def remembered(tensor: Tensor, what: str) -> Size | None:
-    """What the sum, or the largest, of a lengths tensor is known to be."""
+    """Return the known sum, or the known largest, of a lengths tensor; None if it is not known."""
     found: Size | None = getattr(tensor, _MEMO, {}).get(_key(tensor, what))
     return found
 
 
 def remember(tensor: Tensor, what: str, size: Size) -> None:
-    """From now on that is the sum, or the largest, of these lengths."""
+    """Record the sum, or the largest, of a lengths tensor."""
     if not hasattr(tensor, _MEMO):
         setattr(tensor, _MEMO, {})
     getattr(tensor, _MEMO)[_key(tensor, what)] = size
 
 
 def _key(tensor: Tensor, what: str) -> tuple[Any, ...]:
-    """A tensor that was written to is another; so is one of another tracing."""
+    """Return the key of a size, which changes if the tensor is written to, or is traced again."""
     mode = getattr(tensor, "fake_mode", None)
     return what, tensor._version, getattr(mode, "epoch", 0)
 
 
 class Symbols:
-    """Names for the symbolic sizes of the inputs of one call; the same size has the same name."""
+    """Names of the symbolic sizes of the inputs of one call; equal sizes have the same name."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -59,42 +59,42 @@ class Symbols:
 
 
 class Evaluation:
-    """Computes sizes of one call from those of its inputs."""
+    """Computes sizes of one call from the sizes of its inputs."""
 
     def __init__(self, symbols: Symbols, inputs: Mapping[str, Tensor], new_size: Callable[..., Size]) -> None:
         self._symbols = symbols
         self._inputs = inputs
         self._new_size = new_size
         self._unknown: dict[str, Size] = {}
-        """Sizes of the outputs, by the texts of their atoms."""
+        """Sizes of the outputs, by the text of their atoms."""
 
     def shape(self, shape: PartialShape) -> list[Size]:
         assert shape.dimensions is not None
         return [self.size(one) for one in shape.dimensions]
 
     def size(self, dimension: Dimension) -> Size:
-        """The size; a new one where only data know it."""
+        """Return the size; a new size if it depends on data."""
         if dimension.terms is None:
             return self._new(dimension)
         size = dimension.computed(self._atom, _OPERATIONS)
-        assert size is not None  # there is one for each atom without operands
+        assert size is not None  # `_atom` returns one for each atom without operands
         return size
 
     def known(self, dimension: Dimension) -> Size | None:
-        """The size where the inputs tell it; None where only data do."""
+        """Return the size if the inputs determine it; None if it depends on data."""
         if dimension.terms is None or any(self._missing(atom) is not None for atom, _ in dimension.terms):
             return None
         return self.size(dimension)
 
     def missing_alone(self, dimension: Dimension) -> tuple[Tensor, str] | None:
-        """The lengths tensor and what of it, where that alone is the size and it is not known."""
+        """Return a lengths tensor and "sum" or "max" if the size is exactly this unknown value."""
         if dimension.constant or dimension.terms is None or len(dimension.terms) != 1:
             return None
         (atom, factor) = dimension.terms[0]
         return self._missing(atom) if factor == 1 else None
 
     def of_output(self, name: str) -> dict[str, Size]:
-        """What the sum and the largest of an output are, as far as sizes of other outputs speak of them."""
+        """Return the sum and the largest of an output, if sizes of other outputs have used them."""
         return {
             what: size
             for what in ("sum", "max")
@@ -102,7 +102,7 @@ class Evaluation:
         }
 
     def _missing(self, atom: Atom) -> tuple[Tensor, str] | None:
-        """A lengths tensor whose sum, or largest, is spoken of and not known."""
+        """Return a lengths tensor and "sum" or "max" if the atom contains this value and it is not known."""
         if atom.kind in ("sum", "max") and atom.tensor in self._inputs:
             tensor = self._inputs[str(atom.tensor)]
             return (tensor, atom.kind) if remembered(tensor, atom.kind) is None else None
@@ -110,7 +110,7 @@ class Evaluation:
         return next((found for one in within if (found := self._missing(one)) is not None), None)
 
     def _atom(self, atom: Atom) -> Size | None:
-        """The size of an atom; None for one that is computed from its operands."""
+        """Return the size of an atom; None for an atom that is computed from its operands."""
         if atom.kind in _OPERATIONS:
             return None
         if atom.kind == "size":
@@ -140,10 +140,10 @@ _OPERATIONS: Mapping[str, Callable[..., Size]] = {
     "smaller": torch.sym_min,
     "larger": torch.sym_max,
 }
-"""Arithmetic of symbolic integers, for the kinds of atoms that have operands."""
+"""Arithmetic on symbolic integers, by the kinds of atoms with operands."""
 
 
 def check_equal(left: Sequence[Size], right: Sequence[Size], message: str) -> None:
-    """torch's own error, when the sizes are known, where they differ."""
+    """Let torch check that sizes are equal; if they are symbolic, it checks them when the program runs."""
     for one, other in zip(left, right, strict=True):
         torch._check(one == other, lambda: message)

@@ -1,7 +1,7 @@
-"""Sparse gradients of tables: pooled look-ups with `sparse=True` touch the rows that they read, and no others.
+"""Sparse gradients of tables: with `sparse=True` the gradient of a pooled look-up has only the rows that were read.
 
-As with `torch.nn.EmbeddingBag(sparse=True)` the gradient of the table is a sparse tensor, which SparseAdam and SGD
-take. It has no derivative of its own, and compilers break the graph there: they cannot make sparse tensors.
+As with `torch.nn.EmbeddingBag(sparse=True)`, the gradient of the table is a sparse tensor, which SparseAdam and SGD
+take. It has no derivative of its own, and compilers break the graph at it, since they cannot make sparse tensors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,14 @@ from seqflow.registry import OpDef
 from seqflow.torch.ops.net_functions import Caller
 
 Calls = Mapping[str, Callable[..., Any]]
-"""The ops that the gradients are made of."""
+"""Ops that the gradients use, by name."""
 _USED = ("expand", "gather", "lengths_sum", "lengths_to_positions")
 
 
 def sparse_call(op: OpDef, op_of: Caller) -> Callable[..., Tensor] | None:
-    """A pooled look-up with a sparse gradient; None for an op that has no such.
+    """Return a pooled look-up with a sparse gradient; None for an op without one.
 
-    It takes the look-up itself, its inputs and its attributes.
+    The function takes the look-up itself, its inputs and its attributes.
     """
     factor = op.sparse_factor
     if factor is None:
@@ -32,7 +32,7 @@ def sparse_call(op: OpDef, op_of: Caller) -> Callable[..., Tensor] | None:
 
 
 class _SparsePooled(torch.autograd.Function):
-    """A pooled look-up; its inputs are the table, weights where it has any, indices and lengths."""
+    """Pooled look-up; its inputs are the table, optional weights, indices and lengths."""
 
     @staticmethod
     def forward(
@@ -85,11 +85,12 @@ def _of_table(
         indices, values = indices[kept], values[kept]
     wide = values.to(torch.promote_types(dtype, torch.float32))
     found = torch.sparse_coo_tensor(indices.to(torch.int64)[None], wide, shape, check_invariants=False)
-    return found if wide.dtype is dtype else found.coalesce().to(dtype)  # summed wide, and cast once
+    # coalesced before the cast, so that rows of one index are summed in float32
+    return found if wide.dtype is dtype else found.coalesce().to(dtype)
 
 
 def _of_weights(calls: Calls, factor: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
-    """The gradient of weights, from those of each look-up; of weights by position it is their sum."""
+    """Return the gradient of weights from the gradients of each look-up; for weights by position their sum."""
     if factor == "weights":
         return each.to(weights.dtype)
     places = calls["lengths_to_positions"](lengths).long()
@@ -123,4 +124,4 @@ _FACTORS: Mapping[str, Callable[..., Tensor | None]] = {
     "weights": lambda calls, weights, *_: weights[0].detach(),
     "weights by position": _by_position,
 }
-"""What each row of the table is multiplied by, as look-ups say it."""
+"""Factors of the rows of the table, by the `sparse_factor` of look-ups."""

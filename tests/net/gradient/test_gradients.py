@@ -125,7 +125,7 @@ def test_lists_of_tensors_have_gradients():
         (
             "t = topk_within(x, x, n, k=1)\nloss = reduce_sum(t.values)",
             ["x"],
-            "no derivative by scores: they only say which rows are picked",
+            "no derivative by scores: they only determine which rows are picked",
         ),
     ],
 )

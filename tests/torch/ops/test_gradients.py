@@ -97,7 +97,7 @@ def test_what_has_no_derivative_says_why():
     found = ops.unique(x)
     with pytest.raises(GradientError, match="unique: it has no derivative: it picks by value"):
         found.unique.sum().backward()
-    with pytest.raises(GradientError, match="by scores: they only say which rows are picked"):
+    with pytest.raises(GradientError, match="by scores: they only determine which rows are picked"):
         ops.topk_within(x, x, torch.tensor([4]), k=2).values.sum().backward()
     assert ops.topk_within(x, x.detach(), torch.tensor([4]), k=2).values.sum().backward() is None
 
