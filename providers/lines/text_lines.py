@@ -124,8 +124,8 @@ def first_sample(
 
 
 def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """Return the first whole lines of a file: those of its first 64 KiB, and more until `are_enough` accepts them or the
-    file ends.
+    """Return the first whole lines of a file: those of its first 64 KiB, and more until `are_enough` accepts them or
+    the file ends.
     """
     content, size = b"", SAMPLE_BYTES
     with reading(path), closing(_open(path)) as file:
