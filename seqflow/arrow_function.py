@@ -71,7 +71,7 @@ class ArrowFunction:
         return self._plan(schema).schema
 
     def keeps_rows(self, schema: pa.Schema) -> bool:
-        """Return whether row i of each result is proved to be made of row i of a table of `schema`."""
+        """Return whether row i of each result is proved to come from row i of a table of `schema`."""
         return self._plan(schema).keeps_rows
 
     def __call__(self, data: Any) -> Any:

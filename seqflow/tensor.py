@@ -349,7 +349,7 @@ def to_message(array: Array) -> "pa.Buffer":
     if native.dtype.kind in "bmM":
         axis_names = [""] * native.ndim + [native.dtype.str]
         native = native.reshape(-1).view(np.uint8).reshape(*native.shape, native.dtype.itemsize)
-        if not native.size:  # Arrow writes no names for arrays with other strides than its own
+        if not native.size:  # Arrow omits the names unless the strides of an empty array are these
             native = np.lib.stride_tricks.as_strided(native, strides=(1,) * native.ndim)
     sink = pa.BufferOutputStream()
     pa.ipc.write_tensor(pa.Tensor.from_numpy(native, dim_names=axis_names), sink)

@@ -84,7 +84,7 @@ def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
         # a panic of Rust is a BaseException, but only means that Polars cannot read this
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        # Polars does not know aliases, nor types that are defined in one place and used in another
+        # Polars reads neither aliases nor types that are defined in one place and used in another; fastavro does
         content.seek(0)
         return None
     return table.select(schema.names).cast(schema)

@@ -211,7 +211,7 @@ def _header(file: IO[bytes], end: int, name: str) -> StoredArray:
         size *= axis
     if found.start + size > end:
         raise ProviderError(
-            f"{name!r} needs {size:,} bytes, but {max(0, end - found.start):,} are there: the file is cut"
+            f"{name!r} needs {size:,} bytes, but {max(0, end - found.start):,} are there: the file is truncated"
         )
     return found
 

@@ -181,7 +181,7 @@ def _walk(content: mmap.mmap) -> Iterator[Member]:
         if kind in _REGULAR_KINDS and "size" in pax:
             length = int(pax["size"])
         if length < 0 or start + length > size:
-            raise ProviderError(f"its member at byte {at} ends after the end of the file: it is cut")
+            raise ProviderError(f"its member at byte {at} ends after the end of the file, which is truncated")
         at = start + -(-length // _BLOCK) * _BLOCK  # contents are padded to whole blocks
         if kind == b"L":
             long_name = _text(content[start : start + length])
@@ -196,7 +196,7 @@ def _walk(content: mmap.mmap) -> Iterator[Member]:
             raise ProviderError(f"it has {_REFUSED_KINDS[kind]}, which are not read")
         elif kind not in (b"g", b"K"):
             long_name, pax = "", {}  # a long name of a folder or link belongs to that alone
-    raise ProviderError("it ends without the zeros at the end of an archive: it is cut")
+    raise ProviderError("it ends without the zeros at the end of an archive: it is truncated")
 
 
 _REGULAR_KINDS = (b"0", b"\0", b"7")

@@ -230,7 +230,7 @@ def _type_of(values: Sequence[str | None]) -> pa.DataType:
 
 
 def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
-    """Return the type in which Arrow's reader reads a column: text for types that it would convert wrongly."""
+    """Return the type for Arrow's reader to read a column as: text for types that it would convert wrongly."""
     if types.is_list(kind) or types.is_decimal128(kind) or (are_texts and not is_any(kind, _AS_WRITTEN)):
         return pa.string()
     return kind

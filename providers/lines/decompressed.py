@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 _MOST_AHEAD = 8
 """Blocks that are kept if another thread asks for a later block first."""
 _MOST_OPEN = 4
-"""Number of files that are kept open."""
+"""Largest number of files that are kept open."""
 
 
 def compression_of(path: str) -> str | None:

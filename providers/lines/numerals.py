@@ -20,7 +20,7 @@ _MOST_DIGITS = 38
 
 
 def parse_values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Convert an array of texts to a type; raise ArrowInvalid or ValueError if one is not a value of it.
+    """Convert an array of texts to a type; raise ArrowInvalid or ValueError for a text that is not a value of it.
 
     A finite number beyond a float's range, and hexadecimal digits, are refused, although Arrow accepts them.
     """

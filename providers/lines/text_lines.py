@@ -40,9 +40,9 @@ class LineFormat(Protocol):
     def schema(self) -> pa.Schema: ...
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        """Parse whole lines, uint8 data that ends with a newline: the rows, and the malformed lines in order.
+        """Parse uint8 data that ends with a newline; return the rows, and the malformed lines in order.
 
-        A malformed line has a row, too, with null or empty lists, and 0 for numbers.
+        A malformed line also has a row: nulls or empty lists, and 0 for numbers.
         """
         ...
 
@@ -124,7 +124,9 @@ def first_sample(
 
 
 def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """Return the first whole lines of a file: 64 KiB of them, or more until they are enough or the file ends."""
+    """Return the first whole lines of a file: those of its first 64 KiB, and more until `are_enough` accepts them or
+    the file ends.
+    """
     content, size = b"", SAMPLE_BYTES
     with reading(path), closing(_open(path)) as file:
         while True:

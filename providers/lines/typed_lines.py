@@ -35,7 +35,7 @@ class Parser(Protocol):
         ...
 
     def is_plain(self, data: Tensor) -> bool:
-        """Return whether a quick check finds no faults; a value may still go on in the next line."""
+        """Return whether a quick check finds no faults. It may not notice a value that continues in the next line."""
         ...
 
     def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str | Exception]]:

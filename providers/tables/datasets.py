@@ -168,7 +168,7 @@ def open_delta(table: Any, picked: Picked = ALL) -> Provider:
 
 
 def open_lance(dataset: Any, picked: Picked = ALL) -> Provider:
-    """Return a provider of a `lance.LanceDataset` in the version that it is opened in."""
+    """Return a provider of a `lance.LanceDataset`, at the version that the dataset object refers to."""
     version = f"{dataset.uri} version {dataset.version}"
     opened = open_dataset(dataset, picked, kind="lance", version=version)
     return replace(opened, origin=str(dataset.uri))

@@ -171,9 +171,9 @@ def recorded_types(source: object) -> dict[str, pa.DataType]:
 def find_partitions(
     source: object, paths: Sequence[str], names: Sequence[str] | None = None
 ) -> Partitions | None:
-    """Return the values in the names of folders, from the searched ones to the files; None if there are none.
+    """Return the values that the names of each file's folders hold, below the searched folder; None if none do.
 
-    Folders are called `column=value`, or `value`, one inside the other, if the `names` of columns are given.
+    A folder is called `column=value`; or only `value`, one level for each column, if the `names` are given.
     """
     if isinstance(names, str) or (names is not None and not all(isinstance(name, str) for name in names)):
         raise ProviderOptionError(f"partitioning is {names!r}, expected a list of names of columns")

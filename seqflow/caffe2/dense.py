@@ -27,7 +27,7 @@ Order = Literal["NCHW", "NHWC"]
 
 
 def _matrix(name: str, x: Array, axis: int) -> tuple[Array, tuple[int, ...]]:
-    """Return a matrix with the axes before `axis` as rows, the others as columns; and the sizes of the former."""
+    """Return a matrix whose rows are the axes before `axis`, its columns the others; and the shape of its rows."""
     outer = x.shape[: from_front(name, x, axis)]
     return x.reshape(prod(outer), prod(x.shape[len(outer) :])), outer
 

@@ -248,9 +248,8 @@ def _with_outputs(
     if details is None:
         known = {_tensor(slot): outer for slot, outer in rule.rows.items()}
         rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
-        if (
-            op.shape is not None
-        ):  # inference was not asked: the rows of the deepest input may be those of the result
+        # without inference, a result of any shape is taken to have the rows of the deepest input
+        if op.shape is not None:
             deepest = max(rule.rows.values(), key=lambda outer: outer.levels, default=None)
             rows = [
                 deepest if _has_any_shape(argument) else space

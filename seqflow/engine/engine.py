@@ -50,7 +50,7 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An ended task: with a result, with its own error, or because its worker died."""
+    """A task that has ended: it returned a result, it raised an error, or its worker died."""
 
     number: int
     result: Any = None

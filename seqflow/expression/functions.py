@@ -79,8 +79,8 @@ def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
     if kind_of(dtypes[0]) not in "biuf":
         raise Refusal(0, f"is {np.dtype(dtypes[0])}, expected numbers or bools")
     if len(kinds) > 1 and not kinds <= set("biufc"):
-        found = " and ".join(str(np.dtype(dtype)) for dtype in dtypes[1:])
-        raise Refusal(2, f"is not of the kind of x: they are {found}")
+        x, y = (np.dtype(dtype) for dtype in dtypes[1:])
+        raise Refusal(2, f"is {y}, expected the same kind of dtype as the second operand, {x}")
     return promote(dtypes[1:])
 
 

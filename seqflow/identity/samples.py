@@ -49,7 +49,7 @@ def _digest(handle: int, size: int) -> str:
 
 
 def _footer_bytes(tail: bytes) -> int:
-    """Return the bytes of the footer of a Parquet or Arrow file, including its size and mark; 0 for other files."""
+    """Return the number of bytes of a Parquet or Arrow footer, with its size field and magic; 0 for other files."""
     for magic, behind in _FOOTERS.items():
         if tail.endswith(magic):
             size = int.from_bytes(tail[-behind : -len(magic)], "little", signed=True) + behind

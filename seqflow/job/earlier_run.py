@@ -39,8 +39,8 @@ _UNFINISHED = {
     "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM]),
 }
 _OPEN = {"loader": Mapping, "part": is_count}
-"""Entries that a job adds to the records of its output; while it can go on, also the next part and the loader's
-state."""
+"""Entries that a job adds to the manifest or progress file of its output: complete, unfinished, and (in addition,
+until the output is sealed) the loader's state and the next part."""
 
 
 def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:

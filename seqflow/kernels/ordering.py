@@ -83,9 +83,8 @@ def _starts(data: Array, lengths: Array) -> Array:
 def _order(data: Array, lengths: Array, descending: bool) -> Array:
     """Return the rows of `data` in order, column by column, each inside its segment."""
     check_sum(lengths, len(data), "data")
-    data = (
-        data.copy()
-    )  # NumPy counts small integers, then moves them: another thread must not change them in between
+    # NumPy sorts small integers by counting, then moving: another thread must not change them in between
+    data = data.copy()
     segments = np.repeat(np.arange(len(lengths)), lengths).reshape(-1, *[1] * (data.ndim - 1))
     segments = np.broadcast_to(segments, data.shape)
     if not descending:

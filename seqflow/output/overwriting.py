@@ -87,7 +87,7 @@ def belongs_to(file: str, target: str) -> bool:
 
 
 def _written(target: Path) -> Iterator[str]:
-    """Yield the existing paths that a target writes."""
+    """Yield a target, and the files that exist in it (a folder) or as its hidden files (a file)."""
     yield str(target)
     if target.is_dir():
         for folder, _, names in os.walk(target):

@@ -355,7 +355,7 @@ def _check_path(path: str) -> None:
     """Raise JobError for a path that is neither a folder nor a file of a known format."""
     if "://" in path:
         raise JobError(
-            f"output: the path is {path!r}, expected one of this machine\n"
+            f"output: the path is {path!r}, expected a local path\n"
             "  write to a folder and copy it, or mount the store as a folder"
         )
     suffix = os.path.splitext(path)[1]

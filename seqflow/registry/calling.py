@@ -58,7 +58,7 @@ def make_call(
         made = _generate(function, signature, attributes, result)
         scope.update(made.__globals__)
         call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-        call.__code__ = made.__code__  # last: another thread may call it meanwhile, and needs the others
+        call.__code__ = made.__code__  # last: a call in another thread needs the lines above
         return call
 
     scope["generate"] = generate

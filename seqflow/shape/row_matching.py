@@ -101,7 +101,10 @@ def holds_rows(terms: Terms, axis: Term) -> bool:
 def plain_meets(
     place: InputAxis, size: Dimension, other: InputAxis, rows: Term, is_described: bool = False
 ) -> LodError:
-    """Make the error for an axis without rows when another input has rows, or lengths that describe the axis."""
+    """Return the error for an axis that is a plain size, although another input holds rows for it.
+
+    `is_described`: the other input is not data but the lengths that describe the axis.
+    """
     found = f"{place} is a plain size {size}, but {other} holds {rows}"
     if is_described:
         return LodError(

@@ -18,7 +18,10 @@ _MOST_DIGITS = 30
 
 
 class ShapeText(Parser[Dimension]):
-    """Each method reads the part it is named after, or raises ShapeError with a column."""
+    """Parser of shape texts, such as `{1,?,2..5}`.
+
+    Each method reads the part of the text that it is named after, or raises ShapeError with a column.
+    """
 
     what = "shape text"
     error = ShapeError

@@ -583,7 +583,7 @@ def sizes_given(attributes: Mapping[str, Any]) -> dict[Any, int]:
 
 
 def count_of(attribute: Any) -> int:
-    """Return the number of elements of an attribute."""
+    """Return the number of elements of an attribute: 1 if it is not a list or tuple, 0 for None."""
     return len(attribute) if isinstance(attribute, (list, tuple)) else int(attribute is not None)
 
 

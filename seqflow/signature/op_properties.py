@@ -154,7 +154,7 @@ def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, Condi
 
 
 def _split(text: str) -> tuple[str, Condition]:
-    """Return a claim and the condition at its end."""
+    """Split `claim if a, b` or `claim unless c` into the claim and its condition."""
     claim, _, given = text.partition(" if ")
     claim, _, not_given = claim.partition(" unless ")
     return claim.strip(), Condition(_names(given), _names(not_given))

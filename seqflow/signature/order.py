@@ -9,7 +9,7 @@ from seqflow.signature.language import Argument, Repeated, Signature
 
 Bind = Callable[[Sequence[Any]], Sequence[Any]]
 _MOST_PERMUTED = 4
-"""Most arguments of which all orders are tried (4! = 24); of more only pairs are swapped."""
+"""Largest number of arguments for which all orders are tried (4! = 24); with more, only pairs are swapped."""
 
 
 def advice_on_order(signature: Signature, values: Sequence[Any], bind: Bind) -> str:

@@ -171,7 +171,7 @@ class Parser(Generic[Node]):
         return False
 
     def suffixed(self, token: Token, node: Node) -> Node | None:
-        """Read an operator without a value on its right, such as `in [1, 2]`; None for other operators."""
+        """Read a postfix operator after `node`, such as `in [1, 2]`; None if the token is not one."""
         return None
 
     def advice_for(self, token: Token) -> str:

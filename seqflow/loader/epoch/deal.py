@@ -249,7 +249,7 @@ def dealt(table: AnyTable, index: int, deal: Deal, skips: Skips) -> Dealt | Miss
     if skips:
         own, after = skips.number(own), skips.number(after - 1) + 1
     if world_size > 1:
-        # the last row of the round, not the own one: all ranks must agree whether it is complete
+        # the last row of the round, not that of this rank: all ranks must agree whether it is complete
         whole = table.has(skips.number(index + world_size - 1))
         if isinstance(whole, Missing):
             return whole

@@ -183,8 +183,8 @@ class Picks:
         if max(stops) > min(LARGEST, _PASSES * shortest):
             member = int(np.argmax(stops))
             raise OpError(
-                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch of "
-                f"stop='all' has no end in sight: more than {min(LARGEST, _PASSES * shortest):,} batches\n"
+                f"Mix: the weight of source {member} is {self._weights[member]!r}, so small that an epoch "
+                f"with stop='all' would have more than {min(LARGEST, _PASSES * shortest):,} batches\n"
                 "  raise the weight, leave the source out, or use stop='first'"
             )
 

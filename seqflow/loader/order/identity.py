@@ -396,7 +396,7 @@ def _appended(
     of_window = np.repeat(np.arange(len(windows)), np.diff(windows.starts))
     places = np.arange(len(rest)) if order is None else order[np.lexsort((order, of_window))]
     slices, starts, first = before[0].slices, before[0].starts, len(before[0].starts) - 1
-    slices = slices.joined(rest.taken(places))  # window by window, inside one in the order of the source
+    slices = slices.joined(rest.taken(places))  # sorted by window, then by place in the source
     starts = np.concatenate([starts, starts[-1] + windows.starts[1:]])
     dealt = deal_windows(windows, recipe.streams, all_needed=not change)
     return [

@@ -341,7 +341,7 @@ def reusable_lengths(
         return {}
     starts = np.cumsum([0, *(count for *_, count in old_files)]).tolist()
     before = {tuple(file): start for file, start in zip(old_files, starts, strict=False)}
-    shifts, number = np.full(len(slices.blocks), -1), 0  # no block of an index has this number
+    shifts, number = np.full(len(slices.blocks), -1), 0  # -1: the index does not have the block's file
     for file in files:
         if (start := before.get(tuple(file))) is not None:
             shifts[number : number + file[-1]] = range(start, start + file[-1])

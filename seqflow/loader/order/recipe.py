@@ -21,8 +21,8 @@ from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
 
 BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS = range(6)
-"""Purposes of random numbers, mixed into the keys so that no two purposes share numbers. Other values would
-change the order: saved states would go on elsewhere."""
+"""Purposes of random numbers, mixed into the keys so that no two purposes share numbers. Do not renumber them: the
+order of rows would change, and saved states would resume at other rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ class StepCosts:
         return 1.0 + (self.most - self.least) / (self.mean / self.steps * steps) if self.mean else 1.0
 
     def pool_for(self, imbalance: float = 1.02) -> int:
-        """Return how many steps must exchange rows for an imbalance of at most this."""
+        """Return the number of steps that must exchange rows with each other, so that `imbalance` is not exceeded."""
         if not self.mean:
             return 1
         return max(1, int(np.ceil((self.most - self.least) / (self.mean / self.steps) / (imbalance - 1))))

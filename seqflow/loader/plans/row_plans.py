@@ -312,9 +312,9 @@ class Buckets(BatchPlan):
             )
         if plan.balance is not None:
             raise OpError.of(
-                "Buckets",
-                "its plan has a balance",
-                advice="give balance= to Buckets, whose batches are dealt",
+                "Buckets.plan",
+                "has a balance, expected none",
+                advice="give balance= to Buckets: it makes the batches that are dealt to the ranks",
             )
         if not isinstance(boundaries, Iterable):
             at_least_one("Buckets", boundaries=boundaries)

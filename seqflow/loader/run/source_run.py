@@ -42,7 +42,7 @@ class SourceRun:
         self._refused: dict[int, Ledger] = {}
         """Ledgers of windows, by number, with rows that `net` has refused, and with more batches to hand out."""
         self._needed = (0, 0)
-        """Stream of the last batch, and the first of its windows that was still needed."""
+        """Stream of the last batch, and the first window of that stream that was still needed."""
         self._rounds = number, deal.world_size
         """The epoch, and the number of ranks in its rounds."""
         self._first: Run | None = None

@@ -254,7 +254,7 @@ def _names_of(operand: Input) -> Collection[str]:
 
 
 def _places(step: Step) -> dict[str, int | list[int]]:
-    """Map each output to the number of its result, or to the numbers of the tensors of its list."""
+    """Map each output to its position among the results; a list of tensors, to the positions of its tensors."""
     found: dict[str, int | list[int]] = {}
     for i, name in enumerate(step.op.result_names(step.attributes)):
         field, dot, number = name.rpartition(".")

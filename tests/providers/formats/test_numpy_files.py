@@ -85,7 +85,7 @@ def header(text: str, version: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (header("{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,)}"), "the file is cut"),
+    (header("{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,)}"), "the file is truncated"),
     (header("{'descr': '<i8', 'fortran_order': False, 'shape': (281474976710657, 0)}"), "which no array has"),
     (header("{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}"), "which no array has"),
     (header("{'descr': '<i8', 'shape': (1,)}"), "'fortran_order'"),

@@ -129,8 +129,8 @@ def test_archives_that_are_cut_joined_or_damaged_are_refused(tmp_path: Path) -> 
     content = path.read_bytes()
     for damaged, message in (
         (content[: 2 * 1024], "without the zeros at the end"),
-        (content[:1100], "is cut"),
-        (content[:1500], "is cut|without the zeros"),
+        (content[:1100], "is truncated"),
+        (content[:1500], "is truncated|without the zeros"),
         (content + content, "more after its end"),
         (content[:130] + b"7" + content[131:], "no header of a member at byte 0"),
     ):
