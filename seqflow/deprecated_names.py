@@ -17,6 +17,11 @@ from seqflow.errors import OpTypeError, nearest
 
 C = TypeVar("C", bound=type)
 
+
+class OldNameWarning(DeprecationWarning):
+    """An old name was written; the command shows it, since the author of a job is its user."""
+
+
 _FOLDER = os.path.dirname(__file__) + os.sep
 _RENAMED: dict[str, Mapping[str, str]] = {}
 """For each op or class by name: old names of its arguments, and their present names."""
@@ -56,7 +61,7 @@ def renamed_arguments(function: str, given: Mapping[str, Any], shown: str = "") 
 
 def warn_of_old_name(message: str) -> None:
     """Give a DeprecationWarning at the line outside of seqflow that wrote an old name."""
-    warnings.warn(message, DeprecationWarning, stacklevel=_frames_inside())
+    warnings.warn(message, OldNameWarning, stacklevel=_frames_inside())
 
 
 def _frames_inside() -> int:

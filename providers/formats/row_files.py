@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.memory.rereadable import with_columns
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import common_selections
@@ -71,13 +71,18 @@ class RowFileSource:
 
 
 @contextmanager
-def errors_at(place: str) -> Iterator[None]:
-    """Raise any error as a ProviderError that names the place: damaged data may cause errors of every type."""
+def errors_at(place: str, path: str | None = None) -> Iterator[None]:
+    """Raise any error as a ProviderError that names the place: damaged data may cause errors of every type.
+
+    With `path`, an error of an option is raised as such, after the path: the data are not wrong.
+    """
     try:
         yield
     except MemoryError:
         raise
     except Exception as error:
+        if path is not None and isinstance(error, ProviderOptionError):
+            raise ProviderOptionError(f"{path}: {error}") from error
         # an error without a text, such as an AssertionError, is named by its type
         raise ProviderError(f"{place}: {str(error) or type(error).__name__}") from error
 

@@ -109,7 +109,7 @@ class Sqlite(Format):
         batch_bytes = byte_count(self.batch_bytes)
         found = {}
         for path in paths:
-            with errors_at(f"{path} is not a sqlite file, or damaged"):
+            with errors_at(f"{path} is not a sqlite file, or damaged", path):
                 found[path] = _open_file(path, self.table, declared, batch_bytes)
         rows = found[paths[0]]
         if len(paths) == 1 and isinstance(rows, SqliteRows):
@@ -182,7 +182,10 @@ def _chosen(connection: sqlite3.Connection, table: str | None) -> tuple[str, boo
             raise ProviderOptionError(f"it has no table {table!r}{nearest(table, found)}; there are {there}")
         return table, found[table] == "table"
     if len(tables) != 1:
-        raise ProviderOptionError(f"it has {len(tables)} tables: {', '.join(tables)}\nchoose one with table=")
+        raise ProviderOptionError(
+            f"it has {len(tables)} tables: {', '.join(tables)}\n"
+            "choose one: format=sf.Sqlite(table=…), in a job table= under [source.sqlite]"
+        )
     return tables[0], True
 
 

@@ -114,7 +114,8 @@ def _check_lists(schema: pa.Schema, list_delimiter: str | None) -> None:
         for field in schema:
             if types.is_list(field.type):
                 raise ProviderOptionError(
-                    f"schema: column {field.name!r} is {field.type}: list_delimiter= says what separates its values"
+                    f"schema: column {field.name!r} is {field.type}\n"
+                    "format=sf.Csv(list_delimiter=…) separates its values"
                 )
 
 
@@ -166,7 +167,7 @@ def _check_one_column(path: str, name: str, delimiter: str) -> None:
     if other is not None:
         raise ProviderError(
             f"{path}, line 1: the header has no {delimiter!r} and is {name!r}, one name\n"
-            f"delimiter={other!r} cuts it, delimiter={delimiter!r} reads it as it is"
+            f"format=sf.Csv(delimiter={other!r}) splits it, sf.Csv(delimiter={delimiter!r}) reads it as one name"
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import warnings
+from typing import Any
 
 import typer
 
@@ -22,6 +24,7 @@ from seqflow.cli import (
 from seqflow.cli.exit_codes import BAD_USAGE, exit_cleanly
 from seqflow.cli.help import Command, Commands, shown_examples, wants_colours
 from seqflow.cli.printing import say
+from seqflow.deprecated_names import OldNameWarning
 from seqflow.version import __version__
 
 app = typer.Typer(
@@ -70,11 +73,29 @@ _MANY = 50_000
 """Number of new objects after which Python collects garbage. Importing makes many objects and almost no garbage."""
 
 
+def _show_old_names() -> None:
+    """Print warnings of old names in jobs, which Python shows only for lines of the main module."""
+    show = warnings.showwarning
+
+    def shown(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if category is OldNameWarning:
+            say(f"seqflow: {message}", err=True)
+        else:
+            show(message, category, *place)
+
+    warnings.simplefilter("default", OldNameWarning)
+    warnings.showwarning = shown  # type: ignore[assignment]
+
+
 def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
     gc.set_threshold(_MANY)
     try:
-        with exit_cleanly():  # the standalone mode of click would print usage errors in its own form
+        with (
+            warnings.catch_warnings(),
+            exit_cleanly(),
+        ):  # the standalone mode of click would print usage errors in its own form
+            _show_old_names()
             code = app(standalone_mode=False, color=wants_colours())
     finally:
         gc.freeze()  # a process that ends need not collect garbage: that takes as long as a small command

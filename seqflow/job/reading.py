@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
 import sys
@@ -267,7 +266,7 @@ def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> Mix
 def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
     if not isinstance(weight, Mapping):
         number: float = _checked(weight, float, name, job_file)
-        if not 0 < number < math.inf:
+        if not 0 < number <= sys.float_info.max:
             job_file.fail(name, f"weight is {number}, expected a number above 0")
         return number
     _check_known(("points", "linear"), weight, name, job_file, "a weight")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -113,7 +114,11 @@ def _named(
     for number, weight in enumerate(values):
         if isinstance(weight, Schedule):
             continue
-        if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < float("inf"):
+        if (
+            not isinstance(weight, int | float)
+            or isinstance(weight, bool)
+            or not 0 < weight <= sys.float_info.max
+        ):
             raise OpError(
                 f"Mix: the weight of source {number} is {weight!r}, expected a number above 0"
                 f"{_NAMED if weights is None and not isinstance(weight, int | float) else ''}"

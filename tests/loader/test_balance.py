@@ -217,6 +217,7 @@ def test_a_mix_deals_the_steps_of_its_own_batches(quotas, stop):
     ("options", "text"),
     [
         ({"group": 0, "linear": 1}, "Balance: group is 0"),
+        ({"group": 1, "linear": 10**400}, "Balance: linear is 10+, expected a number, 0 or more"),
         ({"group": 4, "steps_of": -1, "linear": 1}, "Balance: steps_of is -1"),
         ({"group": 4, "pool": 0, "linear": 1}, "Balance: pool is 0"),
         ({"group": 4}, "neither linear nor cost is given"),

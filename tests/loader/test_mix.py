@@ -107,6 +107,7 @@ def test_the_column_may_have_another_name_or_none(paths):
     [
         ({}, {}, "expected a dict of sources or loaders"),
         ({0: 0}, {}, "the weight of source 0 is 0, expected a number above 0"),
+        ({0: 10**400}, {}, "the weight of source 0 is 10+, expected a number above 0"),
         ({0: 1, 1: 1}, {"stop": "last"}, "stop is 'last', expected 'first' or 'all'"),
         ({0: 1, 1: 1}, {"column": "id"}, "batches have a tensor 'id' already"),
         ({0: 1000, 1: 1}, {"batch": 10}, "less than a row of a batch of 10"),

@@ -151,3 +151,8 @@ def test_a_weight_without_an_end_in_sight_is_an_error(weight):
 def test_weights_whose_sum_is_beyond_float64_are_an_error(paths):
     with pytest.raises(sf.OpError, match="the sum of the weights is inf"):
         mix_of(paths[:2], [1e308, 1e308], batch=5)
+
+
+def test_a_weight_beyond_floats_is_refused():
+    with pytest.raises(sf.OpError, match=r"Schedule: the weight from batch 0 on is 10+, expected"):
+        sf.Schedule({0: 10**400})

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 
 import seqflow as sf
 from seqflow.errors import ProviderOptionError
@@ -46,7 +47,8 @@ def warned(format: Any, names: Any) -> Iterator[None]:
         yield
     assert found
     for one in found:
-        assert (one.category, one.filename) == (DeprecationWarning, __file__)
+        assert issubclass(one.category, DeprecationWarning)
+        assert one.filename == __file__
         assert f"write format=sf.{format.__name__}(" in str(one.message)
         assert f"[source.{format.kind}]" in str(one.message)
         assert all(f"{name}=…" in str(one.message) for name in names)
@@ -112,3 +114,16 @@ def test_a_format_that_is_no_options_says_what_to_write(tmp_path: Path, format: 
             ProviderOptionError, match=rf"format is {shown}, expected .* such as sf\.Csv\(\)\nkind="
         ):
             door(tmp_path / "a.csv", format=format)
+
+
+def test_the_command_shows_old_keys_of_a_job(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n;m\n1;2\n")
+    (tmp_path / "job.toml").write_text('[source]\npaths = "a.csv"\ndelimiter = ";"\n[output]\npath = "out"\n')
+    for command in (["check"], ["run", "--quiet"]):
+        done = seqflow(*command, "job.toml", folder=tmp_path)
+        assert done.returncode == 0
+        assert done.stderr.startswith("seqflow: 'delimiter': write format=sf.Csv(delimiter=…), in a job")
+    (tmp_path / "job.toml").write_text(
+        '[source]\npaths = "a.csv"\n[source.csv]\ndelimiter = ";"\n[output]\npath = "o"\n'
+    )
+    assert seqflow("check", "job.toml", folder=tmp_path).stderr == ""

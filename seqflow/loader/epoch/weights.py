@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -88,7 +89,7 @@ def _number(key: Any) -> int:
 
 def _weight(key: Any, weight: Any) -> float:
     is_number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-    if not is_number or not 0 <= weight < math.inf:
+    if not is_number or not 0 <= weight <= sys.float_info.max:
         raise OpError.of(
             "Schedule", f"the weight from batch {key} on is {weight!r}, expected a number, 0 or more"
         )

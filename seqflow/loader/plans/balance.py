@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -136,7 +137,11 @@ def check_balance(plan: str, balance: object) -> None:
 
 def check_linear(plan: str, linear: object) -> None:
     """Raise OpError unless a linear term is a number, 0 or more."""
-    if isinstance(linear, bool) or not isinstance(linear, int | float) or not 0 <= linear < float("inf"):
+    if (
+        isinstance(linear, bool)
+        or not isinstance(linear, int | float)
+        or not 0 <= linear <= sys.float_info.max
+    ):
         raise OpError.of(f"{plan}.linear", f"is {linear!r}, expected a number, 0 or more")
 
 

@@ -123,7 +123,7 @@ def test_a_damaged_index_is_refused(folder, tmp_path, change, message):
     paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
     len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
     rewritten(index, **change)
-    with pytest.raises(sf.ProviderError, match=rf"lengths\.arrow is damaged: .*{message}(.|\n)*made anew"):
+    with pytest.raises(sf.ProviderError, match=rf"lengths\.arrow is damaged: .*{message}(.|\n)*made again"):
         len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
 
 

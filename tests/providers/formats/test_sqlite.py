@@ -148,7 +148,9 @@ def test_a_table_is_chosen_by_name(tmp_path: Path) -> None:
     )
     assert rows(sf.open(path, format=sf.Sqlite(table="tags"))) == [{"y": 5}]
     assert rows(sf.open(path, format=sf.Sqlite(table="docs"))) == []
-    with pytest.raises(ProviderError, match=r"a.sqlite.*2 tables: docs, tags\nchoose one with table="):
+    with pytest.raises(
+        ProviderError, match=r"a.sqlite.*2 tables: docs, tags\nchoose one: format=sf.Sqlite\(table=…\)"
+    ):
         sf.open(path)
     with pytest.raises(ProviderError, match=r"no table 'tagz' \(did you mean 'tags'\?\)"):
         sf.open(path, format=sf.Sqlite(table="tagz"))

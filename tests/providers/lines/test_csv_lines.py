@@ -100,7 +100,7 @@ def test_a_value_with_a_newline_is_refused_in_each_of_its_lines(path):
         (b"\xff\n1\n", {}, "line 1: not UTF-8"),
         (b"a,b\n1,2\n", {"schema": {"a": "int64"}}, "column 'b' is not in the schema"),
         (b"a\n1\n", {"schema": {"b": "int64"}}, "has no column 'b'"),
-        (b"a\n1\n", {"schema": {"a": "list<int64>"}}, "list_delimiter= says what separates"),
+        (b"a\n1\n", {"schema": {"a": "list<int64>"}}, r"list_delimiter=…\) separates"),
         (b"a\n1\n", {"schema": {"a": "struct<x: int8>"}}, "which CSV can't be read as"),
         (b"1\n", {"header": False}, "CSV without a header needs schema="),
         (b"a\n1\n", {"header": 1}, "header is 1, expected True or False"),
@@ -172,7 +172,8 @@ def test_a_header_that_another_delimiter_would_cut_is_no_column(tmp_path, header
     path = tmp_path / "a.csv"
     path.write_text(f"{header}\n1\n")
     with pytest.raises(
-        sf.ProviderError, match=rf"line 1: the header has no ',' and is .*\ndelimiter={other} cuts it"
+        sf.ProviderError,
+        match=rf"line 1: the header has no ',' and is .*\nformat=sf.Csv\(delimiter={other}\) splits it",
     ):
         sf.open(path)
     assert sf.open(path, format=sf.Csv(delimiter=",")).columns == (header,)
