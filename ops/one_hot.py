@@ -89,7 +89,7 @@ def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLO
 def batch_bucket_one_hot(x: Array, boundaries: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
     """Replace each column of a matrix by one column for each of its buckets: 1 in the bucket of the value, else 0.
 
-    Sequence d of `boundaries` is for column d; there is one bucket more than boundaries. Without boundaries there is
+    Sequence d of `boundaries` is for column d; there is one bucket more than boundaries. An empty sequence gives
     one bucket, which is always 1. The buckets are those of `bucketize`; NaN is in the last one.
 
     >>> batch_bucket_one_hot(np.array([[2.0, 3.0], [4.0, 1.0]]), np.array([2.5, 1.0, 3.5]), np.array([1, 2]))

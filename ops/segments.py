@@ -212,7 +212,7 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     grad={"data": f"expand(d.logs, lengths) * exp(data - expand({FINITE_LOGS}, lengths))"},
 )
 def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
-    """Compute log(sum(exp(data))) over each segment, without overflow; an empty one gives `empty` (NumPy: -inf).
+    """Compute log(sum(exp(data))) over each segment, without overflow; an empty segment gives `empty` (NumPy: -inf).
 
     A segment of only -inf gives -inf. The dtypes are those of `lengths_mean`.
 

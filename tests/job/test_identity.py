@@ -221,7 +221,7 @@ def test_accepted_changes_go_on_and_the_manifest_says_from_where(folder, path, p
     pq.write_table(pa.table({"x": np.arange(300), "t": lists}), folder / "in.parquet", row_group_size=10)
     others = {"batch": plan, "output": {"path": path, "part_bytes": 200}}
     stopped(job(folder, **others, **times(1)))
-    with pytest.raises(JobError, match="--resume --accept-changes goes on with what is new"):
+    with pytest.raises(JobError, match="--resume --accept-changes uses the changes after"):
         run(job(folder, **others, **times(7)), resume=True)
     report = run(job(folder, **others, **times(7)), resume=True, accept_changes=True)
     assert (report.outcome, report.changes) == ("resumed", ("[net] line 1: `y = x * 7` was `y = x * 1`",))

@@ -243,7 +243,7 @@ def test_totals_of_steps_behind_a_change_count_what_they_have(tmp_path, kind):
     data.add("a", 60)
     resumed = loader()
     if kind == "counted while read":
-        with pytest.raises(sf.OpError, match="nobody knows"):
+        with pytest.raises(sf.OpError, match="that is not known"):
             resumed.load_state_dict(state, changes="accept")
         return
     resumed.load_state_dict(state, changes="accept")

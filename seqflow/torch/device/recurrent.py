@@ -164,7 +164,7 @@ def _lstm(
     reverse: bool,
 ) -> tuple[Tensor, ...]:
     if forget_bias:
-        added = torch.zeros_like(w_hh[:, 0])
+        added = w_hh.new_zeros(len(w_hh))  # w_hh may have no columns
         added[w_hh.shape[1] : 2 * w_hh.shape[1]] = forget_bias
         bias = added if bias is None else bias + added
     if gate_order == "ifog":

@@ -25,11 +25,11 @@ def record(parents: dict[str, str | None], num_rows: int = 3) -> Record:
 WRONG: list[tuple[object, str]] = [
     (column([2, 1, 2]), "x.values.6.*, but the sum of x.lengths is 5"),
     (column([2, 1, 4]), "x.values.6.*, but the sum of x.lengths is 7"),
-    (column([-2, 5, 3]), "no lengths: .*-2 is negative"),
+    (column([-2, 5, 3]), "not lengths: .*-2 is negative"),
     (column([2.0, 1.0, 3.0]), "x.lengths as float64.*, expected lengths"),
     (column([[2], [1], [3]]), "expected lengths: 1-D integers"),
     (column([2, 1, 3], 5), r"x.values\[\], but the sum"),
-    (column(np.array([2**63, 2, 3], np.uint64)), "no lengths"),
+    (column(np.array([2**63, 2, 3], np.uint64)), "not lengths"),
     (record({"x.lengths": None, "x.values": "y"}), "a parent for x.values"),
     (record({"x.lengths": None}), "without a parent, or None, for x.values"),
     (record({"x.lengths": "x.lengths", "x.values": "x.lengths"}), "x.lengths"),
