@@ -216,9 +216,9 @@ def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -
     place = name
     if formats:
         place = f"{name}.{formats[0]}"
-        wrong = next((f"[{name}.{other}]" for other in formats[1:]), next(iter(given), ""))
-        if wrong:
-            job_file.fail(name, f"{wrong} is given next to [{place}], expected one of them")
+        for other in [*formats[1:], *given]:
+            shown = f"[{name}.{other}]" if other in FORMATS else other
+            job_file.fail(f"{name}.{other}", f"{shown} is given next to [{place}], expected one of them")
         given = _table({place: table[formats[0]]}, place, job_file)
     for key in given if formats else ():
         try:
