@@ -98,7 +98,7 @@ MARKS = "** // << >> <= >= == != - + * / % & | ^ ~ < > ( ) ,"
 ADVICE = {
     "@": "an operand is written @0, @1, …, the number right after the @",
     "=": "an expression assigns nothing; equality is ==",
-    "!": "not is ~x or logical_not(x), not equal is !=",
+    "!": "not is ~x in an expression and `not x` in a filter; not equal is !=",
     ":": "an expression is not Python: it has operators and functions, nothing else",
     ";": "an expression is a single one, without statements",
     "[": "an expression works element by element; there are no lists and no indexing",
