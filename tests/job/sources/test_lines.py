@@ -33,5 +33,5 @@ def test_a_job_that_is_killed_at_five_points_writes_what_an_undisturbed_one_does
 ) -> None:
     write(tmp_path / name)  # type: ignore[operator]
     schema = 'schema = {day = "int64", ids = "list<int64>"}'
-    write_dying_job(tmp_path, f'[source]\npaths = "{name}"\nbatch_bytes = 1024\n{options}\n{schema}')
+    write_dying_job(tmp_path, f'[source]\npaths = "{name}"\n{options}\n{schema}\nbatch_bytes = 1024')
     assert sorted(written_though_killed(tmp_path)) == list(range(ROWS))
