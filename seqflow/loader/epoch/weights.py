@@ -89,7 +89,8 @@ def _number(key: Any) -> int:
 
 def _weight(key: Any, weight: Any) -> float:
     is_number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-    if not is_number or not 0 <= weight <= sys.float_info.max:
+    number = weight.item() if isinstance(weight, np.generic) else weight  # float32 has no float_info.max
+    if not is_number or not 0 <= number <= sys.float_info.max:
         raise OpError.of(
             "Schedule", f"the weight from batch {key} on is {weight!r}, expected a number, 0 or more"
         )
