@@ -51,7 +51,7 @@ def compare_windows(paths: list[str], times: int, threads: int) -> None:
     window = whole.recipe.windows(whole.recipe.planned_slices(), 0)[0]
 
     def read() -> None:
-        for part in window.parts:
+        for part in window.slices:
             with pq.ParquetFile(part.block.origin, memory_map=True) as file:
                 file.read_row_group(part.block.index, use_threads=False)
 
@@ -66,7 +66,7 @@ def compare_windows(paths: list[str], times: int, threads: int) -> None:
         assert len(list(resumed)) == 1
 
     seconds = least(times, {"read": read, "open": loader, "first": begin, "last": resume})
-    print(f"reading one window      {seconds['read'] * 1e3:8.1f} ms, {len(window.parts)} row groups")
+    print(f"reading one window      {seconds['read'] * 1e3:8.1f} ms, {len(window.slices)} row groups")
     for name, what in (
         ("open", "opening eight files"),
         ("first", "first batch"),

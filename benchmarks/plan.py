@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seqflow as sf
-from seqflow.loader.epoch.table import Stream
 from seqflow.loader.order.windows import Slices, Windows
 from seqflow.loader.plans.plan import permutation
 from seqflow.providers.block_columns import BlockColumns
@@ -64,11 +63,10 @@ def print_plan(count: int, shuffled: bool) -> None:
     tracemalloc.stop()
     assert rows is not None
     seconds = min(timed(blocks, window, shuffled) for _ in range(3))
-    stream = Stream(0, windows)
     some = range(0, len(windows), max(1, len(windows) // 1000))
     started = time.process_time()
     for position in some:
-        pickle.dumps(stream.window(position))
+        pickle.dumps(windows[position])
     sending = (time.process_time() - started) / len(some)
     plan, send, name = seconds / len(windows) * 1e6, sending * 1e6, "shuffled" if shuffled else "as it is"
     print(f"{len(windows):>10,} {name:>9} {plan:>11.2f} {kept / len(windows):>6.0f} {send:>11.1f}")

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import seqflow as sf
 from seqflow.record.validation import validated
 
-CHECKED = ("providers.ipc", "providers.memory", "providers.stream", "record.lists")
+CHECKED = ("providers.formats.arrow", "providers.memory.tables", "providers.memory.streams", "record.lists")
 NET = "x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask, text.lengths"
 
 

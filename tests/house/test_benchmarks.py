@@ -1,6 +1,7 @@
 """`python -m benchmarks`: what fails is a row with its reason, and loses no other."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -78,3 +79,21 @@ def test_what_fails_is_a_row_with_its_reason_and_the_others_are_measured_and_sav
     assert rows["a test row"]["ours"] > 0
     assert list(found["missing"]) == ["missing_suite"]
     assert saved[-len(rows) :] == [list(rows)[: count + 1] for count in range(len(rows))][-len(saved) :]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan.py", "--windows", "100", "--files", "5"],
+        ["validation.py", "--rows", "1000", "--times", "1"],
+        ["loader_latency.py", "--times", "1"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_benchmark_that_looks_inside_the_loader_runs(command, tmp_path):
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / command[0], *command[1:]],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
