@@ -55,6 +55,15 @@ def at_least_one(plan: str, **counts: int | None) -> None:
             raise OpError.of(f"{plan}.{name}", f"is {count!r}, expected an integer, 1 or more, of 64 bits")
 
 
+def is_number(value: object, kinds: tuple[type, ...] = (int, float)) -> bool:
+    """Return whether a value is a number of these kinds that float64 can hold; a bool, inf or nan is not."""
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        return False
+    # as a number of Python: NumPy would cast the bound to float32, which cannot hold it
+    number: Any = value.item() if isinstance(value, np.generic) else value
+    return bool(abs(number) <= sys.float_info.max)
+
+
 DtypeLike = Annotated[Any, _is_dtype, "a dtype"]
 FilePath = Annotated[str | os.PathLike[str], is_path, "a path"]
 Columns = Annotated[abc.Sequence[str], _are_columns, "the names of one column or more, each once"]

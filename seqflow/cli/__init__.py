@@ -91,11 +91,9 @@ def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
     gc.set_threshold(_MANY)
     try:
-        with (
-            warnings.catch_warnings(),
-            exit_cleanly(),
-        ):  # the standalone mode of click would print usage errors in its own form
+        with warnings.catch_warnings(), exit_cleanly():
             _show_old_names()
+            # the standalone mode of click would print usage errors in its own form
             code = app(standalone_mode=False, color=wants_colours())
     finally:
         gc.freeze()  # a process that ends need not collect garbage: that takes as long as a small command

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from seqflow.arguments import WORDS, choices, described, fits
+from seqflow.arguments import WORDS, choices, described, fits, is_number
 from seqflow.byte_sizes import parse_bytes
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
@@ -216,9 +216,9 @@ def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -
     place = name
     if formats:
         place = f"{name}.{formats[0]}"
-        for other in [*formats[1:], *given]:
-            shown = f"[{name}.{other}]" if other in FORMATS else other
-            job_file.fail(f"{name}.{other}", f"{shown} is given next to [{place}], expected one of them")
+        if others := [*formats[1:], *given]:
+            shown = f"[{name}.{others[0]}]" if others[0] in FORMATS else others[0]
+            job_file.fail(f"{name}.{others[0]}", f"{shown} is given next to [{place}], expected one of them")
         given = _table({place: table[formats[0]]}, place, job_file)
     for key in given if formats else ():
         try:
@@ -266,7 +266,7 @@ def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> Mix
 def _weight(weight: Any, name: str, job_file: JobFile) -> float | Schedule:
     if not isinstance(weight, Mapping):
         number: float = _checked(weight, float, name, job_file)
-        if not 0 < number <= sys.float_info.max:
+        if not (is_number(number) and number > 0):
             job_file.fail(name, f"weight is {number}, expected a number above 0")
         return number
     _check_known(("points", "linear"), weight, name, job_file, "a weight")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.arguments import is_number
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, OpTypeError
 from seqflow.loader.arguments import PREFETCH, check_totals, grouped, steps_of_rank
@@ -114,11 +114,7 @@ def _named(
     for number, weight in enumerate(values):
         if isinstance(weight, Schedule):
             continue
-        if (
-            not isinstance(weight, int | float)
-            or isinstance(weight, bool)
-            or not 0 < weight <= sys.float_info.max
-        ):
+        if not is_number(weight) or weight <= 0:
             raise OpError(
                 f"Mix: the weight of source {number} is {weight!r}, expected a number above 0"
                 f"{_NAMED if weights is None and not isinstance(weight, int | float) else ''}"

@@ -386,12 +386,6 @@ class Signature:
         return frozenset(part.name for part in inside if isinstance(part, (Name, AtLeast)))
 
     @cached_property
-    def solved(self) -> frozenset[str]:
-        """Dimension variables that inputs have only inside other sizes, such as `B+1`."""
-        dims = (dim for argument in self.input_arguments for dim in argument.dims)
-        return self.bound - {dim.name for dim in dims if isinstance(dim, (Name, AtLeast))}
-
-    @cached_property
     def alike(self) -> tuple[tuple[str, str], ...]:
         """Pairs of an input that is `like(…)` another, and the other."""
         return tuple((one.name, one.dtype.of[0]) for one in self.input_arguments if one.dtype.word == LIKE)

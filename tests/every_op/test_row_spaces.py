@@ -313,12 +313,9 @@ def test_a_carried_lod_is_true_under_permutation(op, data):
 
 def on_further_axes(argument, values, bases, base, rows):
     """Values whose further axes hold the same rows, such as `w_hh[H, H]`, in the order of these rows there, too."""
-    for axis, dim in enumerate(argument.dims):
-        if (
-            axis
-            and isinstance(dim, Name)
-            and bases.get(dim.name) == base
-            and Rest not in map(type, argument.dims)
-        ):
+    if any(isinstance(dim, Rest) for dim in argument.dims):
+        return values  # the numbers of its axes are not known
+    for axis, dim in enumerate(argument.dims[1:], 1):
+        if isinstance(dim, Name) and bases.get(dim.name) == base:
             values = values.take(rows, axis)
     return values

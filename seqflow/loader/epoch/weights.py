@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.arguments import is_number
 from seqflow.errors import OpError, OpMemoryError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
@@ -88,9 +88,7 @@ def _number(key: Any) -> int:
 
 
 def _weight(key: Any, weight: Any) -> float:
-    is_number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
-    number = weight.item() if isinstance(weight, np.generic) else weight  # float32 has no float_info.max
-    if not is_number or not 0 <= number <= sys.float_info.max:
+    if not is_number(weight, (int, float, np.integer, np.floating)) or weight < 0:
         raise OpError.of(
             "Schedule", f"the weight from batch {key} on is {weight!r}, expected a number, 0 or more"
         )

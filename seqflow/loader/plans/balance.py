@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from seqflow.arguments import at_least_one
+from seqflow.arguments import at_least_one, is_number
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.expression import Expression
@@ -135,13 +134,9 @@ def check_balance(plan: str, balance: object) -> None:
         raise OpTypeError.of(f"{plan}.balance", f"is {balance!r}, expected Balance(group=…, linear=…)")
 
 
-def check_linear(plan: str, linear: object) -> None:
+def check_linear(plan: str, linear: Any) -> None:
     """Raise OpError unless a linear term is a number, 0 or more."""
-    if (
-        isinstance(linear, bool)
-        or not isinstance(linear, int | float)
-        or not 0 <= linear <= sys.float_info.max
-    ):
+    if not is_number(linear) or linear < 0:
         raise OpError.of(f"{plan}.linear", f"is {linear!r}, expected a number, 0 or more")
 
 
