@@ -1,7 +1,7 @@
 """Loaders: batches from a provider, planned on lengths, in an order that a seed decides."""
 
 from seqflow.arguments import check_public
-from seqflow.loader.epoch.deal import Ranks
+from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.weights import Schedule
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from seqflow import providers
 from seqflow.arguments import at_least_one
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
-from seqflow.loader.epoch.deal import Ranks, Tail
+from seqflow.loader.epoch.ranks import Ranks, Tail
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Shuffle, Transform
 from seqflow.loader.plans.dealing import Totals

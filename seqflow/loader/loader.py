@@ -29,7 +29,8 @@ from seqflow.loader.arguments import (
     transform_of,
     version_of,
 )
-from seqflow.loader.epoch.deal import Deal, Ranks, spans_of
+from seqflow.loader.epoch.deal import Deal, spans_of
+from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.order.index import LengthsIndex
 from seqflow.loader.order.recipe import Recipe, Shuffle, Transform

@@ -12,7 +12,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.epoch.deal import AnyTable, PoolRows, Ranks, Skips, Steps
+from seqflow.loader.epoch.deal import AnyTable, PoolRows, Skips, Steps
+from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epoch.table import Missing, Row, Stream
 from seqflow.loader.order.recipe import STEPS, Recipe
 from seqflow.loader.plans.dealing import Span, Totals, deal, deals_rows, wide
