@@ -20,8 +20,9 @@ from seqflow.output.file_writer import KIND_OF_SUFFIX
 from seqflow.output.output_file import OutputFile
 from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
 from seqflow.providers import Block
+from seqflow.providers.bad_files import BadFile, BadFiles
 from seqflow.record import BadRow
-from seqflow.record.run_ends import take_table
+from seqflow.record.run_ends import decoded_type, take_table
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
@@ -187,6 +188,8 @@ class Ledger:
     """Number of the skipped rows that `where` omitted."""
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
+    damaged: list[BadFile] = field(default_factory=list)
+    """Damaged blocks, whose rows are in no column."""
     refused: dict[int, BadRow] = field(default_factory=dict)
     """Bad rows by their numbers in the window that `net` refuses, until all batches are handed out."""
     ranges: tuple[RowRange, ...] = ()
@@ -215,6 +218,7 @@ class Ledger:
         """Add the ledger of one of several slices."""
         add_columns(self, other)
         self.rejected += other.rejected
+        self.damaged += other.damaged
 
 
 def add_columns(to: Any, ledger: Ledger) -> None:
@@ -257,6 +261,9 @@ class Stats:
     """Number of the skipped rows that `where` omitted; rows in files excluded by names of folders are not counted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
+    bad_files: list[BadFile] = field(default_factory=list)
+    """Damaged files, and damaged blocks of files, that `bad_files` omitted. Each rank lists all files that could not
+    be opened, and the blocks of its own windows."""
     seconds_reading: float = 0.0
     """Sum over all threads, as are the next three."""
     seconds_preparing: float = 0.0
@@ -272,6 +279,12 @@ class Stats:
     """For each of `totals`, the rows, or pieces of rows, for which it is 0, such as rows whose labels are all
     masked. The first piece of a row may have a total of 0 for a good reason; `require` judges whole rows."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add_bad_files(self, found: Iterable[BadFile]) -> list[BadFile]:
+        """Add damaged files that are not listed yet, and return these: a mix may read a source several times."""
+        new = [one for one in found if one not in self.bad_files]
+        self.bad_files += new
+        return new
 
     @property
     def prepared(self) -> int:
@@ -303,6 +316,8 @@ class Stats:
             found.insert(at, ("fill", f"{self.fill:.2%}"))
         if self.costs.steps:
             found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
+        if self.bad_files:
+            found.append(("damaged files", f"{len({one.path for one in self.bad_files}):,}"))
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
         ]
@@ -363,6 +378,20 @@ class BadRowHandler:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
         if self.write is not None:
             self.write(rejected)
+
+    def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
+        """Count damaged files and blocks, and enter them in the quarantine file if the policy says so, as a row of
+        nulls each. Raise DamagedFileError if there are more than the policy allows.
+        """
+        new = stats.add_bad_files(found)
+        policy.check(stats.bad_files)
+        if policy.policy == "quarantine" and self.write is not None:
+            nulls = pa.table({one.name: pa.nulls(1, decoded_type(one.type)) for one in schema})
+            for one in new:
+                entry = (BadRow(0, "", one.reason),)
+                self.write(
+                    Rejected(entry, (None,), Block(one.path, one.block or 0, None, None), lambda: nulls)
+                )
 
     def check(self, stats: Stats) -> None:
         """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the

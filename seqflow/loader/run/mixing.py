@@ -482,6 +482,8 @@ class MixRun:
         """Set the counts of the mix to the sums over its members."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
+        for one in self._of_members:
+            self._stats.add_bad_files(one.bad_files)
         self._stats.without = self.without
         self._stats.costs = StepCosts.of(one.costs for one in self._of_members)
 
