@@ -34,6 +34,16 @@ class BadFile(NamedTuple):
         return printable_line(f"{place}{lost}: {self.reason}")
 
 
+class BadFileList(list[BadFile]):
+    """Damaged files and blocks, each once; a sum of lists keeps that. It is made from entries or from their JSON."""
+
+    def __init__(self, found: Iterable[Iterable[Any]] = ()) -> None:
+        super().__init__(dict.fromkeys(BadFile(*one) for one in found))
+
+    def __add__(self, other: Iterable[Iterable[Any]]) -> BadFileList:  # type: ignore[override]
+        return BadFileList([*self, *other])
+
+
 @dataclass(frozen=True, slots=True)
 class BadFiles:
     """The policy for files that are damaged, or gone, when they are opened or read.

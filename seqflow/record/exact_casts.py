@@ -248,7 +248,9 @@ def _of_rows(lengths: Tensor) -> Iterator[None]:
 def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if is_any(array.type, TEXT_VIEWS):
         array = checked_views(array)
-    elif is_any(array.type, TEXTS) and (is_any(kind, TEXT_VIEWS) or holds_text(kind) > holds_text(array.type)):
+    elif is_any(array.type, TEXTS) and (
+        is_any(kind, TEXT_VIEWS) or holds_text(kind) > holds_text(array.type)
+    ):
         # these casts read the bytes, not only the offsets
         validated(array, "a text")
     try:
@@ -280,7 +282,11 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_float16(found) and types.is_integer(kind):
         # Arrow takes the bits of a float16 for an integer when it checks for fractions
         return array.cast(pa.float32()).cast(kind)
-    if types.is_integer(found) and types.is_decimal(kind) and kind.precision - kind.scale < integer_digits(found):
+    if (
+        types.is_integer(found)
+        and types.is_decimal(kind)
+        and kind.precision - kind.scale < integer_digits(found)
+    ):
         # Arrow refuses the type whatever the values are
         return _checked(array.cast(pa.decimal128(20, 0)), kind)
     # Arrow refuses integers beyond 2**53, of which float64 holds every other one and more

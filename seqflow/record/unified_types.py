@@ -122,7 +122,9 @@ def _unified(given: Kinds, settle: Settle) -> pa.DataType:
     if len(kinds) < 2:
         return kinds[0] if kinds else pa.null()
     if any(map(types.is_run_end_encoded, kinds)):
-        return _unified([kind.value_type if types.is_run_end_encoded(kind) else kind for kind in kinds], settle)
+        return _unified(
+            [kind.value_type if types.is_run_end_encoded(kind) else kind for kind in kinds], settle
+        )
     if any(map(types.is_dictionary, kinds)):
         return _dictionary(kinds, settle)
     if any(isinstance(kind, pa.BaseExtensionType) for kind in kinds):
@@ -196,7 +198,9 @@ def _decimal(kinds: Kinds, settle: Settle) -> pa.DataType:
     if whole + scale > _MAX_DIGITS[bits]:
         bits = 256
     if whole + scale > _MAX_DIGITS[bits]:
-        return settle(f"{whole} digits before the point and {scale} after it are more than {_MAX_DIGITS[bits]}", None)
+        return settle(
+            f"{whole} digits before the point and {scale} after it are more than {_MAX_DIGITS[bits]}", None
+        )
     return (pa.decimal256 if bits == 256 else pa.decimal128)(whole + scale, scale)
 
 
@@ -233,7 +237,9 @@ def _fixed_size_list(kinds: Kinds, settle: Settle) -> pa.DataType:
 
 
 def _as_lists(kinds: Kinds) -> pa.DataType:
-    return _list([pa.list_(kind.value_field) if types.is_fixed_size_list(kind) else kind for kind in kinds], _declare)
+    return _list(
+        [pa.list_(kind.value_field) if types.is_fixed_size_list(kind) else kind for kind in kinds], _declare
+    )
 
 
 def _struct(kinds: Kinds, settle: Settle) -> pa.DataType:
@@ -300,7 +306,9 @@ _CONFLICTS: dict[tuple[str, str], tuple[str, Callable[[Kinds], pa.DataType] | No
     ("integer", "text"): ("a number is not a text", None),
     ("date", "timestamp"): (
         "a day is not an instant",
-        lambda kinds: _timestamp([pa.timestamp("s") if types.is_date(one) else one for one in kinds], _declare),
+        lambda kinds: _timestamp(
+            [pa.timestamp("s") if types.is_date(one) else one for one in kinds], _declare
+        ),
     ),
     ("binary", "text"): ("bytes need not be text", lambda kinds: pa.large_string()),
     ("binary", "fixed_size_binary"): (_AXES, lambda kinds: pa.large_binary()),
