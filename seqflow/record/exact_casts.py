@@ -57,10 +57,10 @@ CONVERTIBLE: Families = (
     (STRINGS, BYTES),
     ((*BYTES, types.is_fixed_size_binary), (*BYTES, types.is_fixed_size_binary, *STRINGS)),
 )
-"""Families of types under a declared type: true is 1, 7.0 an integer, local time UTC, and bytes that are UTF-8 text."""
+"""Families of types under a declared type: true is 1, 7.0 an integer, local time is UTC, and UTF-8 is text."""
 
 
-class UnfitValues(pa.ArrowInvalid):
+class UnfitValues(pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
     """Values that a type does not hold. `rows` is bool[rows], true for rows with one; the text is about the first."""
 
     def __init__(self, reason: str, rows: Tensor) -> None:
@@ -248,7 +248,9 @@ def _of_rows(lengths: Tensor) -> Iterator[None]:
 def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if is_any(array.type, TEXT_VIEWS):
         array = checked_views(array)
-    elif is_any(array.type, TEXTS) and (is_any(kind, TEXT_VIEWS) or holds_text(kind) > holds_text(array.type)):
+    elif is_any(array.type, TEXTS) and (
+        is_any(kind, TEXT_VIEWS) or holds_text(kind) > holds_text(array.type)
+    ):
         # these casts read the bytes, not only the offsets
         validated(array, "a text")
     try:
@@ -280,7 +282,11 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if types.is_float16(found) and types.is_integer(kind):
         # Arrow takes the bits of a float16 for an integer when it checks for fractions
         return array.cast(pa.float32()).cast(kind)
-    if types.is_integer(found) and types.is_decimal(kind) and kind.precision - kind.scale < integer_digits(found):
+    if (
+        types.is_integer(found)
+        and types.is_decimal(kind)
+        and kind.precision - kind.scale < integer_digits(found)
+    ):
         # Arrow refuses the type whatever the values are
         return _decimals(array.cast(pa.decimal128(20, 0)), kind)
     if types.is_decimal(found):
@@ -303,8 +309,9 @@ _UNCHECKED: Families = (
     ((types.is_timestamp,), (types.is_date,)),
     ((types.is_time,), (types.is_time,)),
 )
-"""Casts to types of at most as many bits that Arrow does not check: it cuts times, wraps days, and makes large numbers
-infinite."""
+"""Casts that Arrow does not check unless the bits become more: it cuts times, wraps days, and makes large numbers
+infinite.
+"""
 
 
 def _decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -20,7 +20,7 @@ from seqflow.record.arrow_types import (
 
 Kinds: TypeAlias = Sequence[pa.DataType]
 Settle: TypeAlias = Callable[[str, Callable[[], pa.DataType] | None], pa.DataType]
-"""Called where types do not unify, with the reason and with a function that returns a type to declare, if there is one."""
+"""Called for types that do not unify, with the reason, and a function that returns a type to declare or None."""
 
 UTC_NAMES = frozenset(
     ["UTC", "Etc/UTC", "Z", "+00:00", "-00:00", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal"]
@@ -94,7 +94,7 @@ def _advice(pair: Kinds) -> str:
 
 
 def _declaration(kind: pa.DataType) -> str:
-    """Return a type as text in which `schema=` declares it: without names of list items, and with NumPy's of floats."""
+    """Return a type as text for `schema=`: list items have no names, and floats those of NumPy."""
     if types.is_struct(kind):
         return f"struct<{', '.join(f'{child.name}: {_declaration(child.type)}' for child in kind)}>"
     if types.is_map(kind):
@@ -122,7 +122,9 @@ def _unified(given: Kinds, settle: Settle) -> pa.DataType:
     if len(kinds) < 2:
         return kinds[0] if kinds else pa.null()
     if any(map(types.is_run_end_encoded, kinds)):
-        return _unified([kind.value_type if types.is_run_end_encoded(kind) else kind for kind in kinds], settle)
+        return _unified(
+            [kind.value_type if types.is_run_end_encoded(kind) else kind for kind in kinds], settle
+        )
     if any(map(types.is_dictionary, kinds)):
         return _dictionary(kinds, settle)
     if any(isinstance(kind, pa.BaseExtensionType) for kind in kinds):
@@ -196,12 +198,14 @@ def _decimal(kinds: Kinds, settle: Settle) -> pa.DataType:
     if whole + scale > _MAX_DIGITS[bits]:
         bits = 256
     if whole + scale > _MAX_DIGITS[bits]:
-        return settle(f"{whole} digits before the point and {scale} after it are more than {_MAX_DIGITS[bits]}", None)
+        return settle(
+            f"{whole} digits before the point and {scale} after it are more than {_MAX_DIGITS[bits]}", None
+        )
     return (pa.decimal256 if bits == 256 else pa.decimal128)(whole + scale, scale)
 
 
 def _finest(kinds: Kinds) -> str:
-    return max((kind.unit for kind in kinds), key=_UNITS.index)
+    return _UNITS[max(_UNITS.index(kind.unit) for kind in kinds)]
 
 
 def _timestamp(kinds: Kinds, settle: Settle) -> pa.DataType:
@@ -233,7 +237,9 @@ def _fixed_size_list(kinds: Kinds, settle: Settle) -> pa.DataType:
 
 
 def _as_lists(kinds: Kinds) -> pa.DataType:
-    return _list([pa.list_(kind.value_field) if types.is_fixed_size_list(kind) else kind for kind in kinds], _declare)
+    return _list(
+        [pa.list_(kind.value_field) if types.is_fixed_size_list(kind) else kind for kind in kinds], _declare
+    )
 
 
 def _struct(kinds: Kinds, settle: Settle) -> pa.DataType:
@@ -300,7 +306,9 @@ _CONFLICTS: dict[tuple[str, str], tuple[str, Callable[[Kinds], pa.DataType] | No
     ("integer", "text"): ("a number is not a text", None),
     ("date", "timestamp"): (
         "a day is not an instant",
-        lambda kinds: _timestamp([pa.timestamp("s") if types.is_date(one) else one for one in kinds], _declare),
+        lambda kinds: _timestamp(
+            [pa.timestamp("s") if types.is_date(one) else one for one in kinds], _declare
+        ),
     ),
     ("binary", "text"): ("bytes need not be text", lambda kinds: pa.large_string()),
     ("binary", "fixed_size_binary"): (_AXES, lambda kinds: pa.large_binary()),

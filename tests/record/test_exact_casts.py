@@ -31,7 +31,9 @@ def integers(kind):
 def edges(kind):
     """An array of a type with its least and greatest values, special ones, and a null at each level."""
     if isinstance(kind, pa.BaseExtensionType):
-        storage = pa.array(["1", '{"a": 2}', None], kind.storage_type) if named(kind).startswith("json") else None
+        storage = (
+            pa.array(["1", '{"a": 2}', None], kind.storage_type) if named(kind).startswith("json") else None
+        )
         return pa.ExtensionArray.from_storage(kind, edges(kind.storage_type) if storage is None else storage)
     if types.is_null(kind):
         return pa.nulls(3)
@@ -39,11 +41,23 @@ def edges(kind):
         return pa.array([*integers(kind), None], kind)
     if types.is_floating(kind):
         info = np.finfo(f"float{kind.bit_width}")
-        found = [info.max, info.min, info.smallest_subnormal, info.tiny, -0.0, math.nan, math.inf, -math.inf, 0]
+        found = [
+            info.max,
+            info.min,
+            info.smallest_subnormal,
+            info.tiny,
+            -0.0,
+            math.nan,
+            math.inf,
+            -math.inf,
+            0,
+        ]
         return pa.array(np.array(found, info.dtype), mask=np.arange(len(found)) == len(found) - 1)
     if types.is_decimal(kind):
         largest = Decimal((0, (9,) * kind.precision, -kind.scale))
-        return pa.array([largest, largest.copy_negate(), Decimal((0, (1,), -kind.scale)), Decimal(0), None], kind)
+        return pa.array(
+            [largest, largest.copy_negate(), Decimal((0, (1,), -kind.scale)), Decimal(0), None], kind
+        )
     if types.is_date64(kind):
         return pa.array([DAY * 1000 * -(2**31), DAY * 1000 * (2**31 - 1), 0, None], pa.int64()).cast(kind)
     if types.is_time(kind):
@@ -69,7 +83,9 @@ def edges(kind):
         keys = edges(kind.key_type).drop_null()
         items = edges(kind.item_type)
         items = items.take(pa.array(np.arange(len(keys)) % len(items)))
-        return pa.MapArray.from_arrays(pa.array([0, 1, None, 1, len(keys)], pa.int32()), keys, items).cast(kind)
+        return pa.MapArray.from_arrays(pa.array([0, 1, None, 1, len(keys)], pa.int32()), keys, items).cast(
+            kind
+        )
     if types.is_nested(kind):
         values = edges(kind.value_type)
         if not kind.value_field.nullable:
@@ -77,7 +93,9 @@ def edges(kind):
         if types.is_fixed_size_list(kind):
             values = values.take(pa.array(np.arange(3 * kind.list_size) % len(values)))
             return pa.FixedSizeListArray.from_arrays(values, type=kind, mask=pa.array([False, True, False]))
-        return lists(kind, [len(values), 0, 1, 0], [False, False, True, False], pa.concat_arrays([values, values[:1]]))
+        return lists(
+            kind, [len(values), 0, 1, 0], [False, False, True, False], pa.concat_arrays([values, values[:1]])
+        )
     texts = ["", "é", "a text of more than twelve bytes", "\0", None]
     return pa.array(texts if str(kind).startswith(("str", "large_str")) else [b"\xff\0", *texts], kind)
 
@@ -105,11 +123,17 @@ def lists(kind, lengths, nulls, values, backwards=False):
             parts = [values.slice(starts[at], lengths[at]) for at in reversed(range(len(lengths)))]
             values = pa.concat_arrays(parts) if parts else values
             offsets = (offsets[-1] - offsets[1:]).astype(dtype)
-        buffers = [validity(nulls), pa.py_buffer(offsets[: len(lengths)].copy()), pa.py_buffer(np.array(lengths, dtype))]
+        buffers = [
+            validity(nulls),
+            pa.py_buffer(offsets[: len(lengths)].copy()),
+            pa.py_buffer(np.array(lengths, dtype)),
+        ]
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[values])
 
 
-@pytest.mark.parametrize("pair", RECORDED["results"], ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}")
+@pytest.mark.parametrize(
+    "pair", RECORDED["results"], ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}"
+)
 def test_values_at_the_edges_stay_under_unified_types(pair):
     kinds = [KINDS[at] for at in pair[:2]]
     kind, is_checked = unified_type(kinds), len(pair) > 3
@@ -126,7 +150,9 @@ def test_values_at_the_edges_stay_under_unified_types(pair):
     assert any_unfit == is_checked
 
 
-@pytest.mark.parametrize("pair", RECORDED["results"], ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}")
+@pytest.mark.parametrize(
+    "pair", RECORDED["results"], ids=lambda pair: f"{named(KINDS[pair[0]])} and {named(KINDS[pair[1]])}"
+)
 def test_a_cast_to_the_unified_type_and_back_gives_the_array(pair):
     kind = unified_type([KINDS[at] for at in pair[:2]])
     for found in (KINDS[at] for at in pair[:2]):
@@ -241,13 +267,13 @@ DECLARED = [
 """Arrays, declared types, and the values that come out; `...` for rows that hold a value that does not fit."""
 
 
-
-
 def rows_of(array):
     return [str(row) if hasattr(row, "hex") and hasattr(row, "urn") else row for row in array.to_pylist()]
 
 
-@pytest.mark.parametrize(("array", "kind", "expected"), DECLARED, ids=lambda one: str(getattr(one, "type", one))[:60])
+@pytest.mark.parametrize(
+    ("array", "kind", "expected"), DECLARED, ids=lambda one: str(getattr(one, "type", one))[:60]
+)
 def test_a_declared_type_takes_the_values_that_it_holds(array, kind, expected):
     values, unfit = cast_values(array, kind)
     values.validate(full=True)
@@ -264,12 +290,24 @@ def test_a_declared_type_takes_the_values_that_it_holds(array, kind, expected):
     [
         (floats(7.5), pa.int64(), "7.5 is not a value of int64"),
         (pa.array([[1.0], [2.0, 7.5]]), pa.list_(pa.int64()), "7.5 is not a value of int64"),
-        (pa.array([{"a": 1, "b": 300}]), pa.struct([("b", pa.int8()), ("a", pa.int8())]), "300 is not a value of int8"),
+        (
+            pa.array([{"a": 1, "b": 300}]),
+            pa.struct([("b", pa.int8()), ("a", pa.int8())]),
+            "300 is not a value of int8",
+        ),
         (pa.array([7.5]).dictionary_encode(), pa.int64(), "7.5 is not a value of int64"),
-        (pa.array([[1]]), pa.list_(pa.int64(), 2), "a list of 1 is not a value of fixed_size_list<item: int64>[2]"),
+        (
+            pa.array([[1]]),
+            pa.list_(pa.int64(), 2),
+            "a list of 1 is not a value of fixed_size_list<item: int64>[2]",
+        ),
         (pa.array([b"\xff"]), pa.string(), r"b'\xff' is not a value of string"),
         (pa.array([b"\xff" * 100]), pa.string(), "b'" + r"\xff" * 19 + r"\… is not a value of string"),
-        (instants("s", 2**62), pa.timestamp("ns"), f"{2**62} of timestamp[s] is not a value of timestamp[ns]"),
+        (
+            instants("s", 2**62),
+            pa.timestamp("ns"),
+            f"{2**62} of timestamp[s] is not a value of timestamp[ns]",
+        ),
         (days(2**31 - 1), pa.timestamp("ns"), f"{2**31 - 1} of date32[day] is not a value of timestamp[ns]"),
     ],
     ids=str,
@@ -304,7 +342,7 @@ TEXT = pa.string()
 )  # fmt: skip
 def test_types_of_another_nature_are_refused_even_without_rows(found, kind):
     for array in (pa.array([], found), edges(found) if types.is_primitive(found) else pa.array([], found)):
-        with pytest.raises(pa.ArrowInvalid, match="values are |there are keys besides") as refused:
+        with pytest.raises(pa.ArrowInvalid, match=r"values are |there are keys besides") as refused:
             cast_values(array, kind)
         assert not isinstance(refused.value, UnfitValues)
 
@@ -334,7 +372,9 @@ def test_more_values_than_offsets_of_32_bits_count_are_refused(kind):
     rows = 2**31
     offsets = pa.py_buffer(np.array([0, rows], np.int64))
     array = pa.Array.from_buffers(pa.large_list(pa.null()), 1, [None, offsets], children=[pa.nulls(rows)])
-    with pytest.raises(pa.ArrowInvalid, match="2147483648 values are too many for .*, which has offsets of 32 bits"):
+    with pytest.raises(
+        pa.ArrowInvalid, match=r"2147483648 values are too many for .*, which has offsets of 32 bits"
+    ):
         cast_values(array, kind)
 
 
@@ -390,7 +430,9 @@ def leaf(found, kind, fitting, unfit=()):
         buffers = [validity([row is None for row in rows]), *shown.buffers()[1:]]
         return pa.Array.from_buffers(found, len(rows), buffers)
 
-    return Source(kind, st.none() | st.sampled_from(values), array, hidden, lambda row: row not in unfit, fitting.get)
+    return Source(
+        kind, st.none() | st.sampled_from(values), array, hidden, lambda row: row not in unfit, fitting.get
+    )
 
 
 def nothing(kind):
@@ -424,7 +466,9 @@ def encoded(of):
         entries = [row for row in rows if row is not None] + [of.hidden]
         codes = [len(entries) - 1 if row is None else entries.index(row) for row in rows]
         buffers = [validity([row is None for row in rows]), pa.py_buffer(np.array(codes, np.int8))]
-        return pa.DictionaryArray.from_arrays(pa.Array.from_buffers(pa.int8(), len(rows), buffers), of.array(entries))
+        return pa.DictionaryArray.from_arrays(
+            pa.Array.from_buffers(pa.int8(), len(rows), buffers), of.array(entries)
+        )
 
     return Source(of.kind, of.rows, array, of.hidden, of.fits, of.expected)
 
@@ -432,7 +476,9 @@ def encoded(of):
 def runs(of):
     def array(rows):
         ends = [at + 1 for at in range(len(rows)) if at + 1 == len(rows) or rows[at + 1] is not rows[at]]
-        return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), of.array([rows[end - 1] for end in ends]))
+        return pa.RunEndEncodedArray.from_arrays(
+            pa.array(ends, pa.int32()), of.array([rows[end - 1] for end in ends])
+        )
 
     return Source(of.kind, of.rows, array, of.hidden, of.fits, of.expected)
 
@@ -536,6 +582,8 @@ def test_rows_come_out_as_they_were_or_do_not_fit_whatever_nulls_and_slices_hide
     fits = list(map(source.fits, rows))
     assert (unfit is None) == all(fits)
     assert unfit is None or unfit.tolist() == [not one for one in fits]
-    expected = [source.expected(row) if one and row is not None else None for row, one in zip(rows, fits, strict=True)]
+    expected = [
+        source.expected(row) if one and row is not None else None for row, one in zip(rows, fits, strict=True)
+    ]
     assert plain_rows(values) == expected
     assert [unfit_reason(array, source.kind, row) == "" for row in range(len(rows))] == fits

@@ -35,7 +35,9 @@ def test_all_recorded_pairs_are_here():
 def test_recorded_pairs_unify_to_the_recorded_type_in_both_orders():
     for one, other, result, *_ in RECORDED["results"]:
         assert named(unified(KINDS[one], KINDS[other])) == result
-        assert without_order(unified(KINDS[other], KINDS[one])) == without_order(unified(KINDS[one], KINDS[other]))
+        assert without_order(unified(KINDS[other], KINDS[one])) == without_order(
+            unified(KINDS[one], KINDS[other])
+        )
 
 
 @pytest.mark.parametrize("one", list(map(int, RECORDED["errors"])), ids=lambda one: named(KINDS[one]))
