@@ -505,7 +505,11 @@ def in_lists(of, layout, to_layout, backwards):
         return row is None or (all(map(of.fits, row)) and not (fixes and len(row) != 2))
 
     rows = st.lists(of.rows, min_size=2 if is_fixed else 0, max_size=2 if is_fixed else 3)
-    return Source(to_kind, st.none() | rows, array, hidden, fits, lambda row: tuple(map(of.expected, row)))
+
+    def expected(row):
+        return None if row is None else tuple(map(of.expected, row))
+
+    return Source(to_kind, st.none() | rows, array, hidden, fits, expected)
 
 
 def in_structs(one, other):
@@ -525,7 +529,8 @@ def in_structs(one, other):
         return row is None or all(of.fits(row[name]) for name, of in parts.items())
 
     def expected(row):
-        return {name: of.expected(row[name]) for name, of in parts.items() if row[name] is not None}
+        found = {} if row is None else {name: of.expected(row[name]) for name, of in parts.items()}
+        return None if row is None else {name: one for name, one in found.items() if one is not None}
 
     rows = st.fixed_dictionaries({name: of.rows for name, of in parts.items()})
     return Source(kind, st.none() | rows, array, hidden, fits, expected)
@@ -549,7 +554,7 @@ def in_maps(of, as_pairs):
         return row is None or all(keys.fits(key) and of.fits(value) for key, value in row)
 
     def expected(row):
-        return tuple((key, None if value is None else of.expected(value)) for key, value in row)
+        return None if row is None else tuple((key, of.expected(value)) for key, value in row)
 
     rows = st.lists(st.tuples(st.sampled_from([0, -128, 300]), of.rows), max_size=2)
     return Source(pa.map_(pa.int8(), of.kind), st.none() | rows, array, hidden, fits, expected)
@@ -582,8 +587,6 @@ def test_rows_come_out_as_they_were_or_do_not_fit_whatever_nulls_and_slices_hide
     fits = list(map(source.fits, rows))
     assert (unfit is None) == all(fits)
     assert unfit is None or unfit.tolist() == [not one for one in fits]
-    expected = [
-        source.expected(row) if one and row is not None else None for row, one in zip(rows, fits, strict=True)
-    ]
+    expected = [source.expected(row) if one else None for row, one in zip(rows, fits, strict=True)]
     assert plain_rows(values) == expected
     assert [unfit_reason(array, source.kind, row) == "" for row in range(len(rows))] == fits
