@@ -186,7 +186,7 @@ def test_a_file_cut_anywhere_is_left_out_whole(tmp_path: Path, suffix: str) -> N
                 gzip.compress("".join(f'{{"n": {n}}}\n' for n in range(start, start + ROWS)).encode())
             )
     content = other.read_bytes()
-    for cut in range(1, len(content)):
+    for cut in range(1, len(content), 1 if suffix == "jsonl.gz" else 7):
         other.write_bytes(content[:cut])
         loader = sf.Loader([one, other], columns=["n"], bad_files="skip", batch=7)
         assert numbers(loader) == [*range(ROWS)], cut
@@ -274,7 +274,7 @@ def test_ranks_read_the_same_rows_without_the_damaged(folder: Path) -> None:
 
 
 def test_quarantine_enters_damage_next_to_bad_rows(folder: Path) -> None:
-    with pytest.raises(OpError, match="bad_files: is .quarantine., but bad_rows names no file"):
+    with pytest.raises(OpError, match="bad_files is .quarantine., but bad_rows names no file"):
         sf.Loader(folder, bad_files="quarantine")
     path = folder.parent / "bad.parquet"
     start, size = data_pages(write(folder / "0.parquet", write_page_checksum=True, use_dictionary=False))[0]
