@@ -204,7 +204,7 @@ def canonical(tree: Node) -> str:
     return "".join(pieces)
 
 
-class Arithmetic(Parser[Node]):
+class FormulaParser(Parser[Node]):
     """Dialect of formulas, alone or in nets."""
 
     prefix = dict.fromkeys("-+~", UNARY)
@@ -315,7 +315,7 @@ class Arithmetic(Parser[Node]):
         )
 
 
-class _Expression(Arithmetic):
+class _Expression(FormulaParser):
     what = "expression"
     error = ExpressionError
     lexicon = lexicon(MARKS)
