@@ -20,8 +20,7 @@ from seqflow.registry.inference import CallOfSpecs, Inference, infer
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, literal
-from seqflow.signature.row_names import declare, publish
-from seqflow.signature.rows import Described, Positions
+from seqflow.signature.rows import Described, Positions, declare, publish
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:

@@ -1,11 +1,8 @@
-"""Datasets for PyTorch's DataLoader: whole batches of a loader, made by any number of worker processes."""
+"""Datasets for PyTorch's DataLoader: the batches of a loader, made by any number of worker processes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
-
-from seqflow.errors import OpError
 
 LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a Mix"]
 
@@ -35,16 +32,3 @@ def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_se
     from seqflow.torch.loader_dataset import LoaderDataset
 
     return LoaderDataset(loader, {"int64": int64, "cu_seqlens": cu_seqlens})
-
-
-def collate(batches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the only batch of a list: a `collate_fn` or `data_collator` for a DataLoader or Trainer of batch size 1.
-
-    Raises OpError for several batches, which must not be stacked like rows.
-    """
-    if len(batches) != 1:
-        raise OpError(
-            f"seqflow.torch.collate: found {len(batches)} batches, expected 1: whole batches are not stacked\n"
-            "  batch_size=None in a DataLoader, 1 in a Trainer; Loader(batch=…) says how many rows they have"
-        )
-    return batches[0]

@@ -16,7 +16,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 from seqflow.errors import OpError
 from seqflow.thread_guards import one_at_a_time
-from seqflow.torch.datasets import collate
+from seqflow.torch.collation import collate
 from seqflow.torch.tensors import to_tensors
 
 _SET, _EPOCH, _BEGUN, _ENDED = range(4)
