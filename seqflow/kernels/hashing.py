@@ -12,11 +12,9 @@ import numpy as np
 from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, INTEGERS, Form
+from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 
 __all__ = ["hash_ids", "hash_strings"]
-
-BYTES = Form(("u1",), rows)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)

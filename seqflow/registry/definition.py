@@ -12,7 +12,7 @@ from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
 from seqflow.registry.gradients import Gradients
 from seqflow.signature import Attribute, Signature
-from seqflow.signature.op_properties import NONE, Claims, Condition, read_claims
+from seqflow.signature.op_properties import NONE, AttributeCondition, Claims, read_claims
 
 if TYPE_CHECKING:  # inference is imported when first needed: calls of ops do not use it
     from seqflow.registry.inference import Inference
@@ -115,7 +115,7 @@ class OpDef:
         return {name: read_term(self, value) for name, value in self.signature.definitions.items()}
 
     @cached_property
-    def padded(self) -> tuple[tuple[str, TermOf, Condition], ...]:
+    def padded(self) -> tuple[tuple[str, TermOf, AttributeCondition], ...]:
         """Claims of the lengths that outputs are padded for: an input of lengths, a term, and a condition."""
         from seqflow.registry.values import read_term
 

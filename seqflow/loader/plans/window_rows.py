@@ -267,7 +267,7 @@ class Pieces:
         return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class WindowRows:
     """The rows of some records, one record after another or in another order.
 
@@ -287,11 +287,11 @@ class WindowRows:
         if not self.records:
             return
         if self._source is None:
-            object.__setattr__(self, "_source", RowSource(self.records))
+            self._source = RowSource(self.records)
         if self._ranges is None and not self._are_views:
-            object.__setattr__(self, "_ranges", _ranges_in(self.order, self.source))
+            self._ranges = _ranges_in(self.order, self.source)
         if self.pads:
-            object.__setattr__(self, "_padding", Padding(self.source, self.pads))
+            self._padding = Padding(self.source, self.pads)
 
     @property
     def _are_views(self) -> bool:
