@@ -27,6 +27,8 @@ from seqflow.record import Record
 T = TypeVar("T")
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are fields of Ranks, and of Prefetch."""
+_OF_PROVIDERS = ("columns", "where", "fill", "valid")
+"""Options of opening that a source takes that is open already."""
 _OTHER_NAMES = {
     "batch_size": "batch=n, or a plan such as TokenBudget(max_tokens) or Packed(capacity)",
     "num_workers": "threads=n; worker processes are not needed",
@@ -70,8 +72,13 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
     """Return the source, opened with the options of `sf.open`. A provider is already open."""
     given = {name: options[name] for name in options if name not in (*RANKS, *PREFETCH)}
     if isinstance(source, Provider):
+        others = [name for name, one in given.items() if name not in _OF_PROVIDERS and one is not None]
+        if others:
+            raise ProviderError(
+                f"Loader: the source is a provider already, and {others[0]} is an option of opening it\n"
+                f"write sf.open(…, {others[0]}=…)"
+            )
         given = {name: given[name] for name in ("where", "fill", "valid") if name in given}
-        return providers.open(source, **given)
     return providers.open(source, **given)
 
 
