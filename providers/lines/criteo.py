@@ -12,7 +12,7 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Malformed, excerpt
-from seqflow.providers.lines.text_lines import first_sample, open_lines
+from seqflow.providers.lines.text_lines import open_lines, samples
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
@@ -39,7 +39,9 @@ class Criteo(Format):
         the first line has 39 fields, as the lines of a test set have.
         """
         without = NUM_INTEGERS + NUM_CATEGORIES
-        _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
+        _, lines = next(
+            samples(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1)), ("", [])
+        )
         counts = (line.count(b"\t") + 1 for line in lines)
         has_label = next((count for count in counts if count in (without, without + 1)), None) != without
         line_format = CriteoFormat(has_label, self.categories)

@@ -11,7 +11,7 @@ from seqflow.kernels.files.fields import parse_integers
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Faults, Malformed, excerpt
 from seqflow.providers.lines.numerals import parse_floats
-from seqflow.providers.lines.text_lines import first_sample, open_lines
+from seqflow.providers.lines.text_lines import open_lines, samples
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor
@@ -138,7 +138,7 @@ class Libsvm(Format):
         There is a column `qid` if the first row has one after its label; then all rows must have one. With
         `one_based` the file counts indices from 1, and the map from 0. A `#` begins a comment.
         """
-        _, lines = first_sample(paths, _words)
+        _, lines = next(samples(paths, _words), ("", []))
         first = next(filter(None, map(_words, lines)), [])
         has_qid = len(first) > 1 and first[1].startswith(b"qid:")
         line_format = LibsvmFormat(has_qid, self.one_based)

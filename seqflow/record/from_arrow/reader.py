@@ -1,7 +1,7 @@
 """TensorReader: converts one Arrow array to tensors, level by level of its nested type."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,6 +65,8 @@ class TensorReader:
 
     fill: Fill
     valid: bool
+    read_names: Collection[str] | None = None
+    """Names of the tensors that are read later, or of columns of them; None if all are."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     dictionaries: dict[str, pa.Array] = field(default_factory=dict)
@@ -75,6 +77,12 @@ class TensorReader:
         self.tensors |= other.tensors
         self.parents |= other.parents
         self.dictionaries |= other.dictionaries
+
+    def is_read(self, name: str) -> bool:
+        """Return whether a tensor of this level, of one below or of one above is read later."""
+        return self.read_names is None or any(
+            f"{name}.".startswith(f"{one}.") or one.startswith(f"{name}.") for one in self.read_names
+        )
 
     def bad_rows(self) -> Iterator[tuple[str, Tensor]]:
         """Yield for each fault its reason, and the rows of the column that have it."""
@@ -119,7 +127,7 @@ class TensorReader:
         elif is_any(kind, TEXTS):
             data = self._read_lists(level, bytes_as_lists(array), _text_rows)
             self.read(join_names(name, "values"), data, join_names(name, "lengths"), False)
-        else:
+        elif self.is_read(name):
             raise ProviderError(
                 f"column {name.partition('.')[0]!r}: {name} has type {kind}, which has no tensor form\n"
                 f"{_advice(kind)}, or leave the column out with columns="
@@ -223,7 +231,7 @@ class TensorReader:
                 reason += f", and {unfit_message(fill, level.name, level.kind)}"
         if self.valid and not level.nullable:
             reason += ", which is declared not null"
-        if not self.valid or not level.nullable:
+        if (not self.valid or not level.nullable) and self.is_read(level.name):
             self.faults.append(Fault(level, reason))
         return None
 
@@ -286,5 +294,5 @@ def _advice(kind: pa.DataType) -> str:
     if types.is_decimal(kind):
         return "cast it to a float or, scaled, to an integer"
     if types.is_null(kind):
-        return "every value is null: cast it to the type it should have"
+        return "every value is null: cast it to the type it should have, or declare it with schema="
     return "cast it to numbers, lists or strings"
