@@ -274,8 +274,8 @@ def _type_of(values: Sequence[str | None], decimal: str) -> pa.DataType:
 
 
 def _with_point(number: str, decimal: str) -> str:
-    """Return a number with a point before its fraction; another text if it has both a point and a comma."""
-    return number if decimal == "." or "." in number else number.replace(decimal, ".")
+    """Return a number with a point before its fraction; one that has a point, but should not, is no number then."""
+    return number if decimal == "." else number.replace(".", " ").replace(decimal, ".")
 
 
 def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -20,7 +20,7 @@ from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, is_any_level
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import MAX_DEPTH, Picked, Selection
+from seqflow.record.selection import MAX_DEPTH, Picked, Selection, leaf_types
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -55,12 +55,11 @@ class JsonLines(Format):
         declared = None if self.schema is None else declared_schema(self.schema)
         if declared is not None:
             check_types(declared, is_readable, "JSON")
-        is_whole = isinstance(self.schema, pa.Schema) or self.extra_fields == "ignore"
-        if declared is not None and is_whole:
-            line_format, inferred = JsonLineFormat(declared, self.extra_fields), ""
+        if declared is None or (isinstance(self.schema, Mapping) and self.extra_fields == "error"):
+            found, inferred = infer_schema(paths, declared)
         else:
-            found, keys, left_out, inferred = infer_schema(paths, declared)
-            line_format = JsonLineFormat(found, self.extra_fields, keys, left_out)
+            found, inferred = declared, ""
+        line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))
         return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
 
 
@@ -79,13 +78,15 @@ class JsonLineFormat:
 
     schema: pa.Schema
     extra_fields: str
-    keys: pa.Schema | None = None
-    """Keys that lines may have, null where their type is not known; None is those of the schema."""
     left_out: frozenset[str] = frozenset()
-    """Paths of keys that are not in the schema, but no error."""
+    """Paths of keys of unknown type that are not read."""
     kind: ClassVar[str] = "jsonl"
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
+
+    def reading(self, selection: Selection) -> "JsonLineFormat":
+        unread = _unknown(self.schema, selection.leaves) if self.left_out else self.left_out
+        return self if unread == self.left_out else replace(self, left_out=unread)
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         return parse_lines(self, data)
@@ -102,16 +103,16 @@ class JsonLineFormat:
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
         try:
-            table = self._table(data, self.keys or self.schema, self.extra_fields)
+            table = self._table(data)
         except pa.ArrowInvalid:
-            has_maps = any(is_any_level(field.type, types.is_map) for field in self.schema)
-            if not has_maps and not self.left_out:
+            kind = pa.struct(list(self.schema))
+            if not self.left_out and not is_any_level(kind, types.is_map):
                 raise
-            # Arrow's parser reads no object as a map, and has no type for keys of which any value is left out
-            lines = [self._plain_line(line) for line in bytes(data).split(b"\n") if line.strip(self.blanks)]
-            table = self._table(
-                b"".join(lines), self.schema, "ignore" if self.left_out else self.extra_fields
+            # Arrow's parser reads no object as a map, and no value as a null
+            lines = (
+                self._rewritten(line, kind) for line in bytes(data).split(b"\n") if line.strip(self.blanks)
             )
+            table = self._table(b"".join(lines))
         columns = [
             exact_cast(table.column(field.name).chunk(0), field.type, _FROM_JSON)
             if table.num_rows
@@ -120,28 +121,22 @@ class JsonLineFormat:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _table(self, data: bytes | Tensor, keys: pa.Schema, extra_fields: str) -> pa.Table:
+    def _table(self, data: bytes | Tensor) -> pa.Table:
         from pyarrow import json as arrow_json
 
-        parsed = _parsed_schema(keys)
-        table = arrow_json.read_json(
+        return arrow_json.read_json(
             pa.BufferReader(pa.py_buffer(data)),
             arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            arrow_json.ParseOptions(explicit_schema=parsed, unexpected_field_behavior=extra_fields),
+            arrow_json.ParseOptions(
+                explicit_schema=pa.schema([(field.name, _parsed_type(field.type)) for field in self.schema]),
+                unexpected_field_behavior=self.extra_fields,
+            ),
         ).combine_chunks()
-        return (
-            table
-            if keys is self.schema
-            else Selection(parsed, parsed, _parsed_schema(self.schema)).apply(table)
-        )
 
-    def _plain_line(self, line: bytes) -> bytes:
-        """Return a line with lists of pairs for maps; raise ValueError for a key that is an error."""
+    def _rewritten(self, line: bytes, kind: pa.DataType) -> bytes:
+        """Return a line with lists of pairs for the objects of maps, and without values that are not read."""
         found = json.loads(line, object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number)
-        kind = pa.struct(list(self.schema))
-        if self.left_out and (extra := _extra_key(found, kind, self.left_out)):
-            raise ValueError(_extra(extra))
-        return (_text_of(found, kind).encode() if is_any_level(kind, types.is_map) else line) + b"\n"
+        return _text_of(found, kind, "", self.left_out).encode() + b"\n"
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return the first key whose value is refused when it is parsed alone."""
@@ -152,29 +147,38 @@ class JsonLineFormat:
         for name, _ in pairs if isinstance(pairs, list) else ():
             place = max(line.find(json.dumps(name, ensure_ascii=False).encode(errors="replace")), 0)
             if name not in self.schema.names:
-                if self.extra_fields == "error" and name not in self.left_out:
+                if self.extra_fields == "error":
                     return "", place, _extra(name)
                 continue
             value, kind = json.loads(line)[name], self.schema.field(name).type
-            one = replace(self, schema=pa.schema([self.schema.field(name)]), keys=None)
+            one = replace(self, schema=pa.schema([self.schema.field(name)]))
             try:
                 one.rows(json.dumps({name: value}).encode() + b"\n")
             except (pa.ArrowException, ValueError) as found:
-                extra = _extra_key(value, kind, self.left_out, name)
+                extra = _extra_key(value, kind, name)
                 if extra and self.extra_fields == "error":
                     return name, place, _extra(extra)
-                cut = isinstance(value, float) and types.is_integer(kind)
-                return (
-                    name,
-                    place,
-                    f"{name!r} is not a {kind}: {_plain(found)}{declare_float(name) if cut else ''}",
-                )
+                advice = ""
+                if is_any_level(kind, types.is_null):
+                    advice = f"; schema={{{json.dumps(name)}: …}} declares its type"
+                elif types.is_integer(kind) and isinstance(value, float):
+                    advice = declare_float(name)
+                return name, place, f"{name!r} is not a {kind}: {_plain(found)}{advice}"
         return "", 0, _plain(error)
 
 
 def _plain(error: Exception) -> str:
     """Return pyarrow's reason without its row, which counts from the start of the block, not of the file."""
     return _PLACE.sub("", str(error))
+
+
+def _unknown(schema: pa.Schema, read: Collection[int] = ()) -> frozenset[str]:
+    """Return the paths of the keys of type null, except leaves with the numbers in `read`."""
+    return frozenset(
+        ".".join(part for at, part in enumerate(path) if not at or part != "values")
+        for number, (path, kind) in enumerate(leaf_types(schema))
+        if types.is_null(kind) and number not in read
+    )
 
 
 class _Number(str):
@@ -185,22 +189,31 @@ class _Object(list[tuple[str, Any]]):
     """Keys and values of an object."""
 
 
-def _text_of(value: Any, kind: pa.DataType | None) -> str:
-    """Return a parsed value as JSON, with a list of pairs for an object where the type is a map."""
+def _text_of(value: Any, kind: pa.DataType | None, path: str, left_out: Collection[str]) -> str:
+    """Return a parsed value as JSON, with a list of pairs where the type is a map, and null if it is left out."""
+    if path in left_out:
+        return "null"
     if isinstance(value, _Number):
         return value
     if isinstance(value, _Object) and kind is not None and types.is_map(kind):
         if len(dict(value)) < len(value):
             raise ValueError("a key of a map is there twice")
-        pairs = ((_key_of(name, kind.key_type), _text_of(one, kind.item_type)) for name, one in value)
+        pairs = (
+            (_key_of(name, kind.key_type), _text_of(one, kind.item_type, path, left_out))
+            for name, one in value
+        )
         return "[" + ",".join(f'{{"key":{key},"value":{one}}}' for key, one in pairs) + "]"
     if isinstance(value, _Object):
         children = {} if kind is None or not types.is_struct(kind) else {one.name: one.type for one in kind}
-        parts = (f"{json.dumps(name)}:{_text_of(one, children.get(name))}" for name, one in value)
+        below = f"{path}." if path else ""
+        parts = (
+            f"{json.dumps(name)}:{_text_of(one, children.get(name), below + name, left_out)}"
+            for name, one in value
+        )
         return f"{{{','.join(parts)}}}"
     if isinstance(value, list):
         inner = kind.value_type if kind is not None and is_any(kind, LISTS) else None
-        return f"[{','.join(_text_of(one, inner) for one in value)}]"
+        return f"[{','.join(_text_of(one, inner, path, left_out) for one in value)}]"
     return json.dumps(value)
 
 
@@ -208,22 +221,20 @@ def _key_of(name: str, kind: pa.DataType) -> str:
     """Return the key of a map, which JSON writes as a text, as a value of its type."""
     if is_any(_parsed_type(kind), TEXTS):
         return json.dumps(name)
-    return _text_of(json.loads(name, parse_float=_Number, parse_int=_Number), kind)
+    return _text_of(json.loads(name, parse_float=_Number, parse_int=_Number), kind, "", ())
 
 
-def _extra_key(value: Any, kind: pa.DataType, left_out: Collection[str], path: str = "") -> str:
-    """Return the path of a key that is neither in the type nor left out; "" if there is none."""
+def _extra_key(value: Any, kind: pa.DataType, path: str) -> str:
+    """Return the path of a key of a parsed value that is not in the type; "" if there is none."""
     found: Iterable[str] = ()
-    if types.is_struct(kind) and isinstance(value, _Object | dict):
-        items, children = dict(value), {one.name: one.type for one in kind}
-        paths = {name: f"{path}.{name}".removeprefix(".") for name in items}
+    if types.is_struct(kind) and isinstance(value, dict):
+        children = {one.name: one.type for one in kind}
         found = (
-            _extra_key(one, children[name], left_out, paths[name]) if name in children else paths[name]
-            for name, one in items.items()
-            if name in children or paths[name] not in left_out
+            _extra_key(one, children[name], f"{path}.{name}") if name in children else f"{path}.{name}"
+            for name, one in value.items()
         )
-    elif is_any(kind, LISTS) and isinstance(value, list) and not isinstance(value, _Object):
-        found = (_extra_key(one, kind.value_type, left_out, path) for one in value)
+    elif is_any(kind, LISTS) and isinstance(value, list):
+        found = (_extra_key(one, kind.value_type, path) for one in value)
     return next(filter(None, found), "")
 
 
@@ -247,10 +258,6 @@ def _too_deep(lines: Lines) -> Tensor:
         depth = np.cumsum(opened.astype(np.int32) - closed, dtype=np.int64)
         wrong[at] = depth.max(initial=0) >= MAX_DEPTH
     return wrong
-
-
-def _parsed_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, _parsed_type(field.type)) for field in schema])
 
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:

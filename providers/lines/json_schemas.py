@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -12,7 +12,7 @@ from seqflow.errors import ProviderError
 from seqflow.providers.lines.text_lines import samples
 from seqflow.providers.lines.typed_lines import DECLARE, first_lines_of
 from seqflow.providers.type_texts import with_declared
-from seqflow.record.arrow_types import child_fields, is_any_level, with_child_fields
+from seqflow.record.arrow_types import child_fields, with_child_fields
 
 _DEEPEST = 64
 _NOT_FINITE = pa.float16()
@@ -22,26 +22,14 @@ _MIXED = pa.month_day_nano_interval()
 _BLANKS = b" \t\r"
 
 
-class Inferred(NamedTuple):
-    """What the first lines tell about the keys of all lines."""
-
-    schema: pa.Schema
-    """Keys whose types are known."""
-    keys: pa.Schema
-    """All keys, with null in place of types that are not known."""
-    left_out: frozenset[str]
-    """Paths of the keys whose types are not known."""
-    message: str
-
-
-def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> Inferred:
-    """Return the declared keys, and others by the first lines of the first files, see `samples`.
+def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> tuple[pa.Schema, str]:
+    """Return the schema of declared keys, and of others by the first lines, see `samples`; and a message about these.
 
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs. Keys
-    whose values are null or empty in all lines, or of unlike types, are left out. Malformed lines do not count: they
-    are bad rows when they are read. Raise ProviderError if that leaves no column.
+    whose values are null or empty in all lines, or of unlike types, are null. Malformed lines do not count: they are
+    bad rows when they are read. Raise ProviderError if there is no key.
     """
-    kind, counts, fault = pa.null(), dict.fromkeys(paths[:1], 0), ""
+    kind, counts, fault = pa.struct([]), dict.fromkeys(paths[:1], 0), ""
     for path, lines in samples(paths, lambda line: line.strip(_BLANKS)):
         for number, line in enumerate(lines, start=1):
             if not (content := line.strip(_BLANKS)):
@@ -51,24 +39,18 @@ def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> Inf
                 counts[path] = counts.get(path, 0) + 1
             except (ValueError, RecursionError) as error:
                 fault = fault or f"{path}, line {number}: the schema can't be inferred: {error}"
-    of_declared = () if declared is None else declared.names
-    known, sampled = _known(kind), first_lines_of(counts)
-    left_out = {
-        name: found for name, found in _unknown(kind, "") if name.partition(".")[0] not in of_declared
-    }
-    unknown = [f"{name!r} is {found}" for name, found in left_out.items()]
-    if known is None and declared is None:
-        fault = fault or f"{paths[0]}: there is no line to infer a schema from"
-        if unknown:
-            fault = f"{', '.join(unknown)} in {sampled}, so that no type is known"
-        raise ProviderError(f"{fault}\n{DECLARE}")
-    message = f"schema inferred from {sampled}"
-    if unknown:
-        message += f"; left out until schema={{…}} declares their types: {', '.join(unknown)}"
-    schema = with_declared(pa.schema(list(known or ())), declared)
-    is_declared = not unknown and set(schema.names) == set(of_declared)
-    keys = with_declared(pa.schema(list(_with_nulls(kind)) if types.is_struct(kind) else ()), declared)
-    return Inferred(schema, keys, frozenset(left_out), "" if is_declared else message)
+    inferred = pa.schema([(child.name, _with_nulls(child.type)) for child in kind])
+    found = with_declared(inferred, declared)
+    if not len(found):
+        raise ProviderError(f"{fault or f'{paths[0]}: there is no line to infer a schema from'}\n{DECLARE}")
+    if declared is not None and found.equals(declared):
+        return found, ""
+    names = () if declared is None else declared.names
+    unknown = [
+        f"{name!r} is {why}" for name, why in _unknown(kind, "") if name.partition(".")[0] not in names
+    ]
+    note = f"; schema={{…}} declares the types of others: {', '.join(unknown)}" if unknown else ""
+    return found, f"schema inferred from {first_lines_of(counts)}{note}"
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -115,30 +97,22 @@ def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return _MIXED
 
 
-def _known(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type without the fields whose types are not known; None if nothing is left."""
-    if kind in (pa.null(), _MIXED, _NOT_FINITE):
-        return None
-    fields = [child.with_type(_known(child.type)) for _, child in child_fields(kind) if _known(child.type)]
-    if types.is_nested(kind):
-        return with_child_fields(kind, fields) if fields else None
-    return kind
-
-
 def _with_nulls(kind: pa.DataType) -> pa.DataType:
     """Return the type with null in place of types that are not known."""
     fields = [child.with_type(_with_nulls(child.type)) for _, child in child_fields(kind)]
     if fields:
         return with_child_fields(kind, fields)
-    return pa.null() if kind in (_MIXED, _NOT_FINITE) else kind
+    return pa.null() if types.is_struct(kind) or kind in (_MIXED, _NOT_FINITE) else kind
 
 
 def _unknown(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
     """Yield the paths of fields whose types are not known, and a description of their values."""
-    if path and _known(kind) is None:
-        is_mixed, has_nan = is_any_level(kind, types.is_interval), is_any_level(kind, types.is_float16)
-        not_a_number = "NaN or infinite (NaN is not a number of JSON)"
-        yield path, "of several types" if is_mixed else not_a_number if has_nan else "null or empty"
+    if kind == _MIXED:
+        yield path, "of several types"
+    elif kind == _NOT_FINITE:
+        yield path, "NaN or infinite (NaN is not a number of JSON)"
+    elif types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):
+        yield path, "null or empty"
     elif types.is_struct(kind):
         for child in kind:
             yield from _unknown(child.type, f"{path}.{child.name}".removeprefix("."))

@@ -41,7 +41,9 @@ def hidden_newlines(data: Tensor, used: str) -> tuple[Tensor, bytes]:
     The letters are control characters that are neither in the data nor `used`: all positions stay the same. Without
     newlines inside quotes, no letters are returned.
     """
-    breaks = [(data == letter) & (_inside(data) == 1) for letter in (_NEWLINE, _RETURN)]
+    inside = _inside(data) == 1
+    inside[-1:] = False  # the last newline ends the last row, even if its quote is not closed
+    breaks = [(data == letter) & inside for letter in (_NEWLINE, _RETURN)]
     if not any(one.any() for one in breaks):
         return data, b""
     taken = {*np.flatnonzero(np.bincount(data, minlength=32)).tolist(), *map(ord, used), 0, *b"\t\r\n"}

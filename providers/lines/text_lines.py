@@ -11,13 +11,8 @@ from typing import IO, ClassVar, Protocol
 import numpy as np
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, UnknownColumnError
-from seqflow.providers.lines.decompressed import (
-    Decompressed,
-    InflatedFiles,
-    compression_of,
-    reading,
-)
+from seqflow.errors import ProviderError
+from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.quotes import newline_finder, row_ends
 from seqflow.providers.provider import Block, Provider, origin_of
@@ -40,7 +35,7 @@ class LineFormat(Protocol):
     """Parser of a kind of line. Blank lines are skipped.
 
     It may have `header`, true if the first line of a file is not a row, and `newlines`, true if newlines in quotes do
-    not end a row.
+    not end a row, and `reading`, which returns the parser for a selection of its columns.
     """
 
     @property
@@ -89,7 +84,7 @@ class LineSource:
             with reading(path):
                 stamp = os.stat(path).st_mtime_ns
             start, stop = _row_starts(path, stamp, self.batch_bytes)[block.index :][:2]
-            data = _whole_lines(path, _read(path, start, stop))
+            data = np.frombuffer(_ended(path, _read(path, start, stop)), np.uint8)
         else:
             data, start = _read_lines(path, start, start + self.batch_bytes)
         if start == 0:
@@ -97,7 +92,9 @@ class LineSource:
             if len(data) > start and getattr(self.format, "header", False):
                 start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
             data = data[start:]
-        batch, malformed = self.format.parse(data)
+        selection = self.selection.to(schema)
+        parser_of = getattr(self.format, "reading", None)
+        batch, malformed = (parser_of(selection) if parser_of else self.format).parse(data)
         # lines before the block are counted only for an error: that reads the file from its start
         first_line = None
         for row, position, column, reason in malformed:
@@ -111,7 +108,7 @@ class LineSource:
             _, start_of_row, stop_of_row = _around(position, ends_of_rows, len(data))
             content_of_row = data[start_of_row:stop_of_row].tobytes()
             bad_rows.append(BadLine(row, column, f"{place}: {reason}", content_of_row))
-        return self.selection.to(schema).apply(batch)
+        return selection.apply(batch)
 
 
 def _around(position: int, ends: Tensor, stop: int) -> tuple[int, int, int]:
@@ -124,10 +121,7 @@ def open_lines(
     paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int, inferred: str = ""
 ) -> Provider:
     """Return a provider of the lines of files, in blocks of about `batch_bytes`."""
-    try:
-        chosen = selection(line_format.schema, *picked)
-    except UnknownColumnError as error:
-        raise UnknownColumnError(f"{error}\n{inferred}" if inferred else str(error)) from None
+    chosen = selection(line_format.schema, *picked)
     sizes = tuple(map(_size, paths))
     source = LineSource(tuple(paths), sizes, batch_bytes, line_format, chosen)
     return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)
@@ -175,19 +169,20 @@ def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
     end = content.find(_NEWLINE, stop - 1 - begin) + 1
     if not end:
         content += _rest_of_line(path, content, begin + len(content))
-        return _whole_lines(path, content)[first:], begin + first
-    return _whole_lines(path, content[:end])[first:], begin + first
+        content = _ended(path, content)
+        end = len(content)
+    return np.frombuffer(content, np.uint8)[first:end], begin + first
 
 
-def _whole_lines(path: str, content: bytes) -> Tensor:
-    """Return lines of a file, the last one ended by a newline."""
+def _ended(path: str, content: bytes) -> bytes:
+    """Return lines of a file with a newline after the last one."""
     if content and not content.endswith(_NEWLINE):
         content += _NEWLINE
     if len(content) > INT32_MAX:
         raise ProviderError(
             f"{path}: a line has more than {INT32_MAX} bytes\nsplit it, or leave out the file"
         )
-    return np.frombuffer(content, np.uint8)
+    return content
 
 
 @lru_cache(maxsize=1024)
@@ -200,11 +195,8 @@ def _row_starts(path: str, stamp: int, batch_bytes: int) -> tuple[int, ...]:
     from seqflow.identity.content import cached_digest
 
     size = _size(path)
-    found = cached_digest(
-        path, f"rows in ranges of {batch_bytes}", size, lambda: _row_starts_text(path, size, batch_bytes)
-    )
-    if not found.replace(",", "").isdecimal():
-        found = _row_starts_text(path, size, batch_bytes)
+    part = f"rows in ranges of {batch_bytes}"
+    found = cached_digest(path, part, size, lambda: _row_starts_text(path, size, batch_bytes))
     return tuple(map(int, found.split(",")))
 
 

@@ -145,6 +145,7 @@ class Loader(EpochBatches):
         if pad is not None:
             check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
+        self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
         deal = Deal(grouped("ranks", ranks, Ranks, RANKS, options))
         check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(

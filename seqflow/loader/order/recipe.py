@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from pyarrow import types
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
@@ -22,6 +23,8 @@ from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
+from seqflow.record.from_arrow.reader import is_read
+from seqflow.record.selection import leaf_types, select_schema
 
 BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS = range(6)
 """Purposes of random numbers, mixed into the keys so that no two purposes share numbers. Do not renumber them: the
@@ -103,6 +106,18 @@ class Recipe:
             if plan.balance is not None and plan.balance.cost is not None:
                 found |= {*Expression(plan.balance.cost).inputs}
         return _read_by(self.prepare, found)
+
+    def readable_columns(self) -> Sequence[str] | None:
+        """Return the columns, without fields of type null that nothing reads: nothing tells their tensors."""
+        schema = self.source.schema
+        chosen = schema if self.columns is None else select_schema(schema, self.columns)
+        leaves, read = [(".".join(path), kind) for path, kind in leaf_types(chosen)], self.tensors_read
+        kept = [
+            name
+            for name, kind in leaves
+            if not types.is_null(kind) or is_read(name.removesuffix(".values"), read)
+        ]
+        return self.columns if len(kept) == len(leaves) else kept
 
     def planned_slices(self) -> Slices:
         """Return all blocks in the order of the source in columns, the large ones sliced."""

@@ -127,8 +127,8 @@ def convert(
 ) -> tuple[Record, list[BadRow]]:
     """Convert a table to a record, and list its bad rows, which from_arrow refuses; their nulls become 0.
 
-    `read` has the names of the tensors that are read later, if not all are: other nulls make no row bad, and other
-    values of types without a tensor form are left out. The names of the columns must have been checked.
+    `read` has the names of the tensors that are read later, if not all are: other nulls make no row bad. The names of
+    the columns must have been checked.
     """
     whole = TensorReader(fill, valid if isinstance(valid, bool) else len(valid) > 0)
     bad_rows: list[BadRow] = []
@@ -198,7 +198,7 @@ def _read_column(
         parts.append(part)
         start += len(chunk)
     whole = parts[0]
-    if not whole.tensors and not bad and whole.is_read(name):
+    if not whole.tensors and not bad:
         raise ProviderError(
             f"column {name!r}: {name} has type {field.type}, which has no tensor form\n"
             "it has no fields: leave the column out with columns="

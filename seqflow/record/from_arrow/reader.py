@@ -78,12 +78,6 @@ class TensorReader:
         self.parents |= other.parents
         self.dictionaries |= other.dictionaries
 
-    def is_read(self, name: str) -> bool:
-        """Return whether a tensor of this level, of one below or of one above is read later."""
-        return self.read_names is None or any(
-            f"{name}.".startswith(f"{one}.") or one.startswith(f"{name}.") for one in self.read_names
-        )
-
     def bad_rows(self) -> Iterator[tuple[str, Tensor]]:
         """Yield for each fault its reason, and the rows of the column that have it."""
         for fault in self.faults:
@@ -127,7 +121,7 @@ class TensorReader:
         elif is_any(kind, TEXTS):
             data = self._read_lists(level, bytes_as_lists(array), _text_rows)
             self.read(join_names(name, "values"), data, join_names(name, "lengths"), False)
-        elif self.is_read(name):
+        else:
             raise ProviderError(
                 f"column {name.partition('.')[0]!r}: {name} has type {kind}, which has no tensor form\n"
                 f"{_advice(kind)}, or leave the column out with columns="
@@ -231,7 +225,7 @@ class TensorReader:
                 reason += f", and {unfit_message(fill, level.name, level.kind)}"
         if self.valid and not level.nullable:
             reason += ", which is declared not null"
-        if (not self.valid or not level.nullable) and self.is_read(level.name):
+        if (not self.valid or not level.nullable) and is_read(level.name, self.read_names):
             self.faults.append(Fault(level, reason))
         return None
 
@@ -244,6 +238,13 @@ class TensorReader:
     def _keep(self, name: str, tensor: Tensor, parent: str | None) -> None:
         self.tensors[name] = tensor
         self.parents[name] = parent
+
+
+def is_read(name: str, names: Collection[str] | None) -> bool:
+    """Return whether one of these tensors, or columns of them, is of this level, one below or one above."""
+    return names is None or any(
+        f"{name}.".startswith(f"{one}.") or one.startswith(f"{name}.") for one in names
+    )
 
 
 def _text_rows(fill: Any, kind: pa.DataType) -> pa.Array:
@@ -294,5 +295,5 @@ def _advice(kind: pa.DataType) -> str:
     if types.is_decimal(kind):
         return "cast it to a float or, scaled, to an integer"
     if types.is_null(kind):
-        return "every value is null: cast it to the type it should have, or declare it with schema="
+        return "no value tells its type: declare it with schema=, or cast it"
     return "cast it to numbers, lists or strings"

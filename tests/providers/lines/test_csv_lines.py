@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import io
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -142,6 +144,127 @@ def damaged(draw):
         letters = st.text(',"\n\r\\ 01ax\x00\t', max_size=8).map(str.encode)
         data[at : at + size] = draw(st.one_of(st.binary(max_size=6), letters, st.just(b"9" * 400)))
     return b"id,tags,text\n" + bytes(data)
+
+
+def test_newlines_in_quotes_are_found_by_the_first_lines_or_an_option(path):
+    path.write_bytes(b'a,b\r\n1,"x\r\ny"\r\n2,"""\n"\r\n')
+    assert rows(sf.open(path)) == [{"a": 1, "b": "x\r\ny"}, {"a": 2, "b": '"\n'}]
+    # an odd quote that no later line closes is a bad line, and does not take the lines after it along
+    for content in (b'a,b\n1,5" pipe\n2,c\n3,7" pipe\n', b'a,b\n1,"x\n2,y\n', b'a,b\n1,"x\n2,"y\n3,z\n'):
+        path.write_bytes(content)
+        bad = []
+        assert len(rows(sf.open(path), bad)) == content.count(b"\n") - 1
+        assert all("newlines_in_values=True" in row.reason for row in bad)
+
+
+def test_a_bad_row_of_several_lines_is_named_by_its_line_and_kept_whole(path):
+    path.write_bytes(b'a,b\n1,"x\ny"\nz,"c\n\nd"\n3,"e\nf"g\n4,h\n5,"i\n')
+    bad = []
+    found = rows(sf.open(path, format=sf.Csv(schema={"a": "int64"}, newlines_in_values=True)), bad)
+    assert [row["a"] for row in found] == [1, None, None, 4, None]
+    assert [row.line for row in bad] == [b'z,"c\n\nd"', b'3,"e\nf"g', b'5,"i\n']
+    assert f"{path}, line 4, column 1: 'a' is not a int64: 'z'" in bad[0].reason
+    assert f"{path}, line 7, column 3: found '\"e\\nf\"g'" in bad[1].reason
+    assert "line 10, column 1: a quote that is not closed in its line" in bad[2].reason
+
+
+VALUES = st.text('a,"\n\r\x01é ', max_size=8)
+
+
+@given(
+    st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=12),
+    st.sampled_from([1, 7, 40, 4096]),
+    st.sampled_from(["x.csv", "x.csv.gz"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_values_with_newlines_come_out_however_blocks_are_cut(
+    tmp_path_factory, values, batch_bytes, name, end
+):
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerows([("a", "b"), *values])
+    path = tmp_path_factory.mktemp("lines") / name
+    path.write_bytes((gzip.compress if name.endswith("gz") else bytes)(file.getvalue().encode()))
+    options = {"schema": {"a": "string", "b": "string"}, "newlines_in_values": True}
+    provider = sf.open(path, format=sf.Csv(batch_bytes=batch_bytes, **options))
+    assert [(row["a"], row["b"]) for row in rows(provider)] == values
+    blocks = list(provider.blocks())
+    assert [row for block in blocks[::-1] for row in provider.read(block).to_pylist()[::-1]] == rows(
+        provider
+    )[::-1]
+
+
+@given(damaged(), st.sampled_from([5, 30, 4096]))
+def test_each_damaged_row_with_newlines_is_counted_once(tmp_path_factory, content, batch_bytes):
+    path = tmp_path_factory.mktemp("lines") / "x.csv"
+    path.write_bytes(content)
+    options = {"schema": SCHEMA, "list_delimiter": " ", "newlines_in_values": True}
+    found = rows(sf.open(path, format=sf.Csv(**options, batch_bytes=batch_bytes)), [])
+    expected, row = [], b""
+    for line in content.split(b"\n")[1:]:
+        row += line
+        if row.count(b'"') % 2 == 0:
+            expected.append(row)
+            row = b""
+    assert len(found) == sum(bool(row.strip(b"\r")) for row in [*expected, row])
+
+
+def test_decimal_commas_are_an_option_that_bad_rows_name(path):
+    path.write_text("a;b;c\n1,5;-2e3;x\n2;;1,5\n1.5;0,1;\n")
+    bad = []
+    found = rows(sf.open(path, format=sf.Csv(delimiter=";", decimal=",", schema={"b": "decimal(9, 1)"})), bad)
+    assert [row["b"] for row in found] == [Decimal("-2000.0"), None, Decimal("0.1")]
+    assert [row["a"] for row in found] == ["1,5", "2", "1.5"]
+    options = {"delimiter": ";", "schema": {"a": "double", "b": "double"}}
+    found = rows(sf.open(path, format=sf.Csv(decimal=",", **options)), bad)
+    assert [row["a"] for row in found] == [1.5, 2.0, None]
+    assert [row.row for row in bad] == [2]
+    bad.clear()
+    rows(sf.open(path, format=sf.Csv(**options)), bad)
+    assert [row.reason.partition("; ")[2] for row in bad] == [
+        'format=sf.Csv(decimal=",") reads decimal commas'
+    ] * 2
+    path.write_text("a;b\n1,5;1,0|2,5\n-3;\n")
+    options = {"delimiter": ";", "decimal": ",", "list_delimiter": "|", "schema": {"b": "list<float>"}}
+    found = rows(sf.open(path, format=sf.Csv(**options)))
+    assert found == [{"a": 1.5, "b": [1.0, 2.5]}, {"a": -3.0, "b": []}]
+
+
+def test_nested_values_are_json(path):
+    path.write_text(
+        'id,m,l,s\n1,"{""a"": 1, ""b"": 2.50}","[1, 2]","{""x"": [""\n""]}"\n2,,,\n3,{},[],{}\n'
+        '4,"{""a"": ""x""}",[1],\n5,"[], ""value"": {}",[2],\n6,{},[,\n'
+    )
+    kinds = {"m": "map<string, decimal(5, 2)>", "l": "list<int32>", "s": "struct<x: list<string>>"}
+    bad = []
+    found = rows(sf.open(path, format=sf.Csv(schema=kinds, newlines_in_values=True)), bad)
+    assert found[0] == {
+        "id": 1,
+        "m": [("a", Decimal("1.00")), ("b", Decimal("2.50"))],
+        "l": [1, 2],
+        "s": {"x": [" "]},
+    }
+    assert found[1] == {"id": 2, "m": None, "l": None, "s": None}
+    assert found[2] == {"id": 3, "m": [], "l": [], "s": {"x": None}}
+    assert [row.row for row in bad] == [3, 4, 5]
+    assert [row.column for row in bad] == ["m", "m", "l"]
+
+
+def test_a_mapping_declares_some_columns_and_the_first_lines_of_all_files_the_others(path):
+    path.write_text("id,n,t\n1,1,\n")
+    path.with_name("y.csv").write_text("id,n,t\n2,1.5,a\n")
+    provider = sf.open(path.parent, format=sf.Csv(schema={"id": "string"}))
+    assert provider.schema == pa.schema({"id": pa.string(), "n": pa.float64(), "t": pa.string()})
+    assert provider.inferred == f"schema inferred from the first 2 lines of {path} and 1 more file"
+    only = sf.open(path.parent, format=sf.Csv(schema={"id": "string"}, extra_fields="ignore"))
+    assert (only.columns, only.inferred) == (("id",), "")
+
+
+def test_a_fraction_among_integers_says_which_type_reads_it(path):
+    path.write_text("x\n1\n1.5\n")
+    bad = []
+    rows(sf.open(path, format=sf.Csv(schema={"x": "int64"})), bad)
+    assert bad[0].reason.endswith('; schema={"x": "float64"} reads it')
 
 
 @given(damaged(), st.sampled_from([5, 30, 4096]))
