@@ -140,11 +140,12 @@ class Loader(EpochBatches):
         self.recipe = Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, {}, self.shuffle, self.window,
             self.streams, self.steps_per_epoch, self.fill, self.valid, self.bad_rows.policy, self.memory,
-            texts_of_required(require),
+            texts_of_required(require), found.inputs if found else set(),
         )  # fmt: skip
         if pad is not None:
             check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
+        self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
         deal = Deal(grouped("ranks", ranks, Ranks, RANKS, options))
         check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(

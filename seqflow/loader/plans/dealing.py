@@ -234,6 +234,11 @@ class Totals:
         """Make another process start without the elements: it has its own rows."""
         return Totals, (self.texts,)
 
+    @property
+    def inputs(self) -> set[str]:
+        """The tensors that are counted."""
+        return {one for expression in self._expressions.values() for one in expression.inputs}
+
     def check(self, record: Record, pads: Collection[str] = ()) -> None:
         """Raise BatchPlanError unless an expression gives one number for each element or row of records like
         this one.

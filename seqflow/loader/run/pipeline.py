@@ -46,7 +46,8 @@ from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply, unfulfilled
 from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
-from seqflow.record import Record, from_arrow
+from seqflow.record import Record, convert
+from seqflow.record.selection import select_schema
 from seqflow.shape import Dimension
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
@@ -535,9 +536,9 @@ def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, i
 
 def empty_source(recipe: Recipe) -> Record:
     """Return a record of the source without rows."""
-    empty = recipe.source.schema.empty_table()
-    record: Record = from_arrow(empty, columns=recipe.columns, fill=recipe.fill, valid=recipe.valid)
-    return record
+    schema = recipe.source.schema
+    chosen = schema if recipe.columns is None else select_schema(schema, recipe.columns)
+    return convert(chosen.empty_table(), fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)[0]
 
 
 def empty_rows(recipe: Recipe) -> Record:

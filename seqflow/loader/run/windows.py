@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from time import perf_counter
 from typing import Any, TypeVar
@@ -27,7 +26,7 @@ from seqflow.errors import (
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.index import LengthsIndex, Measured
-from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
+from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged, condition
 from seqflow.loader.order.windows import BlockSlice, Window
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
@@ -200,15 +199,6 @@ def _total(record: Record, lengths: str, name: str) -> int:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
-_NAME = re.compile(r"[^\W\d][\w.]*")
-
-
-@lru_cache(maxsize=64)
-def _condition(text: str) -> Net:
-    """Return the net that computes a condition, as its only output."""
-    return Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
-
-
 def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
     """Return the rows for which some condition is false, each with the first such condition.
 
@@ -218,7 +208,7 @@ def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
     found = []
     for text in require:
         fulfilled = _fulfilled(text, record)
-        column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in _condition(text).inputs))
+        column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in condition(text).inputs))
         found += [
             BadRow(row, column, f"require: {text} is false")
             for row in np.flatnonzero(left & ~fulfilled).tolist()
@@ -229,7 +219,7 @@ def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
 
 def _fulfilled(text: str, record: Record) -> Array:
     """bool[num_rows]: for which rows a condition is true."""
-    net = _condition(text)
+    net = condition(text)
     try:
         found = executor.run(net, record)[net.outputs()[0]]
     except SeqflowError as error:
@@ -257,7 +247,7 @@ def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
             "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions",
         )
     for text in texts:
-        _condition(text)
+        condition(text)
     return tuple(texts)
 
 
@@ -353,7 +343,7 @@ class WindowMaker:
             rows=None if one.stop is None else range(one.start, one.stop),
             max_bytes=recipe.memory,
         )
-        record, bad = convert(table, fill=recipe.fill, valid=recipe.valid)
+        record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         ledger = Ledger.of_source(table.num_rows, filtered)
         ledger.damaged = [] if damage is None else [damage]
         known = {row.row for row in unreadable}  # which are null in that column, or in all
