@@ -12,6 +12,7 @@ import numpy as np
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.order.conditions import Condition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
 from seqflow.loader.plans.selection import check_list_columns, planned_lengths
@@ -69,13 +70,20 @@ class Recipe:
     """Name of the policy for rows that cannot be used."""
     memory: int
     """Largest number of bytes in memory at one time."""
-    require: tuple[str, ...] = ()
-    """Conditions on prepared rows; rows for which one is false are bad rows."""
+    keep: tuple[Condition, ...] = ()
+    """Conditions on prepared rows; rows for which one is false are left out."""
+    require: tuple[Condition, ...] = ()
+    """Conditions on prepared rows that are kept; rows for which one is false are bad rows."""
 
     @property
     def keeps_going(self) -> bool:
         """Whether bad rows are omitted instead of raising an error."""
         return self.bad_rows != "raise"
+
+    @property
+    def omits_rows(self) -> bool:
+        """Whether rows may be omitted after they are read: bad rows, or rows that `keep` leaves out."""
+        return self.keeps_going or bool(self.keep)
 
     @property
     def functions(self) -> list[Transform]:
@@ -101,7 +109,7 @@ class Recipe:
     @property
     def _needs_counts(self) -> bool:
         """Whether batches run across windows if the rows of the windows are known."""
-        return self.batch.rows_across is not None and not self.keeps_going
+        return self.batch.rows_across is not None and not self.omits_rows
 
     @property
     def slices_large(self) -> bool:
