@@ -30,6 +30,7 @@ from seqflow.expression.filter_syntax import (
     Operation,
     columns_of,
 )
+from seqflow.providers.filter.arrow_expressions import Field, structure
 from seqflow.providers.filter.arrow_values import comparable_schema, comparable_type
 from seqflow.providers.filter.comparisons import (
     COMPARISONS,
@@ -155,7 +156,9 @@ class _Binder:
             hint = "the bits of floats, decimals and times depend on their unit and width"
             what = f"{self.shown(column)} is {value.type}, expected integers or texts to hash"
             self.fail(column, what, hint)
-        plain = value.expression.cast(value.type) if value.is_coded else value.expression
+        is_plain = not value.is_coded and isinstance(structure(value.expression), Field)
+        # dictionaries, and lengths, which Arrow counts in int32, have another type than their values here
+        plain = value.expression if is_plain else value.expression.cast(value.type)
         return Value(hashed(plain, value.type, seed.value), pa.int64())
 
     def arithmetic(self, tree: Operation) -> Value:

@@ -123,7 +123,7 @@ class Pipeline:
         """Return a run of one pass over the source from a place on."""
         if self.recipe.functions:
             self.identity.look_at_functions()
-        self._check_rows()
+        self.check_rows()
         steps = self.steps(consumer.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.deal.world_size, steps.size)
@@ -153,7 +153,7 @@ class Pipeline:
         """Whether a Python function prepares rows, so that their columns are not known before they are read."""
         return self.recipe.prepare is not None and not isinstance(self.recipe.prepare, Net)
 
-    def _check_rows(self) -> None:
+    def check_rows(self) -> None:
         """Raise an error, before anything is read, when costs, totals or conditions use columns that prepared
         rows lack.
         """
