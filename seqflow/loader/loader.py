@@ -58,10 +58,10 @@ class Loader(EpochBatches):
     divided into windows of about `window` bytes. In a window, and independently of all others, `prepare` runs
     on each block and may change lengths and the number of rows; batches are planned on lengths; `net` runs on
     each batch. Both are a Net, its text, or a Python function from record to mapping. `batch` is a number of
-    rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are bound to both nets, and to conditions. `pad` names list
-    columns that become padded tensors. `options` are those of `sf.open`, such as `columns`; `fill` and `valid`
-    say how nulls are replaced, as in `from_arrow`: without them a null of any type makes its row a bad row.
-    `bad_rows` says what happens to bad rows.
+    rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are bound to both nets and to conditions.
+    `pad` names list columns that become padded tensors. `options` are those of `sf.open`, such as `columns`;
+    `fill` and `valid` say how nulls are replaced, as in `from_arrow`: without them a null of any type makes its
+    row a bad row. `bad_rows` says what happens to bad rows.
 
     `shuffle` is True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
     inside a window. A window that holds everything is shuffled exactly, and is kept for the next epoch.
@@ -88,9 +88,9 @@ class Loader(EpochBatches):
     `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
     A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
 
-    `keep` is a condition on prepared rows, or a list of them: a row for which one is false is left out on purpose, and
-    counted in `stats().filtered`. It may use `constants`, too: `keep="find(drop, id) < 0"`. `require` is the same, but
-    a row for which one is false is a bad row, with the text as its reason, and only rows that are kept are judged.
+    `keep` is a condition on prepared rows, or a list of them: a row for which one is false is left out on purpose,
+    and counted in `stats().filtered`. It may use `constants`, too: `keep="find(drop, id) < 0"`. `require` is the
+    same, but a row for which one is false is a bad row, with the text as its reason; only kept rows are judged.
     `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
 
     `rank`, `world_size` and `tail` may be given in place of `ranks`, and `threads`, `memory` and `reuse` in
