@@ -126,10 +126,10 @@ def open(
     blocks of data in memory (64 MiB) and of re-readable streams (8 MiB).
 
     `schema="unify"` reads files whose schemas differ with types that hold the values of all without loss; a column
-    that some lack is null there. `"first"` takes the columns and types of the first file. A `pyarrow.Schema`, or types
-    by name (`{"id": "int64"}`), declares the types of some columns, and the others are unified; a value that a type
-    does not hold is a bad row. For functions, lists, iterators and cursors it gives the types of all columns (default:
-    those of the first rows).
+    that some lack is null there. `"first"` takes the columns and types of the first file. A `pyarrow.Schema`, or
+    types by name (`{"id": "int64"}`), declares the types of some columns, and the others are unified; a value that
+    a type does not hold is a bad row. For functions, lists, iterators and cursors it gives the types of all columns
+    (default: those of the first rows).
 
     `bad_files="skip"` leaves out files that are damaged or gone, and damaged blocks of others; `damaged` lists the
     files, and loaders count both (`BadFiles` has the policies, and a bound).

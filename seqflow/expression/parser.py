@@ -110,8 +110,8 @@ ADVICE = {
 }
 
 
-def lexicon(marked: str) -> Lexicon:
-    """Return the lexicon of expressions, or of filters, which have more marks."""
+def lexicon(marked: str, keyword: str = "(?!)") -> Lexicon:
+    """Return the lexicon of expressions, or of filters, which have more marks, and keywords of calls."""
     return Lexicon(
         "a number, a name or an operator",
         ADVICE,
@@ -119,6 +119,7 @@ def lexicon(marked: str) -> Lexicon:
         number=r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
         mark=marks(marked),  # first: with numbers they are most tokens
         operand=r"@[0-9]+",
+        keyword=keyword,
         column=r"(?:[^\W\d]\w*\.)*`[^`\n]+`(?:\.(?:[^\W\d]\w*|`[^`\n]+`))*",
         name=NAME,
         string=STRING,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
-from seqflow.registry.gradients import Gradients
+from seqflow.registry.gradients import Gradients, MovedRows
 from seqflow.signature import Attribute, Signature
+from seqflow.signature.language import Name, OpCall
 from seqflow.signature.op_properties import NONE, AttributeCondition, Claims, read_claims
 
 if TYPE_CHECKING:  # inference is imported when first needed: calls of ops do not use it
@@ -121,6 +122,15 @@ class OpDef:
 
         steps = self.claims.steps.items()
         return tuple((name, read_term(self, value), condition) for name, (value, condition) in steps)
+
+    @cached_property
+    def selects_sequences(self) -> bool:
+        """Whether it selects whole sequences of `data`: its results are their values, and some of the lengths."""
+        lengths = self.signature.definitions.get("lengths")
+        moves = isinstance(self.grad, MovedRows) and self.output_names == ("values", "lengths")
+        if not (moves and isinstance(lengths, OpCall) and "data" in self.input_names):
+            return False
+        return lengths.op in ("boolean_mask", "gather") and lengths.arguments[0] == Name("lengths")
 
     @property
     def family(self) -> str | None:
