@@ -293,9 +293,6 @@ def _valid(recipe: Recipe) -> bool | list[str]:
 _FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
 
 
-_FILE = (str, object, object, object)
-
-
 _OF_FILES = ("rows", "blocks", "files")
 """Entries of a state about all files together: they differ if files were added."""
 

@@ -17,7 +17,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.order.conditions import Condition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
-from seqflow.loader.plans.selection import check_list_columns, planned_lengths
+from seqflow.loader.plans.selection import lengths_of, planned_lengths
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
@@ -186,7 +186,7 @@ class Recipe:
         """
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
-            check_list_columns(record, plan.columns, type(plan).__name__)
+            lengths_of(record, plan.columns, type(plan).__name__)  # raises an error that names the column
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
