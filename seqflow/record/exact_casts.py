@@ -312,8 +312,8 @@ _UNCHECKED: Families = (
     ((types.is_integer, types.is_floating), (types.is_floating,)),
     ((types.is_timestamp,), (types.is_date,)),
 )
-"""Casts that Arrow does not check unless the bits become more: it cuts times, wraps days, rounds integers, and makes large
-numbers infinite.
+"""Casts that Arrow does not check unless the bits become more: it cuts times, wraps days, rounds integers, and makes
+large numbers infinite.
 """
 
 
