@@ -387,6 +387,13 @@ def test_more_bytes_than_offsets_of_32_bits_count_are_refused():
     assert not isinstance(refused.value, UnfitValues)
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_dictionary_is_ordered_if_the_type_is(ordered):
+    array = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["a"]), ordered=True)
+    kind = pa.dictionary(pa.int32(), pa.large_string(), ordered=ordered)
+    assert cast_values(array, kind).values.type.ordered == ordered
+
+
 def test_codes_that_do_not_fit_are_refused():
     array = pa.DictionaryArray.from_arrays(pa.array([200], pa.int32()), pa.array(np.arange(201)))
     with pytest.raises(pa.ArrowInvalid, match="not in range"):
