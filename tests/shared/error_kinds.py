@@ -212,7 +212,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("Loader: steps_of is …, which totals= or a balance needs, and there are none", "a step is described but not used", "leave it out", lambda: sf.Loader(TABLE, steps_of=2)),
         Kind("Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'", "totals would be wrong", '`tail="drop"` or `"pad"`', lambda: sf.Loader(TABLE, totals={"t": "n"}, tail="repeat")),
         Kind("Loader: window: size is …, expected bytes as a number or text such as '32 MiB'", "no size", "a number of bytes, or text with a unit", lambda: sf.Loader(TABLE, window="5 apples")),
-        Kind("require: … is …, expected one truth value for each of … rows", "a condition that is not a comparison", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
+        Kind("…: … is …, expected one truth value for each of … rows", "a condition (`keep=`, `require=`) that is not a comparison of rows", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
         Kind("Mix: … is … in batches of source …, and … in those of source 0", "sources with different columns or types", "`prepare`, `columns` and `rename` make them alike", lambda: batches_of_mix()),
         Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
@@ -309,6 +309,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
     FilterError: [
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
+        Kind("where, column …: … is …, expected integers or texts to hash", "`hash` of floats, bools or times", "hash an id", lambda: sf.open("rows.parquet", where="hash(n / 2) > 2")["n"]),
         Kind("where is …, expected text, such as …", "something that is not a condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
