@@ -24,19 +24,18 @@ from seqflow.expression.filter_syntax import (
     NullTest,
     Operation,
 )
-from seqflow.expression.parser import BINDING, COMPARISON, MARKS, UNARY, lexicon
+from seqflow.expression.parser import AND, BINDING, COMPARISON, MARKS, NOT, OR, UNARY, lexicon
 from seqflow.text.errors import fail
 from seqflow.text.lexer import Token
 from seqflow.text.parser import Parser
 
 MAX_DEPTH = 50
 """Most levels of brackets, `not` and signs inside each other, and of operators between operands."""
-_OR, _AND, _NOT = COMPARISON - 3, COMPARISON - 2, COMPARISON - 1
 _INFIX = {
     **{operator: level for operator, level in BINDING.items() if operator != "**"},
     **dict.fromkeys(("in", "is", "not"), COMPARISON),
-    "and": _AND,
-    "or": _OR,
+    "and": AND,
+    "or": OR,
 }
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _WORDS = ("and", "or", "not", "in", "is", "None", "True", "False", "inf", "nan")
@@ -66,10 +65,10 @@ class _Filter(Parser[Filter]):
     error = FilterError
     # after a comma only: elsewhere `seed = 3` is a comparison that lacks a sign
     lexicon = lexicon(MARKS + " [ ]", keyword=r"(?:(?<=,)|(?<=,\s))seed\s*=(?!=)")
-    prefix = dict.fromkeys("-+~", UNARY) | {"not": _NOT}
+    prefix = dict.fromkeys("-+~", UNARY) | {"not": NOT}
     infix = _INFIX
     alone = frozenset({COMPARISON})
-    joined = frozenset({_OR, _AND, BINDING["|"], BINDING["&"]})
+    joined = frozenset({OR, AND, BINDING["|"], BINDING["&"]})
     loose = frozenset({"not"})
     least_in_calls = COMPARISON + 1
     begins = "a column, a number, a text or '('"

@@ -77,10 +77,12 @@ _LEVELS = (
 COMPARISON, UNARY, POWER, ATOM = 0, len(_LEVELS), len(_LEVELS) + 1, len(_LEVELS) + 2
 BINDING = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols} | {"**": POWER}
 """Levels of operators between two operands; a higher level binds more strongly."""
+OR, AND, NOT = COMPARISON - 3, COMPARISON - 2, COMPARISON - 1
+_LOGICAL = {"and": "logical_and", "or": "logical_or", "not": "logical_not"}
+"""Words between and before conditions, and their functions, which take any numbers: what is not 0 is true."""
 _PYTHON = {
-    "and": "combine bools with & and brackets, or with logical_and(x, y)",
-    "or": "combine bools with | and brackets, or with logical_or(x, y)",
-    "not": "negate a bool with ~, or with logical_not(x)",
+    **dict.fromkeys(("and", "or"), "it stands between conditions: x > 1 and y < 2"),
+    "not": "it stands before a condition: not x > 1",
     "if": "choose with where(condition, x, y)",
     "else": "choose with where(condition, x, y)",
     "None": "there is no None; a missing number is nan",
@@ -208,8 +210,9 @@ def canonical(tree: Node) -> str:
 class FormulaParser(Parser[Node]):
     """Dialect of formulas, alone or in nets."""
 
-    prefix = dict.fromkeys("-+~", UNARY)
-    infix = BINDING
+    prefix = dict.fromkeys("-+~", UNARY) | {"not": NOT}
+    infix = BINDING | {"and": AND, "or": OR}
+    loose = frozenset({"not"})
     to_the_right = frozenset({POWER})
     alone = frozenset({COMPARISON})
     begins = "a number, a name, a function or '('"
@@ -236,14 +239,16 @@ class FormulaParser(Parser[Node]):
         return self.expected(self.begins, self.advice_for(token), token)
 
     def infixed(self, token: Token, operands: list[Node], start: Token) -> Node:
-        return Call(token, binary_operators[token.text], tuple(operands))
+        function = by_name[_LOGICAL[token.text]] if token.text in _LOGICAL else binary_operators[token.text]
+        return Call(token, function, tuple(operands))
 
     def prefixed(self, token: Token, operand: Node) -> Node:
         if token.text == "+":
             return operand
         if token.text == "-" and isinstance(operand, Literal) and type(operand.value) is not bool:
             return Literal(token, -operand.value)
-        return Call(token, unary_operators[token.text], (operand,))
+        function = by_name["logical_not"] if token.text == "not" else unary_operators[token.text]
+        return Call(token, function, (operand,))
 
     def opens_call(self, token: Token) -> bool:
         if token.text not in by_name:
@@ -272,7 +277,7 @@ class FormulaParser(Parser[Node]):
         self.fail(
             token,
             f"found {token.text!r} after another comparison, expected an operator that is none",
-            "comparisons do not chain: write (a < b) & (b < c), brackets included",
+            "comparisons do not chain: write a < b and b < c",
         )
 
     def advice_for(self, token: Token) -> str:

@@ -144,7 +144,7 @@ def test_long_chains_are_read() -> None:
         ("lang == 'py'", "a text is compared in a filter (where=)"),
         ("lang in x", "lists are for filters (where=): write (x == 1) | (x == 2)"),
         ("`a b` + 1", "names in backticks are for filters (where=)"),
-        ("a and b", "combine bools with &"),
+        ("a in b", "lists are for filters"),
     ],
 )
 def test_expressions_over_tensors_refuse_what_only_filters_have(text: str, advice: str) -> None:

@@ -188,10 +188,10 @@ ERRORS = [
     ("@1 2", 4, "found '2', expected an operator or the end"),
     ("lambda x: x", 9, "found ':', expected a number, a name or an operator"),
     ("lambda + 1", 1, "found 'lambda', expected an operand"),
-    ("a and b", 3, "found 'and', expected an operator or the end"),
-    ("(a) or (b)", 5, "found 'or', expected an operator or the end"),
-    ("not a", 1, "found 'not', expected an operand"),
-    ("not(a)", 1, "no function is named 'not'"),
+    ("and a", 1, "found 'and', expected an operand"),
+    ("a or", 5, "found the end, expected a number, a name, a function or '('"),
+    ("a not b", 3, "found 'not', expected an operator or the end"),
+    ("a < not b", 5, "found 'not', expected an operand"),
     ("a if b else c", 3, "found 'if', expected an operator or the end"),
     ("a + None", 5, "found 'None', expected an operand"),
     ("18446744073709551616", 1, "the integer is larger than 2**64 - 1"),
@@ -212,11 +212,9 @@ def test_malformed_text_is_pointed_at(text, column, message):
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("a < b < c", "(a < b) & (b < c)"),
-        ("a and b", "&"),
-        ("a or b", "|"),
-        ("not a", "~"),
-        ("not(a)", "~"),
+        ("a < b < c", "a < b and b < c"),
+        ("and b", "x > 1 and y < 2"),
+        ("a not b", "not x > 1"),
         ("a = b", "=="),
         ("a[0]", "no indexing"),
         ("@ 1", "right after the @"),
@@ -251,3 +249,16 @@ def test_only_the_line_at_fault_is_shown():
 def test_an_expression_is_text(text):
     with pytest.raises(ExpressionError, match="expected text"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("a > 1 and b == 2", "logical_and(greater(@0,1),equal(@1,2))"),
+        ("not a > 1 or b and c", "logical_or(logical_not(greater(@0,1)),logical_and(@1,@2))"),
+        ("where(a and not b, 1, 0)", "where(logical_and(@0,logical_not(@1)),1,0)"),
+        ("not (a) and (b)", "logical_and(logical_not(@0),@1)"),
+    ],
+)
+def test_conditions_are_joined_by_words(text, tree):
+    assert str(parse(text).tree) == tree

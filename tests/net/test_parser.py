@@ -85,7 +85,7 @@ def test_names_may_have_letters_of_any_language():
         ("x = a + [b]", "line 1, column 9: found '[', expected a number, a name, a function or '('"),
         ("x = clip(a, low=1)", "found '=', expected an operator, ',' or ')'\n  x = clip(a, low=1)\n                 ^\n  operands of an"),
         ("x = a < b < c", "comparisons do not chain"),
-        ("x = a and b", "combine bools with &"),
+        ("x = a and", "expected a number, a name, a function or '('"),
         ("x = y", "line 1, column 5: found x = y, expected an op or an expression\n  x = y\n      ^\n  a tensor has one name"),
         ("x = 2 * 3", "found x = 6, expected an op or an expression"),
         ("x = [a, b]", "found x = [a, b], expected an op or an expression"),

@@ -252,7 +252,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("expression: no value for …; its operands are …", "an operand was not given", "pass it by name", lambda: sf.Expression("x + y")(x=X)),
         Kind("expression: no operand is named …, expected …", "a name that the text does not have", "pass the names that it lists", lambda: sf.Expression("x + y")(x=X, z=X)),
         Kind("expression: the shapes of its inputs do not broadcast: …", "operands of different sizes", "sizes are equal, or 1", lambda: sf.Expression("x + y")(x=X, y=np.ones(4))),
-        Kind("expression, column …: found … after another comparison, expected an operator that is none", "`a < b < c`", "`(a < b) & (b < c)`", lambda: sf.Expression("a < b < c")),
+        Kind("expression, column …: found … after another comparison, expected an operator that is none", "`a < b < c`", "`a < b and b < c`", lambda: sf.Expression("a < b < c")),
     ],
     NetError: [
         Kind("net, line …, column …: found …, expected …", "malformed text; the caret shows the place", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a b)")),
