@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.providers.lines.json_lines import JsonLineFormat
@@ -19,7 +20,7 @@ from seqflow.providers.lines.json_lines import is_readable as is_readable_json
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
-from seqflow.providers.lines.text_lines import BOM, first_lines, open_lines, samples
+from seqflow.providers.lines.text_lines import BOM, LineFiles, first_lines, samples
 from seqflow.providers.lines.typed_lines import (
     DECLARE,
     Lines,
@@ -35,7 +36,7 @@ from seqflow.providers.type_texts import SchemaLike, declared_schema, with_decla
 from seqflow.record.arrow_types import is_any
 from seqflow.record.buffers import offsets_of
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked, check_names
+from seqflow.record.selection import check_names
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -78,7 +79,7 @@ class Csv(Format):
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of lines of values; an empty value is null, `""` an empty text.
 
         An empty value of a list column with a `list_delimiter` is an empty list. Structs, maps and other lists are
@@ -87,7 +88,8 @@ class Csv(Format):
         if the first lines show it, or with `newlines_in_values=True`; otherwise such lines are malformed.
         """
         schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
-        is_guessed = self.delimiter is None
+        is_guessed, opened = self.delimiter is None, LineFiles.of(files)
+        paths = opened.paths
         delimiter = _tabs_or_commas(paths[0]) if self.delimiter is None else self.delimiter
         for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
             if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
@@ -116,7 +118,7 @@ class Csv(Format):
             known, inferred = _inferred(line_format, first, path)
             found = with_declared(known, declared)
         line_format = replace(line_format, schema=found)
-        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
+        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
 
 
 def _tabs_or_commas(path: str) -> str:

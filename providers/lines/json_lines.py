@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -10,17 +10,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema
 from seqflow.providers.lines.line_faults import Malformed
-from seqflow.providers.lines.text_lines import open_lines
+from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, is_any_level
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import MAX_DEPTH, Picked, Selection, leaf_types
+from seqflow.record.selection import MAX_DEPTH, Selection, leaf_types
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -44,7 +45,7 @@ class JsonLines(Format):
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of lines with an object each, whose keys are the columns. A missing key is null.
 
         Keys without a type in `schema` are inferred from the lines of the first 64 KiB of the first 16 files with
@@ -52,15 +53,16 @@ class JsonLines(Format):
         schema, as may a list of objects with "key" and "value". A later key is an error of its line, or left out with
         `extra_fields="ignore"`.
         """
+        opened = LineFiles.of(files)
         declared = None if self.schema is None else declared_schema(self.schema)
         if declared is not None:
             check_types(declared, is_readable, "JSON")
         if declared is None or (isinstance(self.schema, Mapping) and self.extra_fields == "error"):
-            found, inferred = infer_schema(paths, declared)
+            found, inferred = infer_schema(opened.paths, declared)
         else:
             found, inferred = declared, ""
         line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))
-        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
+        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
 
 
 def is_readable(kind: pa.DataType) -> bool:

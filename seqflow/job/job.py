@@ -15,8 +15,9 @@ from seqflow.job.modules import import_modules
 from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
 from seqflow.job.sections import MixSection, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
+from seqflow.providers.bad_files import RAISE, BadFiles
 
-_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows")
+_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows", "bad_files")
 
 
 @checked()
@@ -39,9 +40,12 @@ class Job:
     `.json` and `.txt` files, such as tokenizers."""
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
+    bad_files: BadFiles = RAISE
     engine: EngineSettings = field(default_factory=EngineSettings)
+    keep: str | tuple[str, ...] = ()
+    """Conditions on prepared rows, which may use constants; a row for which one is false is left out."""
     require: str | tuple[str, ...] = ()
-    """Conditions on prepared rows; a row for which one is false is a bad row."""
+    """Conditions on prepared rows that are kept; a row for which one is false is a bad row."""
     skip: tuple[tuple[int, ...], ...] = ()
     """Spans of batches to omit, by their numbers: `[5000, 5024]` are those from 5000 to 5023."""
     totals: Mapping[str, str] | tuple[str, ...] = ()

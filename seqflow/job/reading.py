@@ -33,9 +33,10 @@ from seqflow.job.sections import (
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule, TokenBudget
 from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.plans.dealing import totals_of
-from seqflow.loader.run.windows import texts_of_required
 from seqflow.output import MAX_THREADS
+from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
@@ -387,12 +388,12 @@ def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
     return imports
 
 
-def _require(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
-    texts = _checked(tables.get("require", []), str | tuple[str, ...], "require", job_file)
+def _conditions(name: str, tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
+    texts = _checked(tables.get(name, []), str | tuple[str, ...], name, job_file)
     try:
-        return texts_of_required(texts or None)
+        return tuple(one.text for one in conditions_of(name, texts or None))
     except NetError as error:
-        job_file.fail("require", str(error))
+        job_file.fail(name, str(error))
 
 
 def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
@@ -450,7 +451,7 @@ def _section(
             job_file.fail(name, f"{title or f'[{name}]'} needs {key!r}")
     try:
         return section(**values)
-    except OpError as error:
+    except (OpError, ProviderOptionError) as error:
         place = f"{name}.{error.argument}" if error.argument in values else name
         job_file.fail(place, f"[{name}] {error.text}")
 
@@ -527,8 +528,10 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "constants": _constants,
     "output": partial(_section, OutputSection, "output"),
     "bad_rows": partial(_section, BadRows, "bad_rows"),
+    "bad_files": partial(_section, BadFiles, "bad_files"),
     "engine": partial(_section, EngineSettings, "engine"),
-    "require": _require,
+    "keep": partial(_conditions, "keep"),
+    "require": partial(_conditions, "require"),
     "skip": _skip,
     "totals": _totals,
     "steps_of": _steps_of,

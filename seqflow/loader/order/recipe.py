@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,10 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
+from seqflow.loader.order.conditions import Condition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
-from seqflow.loader.plans.selection import check_list_columns, planned_lengths
+from seqflow.loader.plans.selection import lengths_of, planned_lengths
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
@@ -75,15 +74,22 @@ class Recipe:
     """Name of the policy for rows that cannot be used."""
     memory: int
     """Largest number of bytes in memory at one time."""
-    require: tuple[str, ...] = ()
-    """Conditions on prepared rows; rows for which one is false are bad rows."""
     counted: set[str] = field(default_factory=set)
     """Tensors of prepared rows that totals of steps are made of."""
+    keep: tuple[Condition, ...] = ()
+    """Conditions on prepared rows; rows for which one is false are left out."""
+    require: tuple[Condition, ...] = ()
+    """Conditions on prepared rows that are kept; rows for which one is false are bad rows."""
 
     @property
     def keeps_going(self) -> bool:
         """Whether bad rows are omitted instead of raising an error."""
         return self.bad_rows != "raise"
+
+    @property
+    def omits_rows(self) -> bool:
+        """Whether rows may be omitted after they are read: bad rows, or rows that `keep` leaves out."""
+        return self.keeps_going or bool(self.keep)
 
     @property
     def functions(self) -> list[Transform]:
@@ -100,7 +106,7 @@ class Recipe:
         if found is not None:
             if plan.needs_lengths and plan.lengths is None:
                 return None  # the plan takes the only list column, which the rows tell
-            of_conditions = {name for text in self.require for name in condition(text).inputs}
+            of_conditions = {name for one in (*self.keep, *self.require) for name in one.net.inputs}
             of_plan = {*filter(None, [plan.lengths]), *(plan.columns or ()), *self.pad}
             found |= of_plan | of_conditions | self.counted
             if plan.balance is not None and plan.balance.cost is not None:
@@ -138,7 +144,7 @@ class Recipe:
     @property
     def _needs_counts(self) -> bool:
         """Whether batches run across windows if the rows of the windows are known."""
-        return self.batch.rows_across is not None and not self.keeps_going
+        return self.batch.rows_across is not None and not self.omits_rows
 
     @property
     def slices_large(self) -> bool:
@@ -180,22 +186,13 @@ class Recipe:
         """
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
-            check_list_columns(record, plan.columns, type(plan).__name__)
+            lengths_of(record, plan.columns, type(plan).__name__)  # raises an error that names the column
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
         """Return the batches of a window whose rows are in order. Only their lengths are read."""
         key = self.key(epoch, BATCHES, window.number)
         return self.batch.of_window(rows, lengths, key, window.number)
-
-
-_NAME = re.compile(r"[^\W\d][\w.]*")
-
-
-@lru_cache(maxsize=64)
-def condition(text: str) -> Net:
-    """Return the net that computes a condition, as its only output."""
-    return Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
 
 
 def _read_by(net: Net | Transform | None, later: set[str] | None) -> set[str] | None:
@@ -218,10 +215,10 @@ Stamps = Mapping[str, Stamp]
 """Size and modification time of files when their blocks were listed."""
 
 
-def check_unchanged(stamps: Stamps, path: str) -> None:
-    """Raise ProviderError when a file has changed since its blocks were listed."""
+def check_unchanged(stamps: Stamps, path: str, may_be_gone: bool) -> None:
+    """Raise ProviderError when a file has changed since its blocks were listed, or is gone and may not be."""
     then = stamps.get(path)
-    if then is not None and (now := stamp_of(path)) != then:
+    if then is not None and (now := stamp_of(path)) != then and not (now is None and may_be_gone):
         what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
         raise ProviderError(
             f"{path} changed while it was read: it {what}\n  make a new loader, and run again"

@@ -19,9 +19,11 @@ from seqflow.loader.plans.balance import StepCosts
 from seqflow.output.file_writer import KIND_OF_SUFFIX
 from seqflow.output.output_file import OutputFile
 from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
+from seqflow.printable import without_values
 from seqflow.providers import Block
+from seqflow.providers.bad_files import BadFile, BadFileList, BadFiles
 from seqflow.record import BadRow
-from seqflow.record.run_ends import take_table
+from seqflow.record.run_ends import decoded_type, take_table
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
@@ -132,6 +134,12 @@ class Rejected:
         """Number of rows: one row may be bad in several columns."""
         return len({one.row for one in self.bad})
 
+    @property
+    def reasons(self) -> Counter[str]:
+        """Number of rows for each reason; a row counts with its first."""
+        first = {one.row: one for one in reversed(self.bad)}
+        return Counter(f"{one.column}: {one.kind or one.reason}" for one in first.values())
+
     def table(self) -> pa.Table:
         """Return the rows as a quarantine file has them, with a column for the reason."""
         return with_reasons(self.read(), self.bad, self.block.origin, self.block.index, self.numbers)
@@ -149,7 +157,8 @@ class Rejected:
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
     """Return the bad row for the error of a net on this row alone. The failed statement is in place of its column."""
     statement = error.statement if isinstance(error, SeqflowError) else ""
-    return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
+    reason = str(error).split("\n")[0]
+    return BadRow(row, statement or ", ".join(names), reason, without_values(reason))
 
 
 def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
@@ -161,7 +170,7 @@ def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
 
 Column = Literal["rows", "rows_left", "bad_rows", "dropped", "skipped"]
 SUMMED = (
-    "rows_read", "rows_left", "dropped", "skipped", "filtered",
+    "rows_read", "rows_left", "dropped", "skipped", "filtered", "filtered_by_keep",
     "seconds_reading", "seconds_preparing", "seconds_planning",
 )  # fmt: skip
 """Fields of a ledger whose sums over ledgers are kept."""
@@ -184,9 +193,12 @@ class Ledger:
     dropped: int = 0
     skipped: int = 0
     filtered: int = 0
-    """Number of the skipped rows that `where` omitted."""
+    """Number of the skipped rows that `where` or `keep` omitted."""
+    filtered_by_keep: int = 0
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
+    damaged: list[BadFile] = field(default_factory=list)
+    """Damaged blocks, whose rows are in no column."""
     refused: dict[int, BadRow] = field(default_factory=dict)
     """Bad rows by their numbers in the window that `net` refuses, until all batches are handed out."""
     ranges: tuple[RowRange, ...] = ()
@@ -211,10 +223,17 @@ class Ledger:
         if not is_prepared:
             self.rows_read -= rejected.count
 
+    def leave_out(self, rows: int) -> None:
+        """Count prepared rows that `keep` omits."""
+        move(self, rows, "rows_left", "skipped")
+        self.filtered += rows
+        self.filtered_by_keep += rows
+
     def add(self, other: Ledger) -> None:
         """Add the ledger of one of several slices."""
         add_columns(self, other)
         self.rejected += other.rejected
+        self.damaged += other.damaged
 
 
 def add_columns(to: Any, ledger: Ledger) -> None:
@@ -223,10 +242,32 @@ def add_columns(to: Any, ledger: Ledger) -> None:
         setattr(to, name, getattr(to, name) + getattr(ledger, name))
 
 
+def count_bad(stats: Stats, rejected: Rejected) -> None:
+    """Count bad rows, by reason."""
+    stats.bad_rows += rejected.count
+    stats.reasons = stats.reasons + rejected.reasons
+
+
 def move(of: Any, rows: int, source: Column, target: Column) -> None:
     """Move rows from one column to another, of a ledger or of Stats."""
     setattr(of, source, getattr(of, source) - rows)
     setattr(of, target, getattr(of, target) + rows)
+
+
+_KINDS = 20
+
+
+class Reasons(Counter[str]):
+    """Number of bad rows by reason. After the first 20 reasons, rows of all others count as "other"."""
+
+    def __init__(self, counts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        super().__init__(dict(counts))  # dataclasses.asdict passes pairs, which a Counter would count
+
+    def __add__(self, counts: Mapping[str, int]) -> Reasons:  # type: ignore[override]
+        found = Reasons(self)
+        for reason, count in counts.items():
+            found[reason if reason in found or len(found) < _KINDS else "other"] += count
+        return found
 
 
 @dataclass(slots=True, repr=False)
@@ -252,11 +293,17 @@ class Stats:
     dropped: int = 0
     """Rows of short batches that `drop_last` omitted, and of the last round that `tail="drop"` omitted."""
     skipped: int = 0
-    """Rows that `where` omitted, and those that the batch plan omitted because of their lengths."""
+    """Rows that `where` or `keep` omitted, and those that the batch plan omitted because of their lengths."""
     filtered: int = 0
-    """Number of the skipped rows that `where` omitted; rows in files excluded by names of folders are not counted."""
+    """Number of the skipped rows that `where` or `keep` omitted; rows in files excluded by names of folders are not
+    counted."""
+    filtered_by_keep: int = 0
+    """Number of the filtered rows that `keep` omitted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
+    bad_files: BadFileList = field(default_factory=BadFileList)
+    """Damaged files, and damaged blocks of files, that `bad_files` omitted. Each rank lists all files that could not
+    be opened, and the blocks of its own windows."""
     seconds_reading: float = 0.0
     """Sum over all threads, as are the next three."""
     seconds_preparing: float = 0.0
@@ -271,12 +318,20 @@ class Stats:
     without: Counter[str] = field(default_factory=Counter)
     """For each of `totals`, the rows, or pieces of rows, for which it is 0, such as rows whose labels are all
     masked. The first piece of a row may have a total of 0 for a good reason; `require` judges whole rows."""
+    reasons: Reasons = field(default_factory=Reasons)
+    """Bad rows by column and reason, without the values of rows. Never changed in place: saved counts refer to it."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
+    def filtered_by(self) -> Counter[str]:
+        """Filtered rows by the option that omitted them: `where` and `keep`, if they omitted any."""
+        kept_out = self.filtered_by_keep
+        return +Counter({"where": self.filtered - kept_out, "keep": kept_out})
+
+    @property
     def prepared(self) -> int:
-        """Rows that `prepare` has made or kept, and that are not bad."""
-        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
+        """Rows that `prepare` has made or kept, and that are not bad; among them those that `keep` omitted."""
+        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered_by["where"]
 
     @property
     def rows_done(self) -> int:
@@ -303,9 +358,12 @@ class Stats:
             found.insert(at, ("fill", f"{self.fill:.2%}"))
         if self.costs.steps:
             found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
+        if self.bad_files:
+            found.append(("damaged files", f"{len({one.path for one in self.bad_files}):,}"))
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
         ]
+        found += [(f"bad rows, {reason}", f"{count:,}") for reason, count in self.reasons.most_common()]
         return found
 
     def __repr__(self) -> str:
@@ -363,6 +421,21 @@ class BadRowHandler:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
         if self.write is not None:
             self.write(rejected)
+
+    def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
+        """Count damaged files and blocks, and enter them in the quarantine file if the policy says so, as a row of
+        nulls each. Raise DamagedFileError if there are more than the policy allows.
+        """
+        new = [one for one in found if one not in stats.bad_files]
+        stats.bad_files = stats.bad_files + new
+        policy.check(stats.bad_files)
+        if policy.policy == "quarantine" and self.write is not None:
+            nulls = pa.table({one.name: pa.nulls(1, decoded_type(one.type)) for one in schema})
+            for one in new:
+                entry = (BadRow(0, "", one.reason),)
+                self.write(
+                    Rejected(entry, (None,), Block(one.path, one.block or 0, None, None), lambda: nulls)
+                )
 
     def check(self, stats: Stats) -> None:
         """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the

@@ -18,10 +18,11 @@ from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
-from seqflow.loader.run.ledger import Ledger, add_columns, move
+from seqflow.loader.run.ledger import Ledger, add_columns, count_bad, move
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
+from seqflow.providers.bad_files import BadFile
 
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
@@ -298,9 +299,16 @@ class WindowReader:
     def _add(self, ledger: Ledger) -> None:
         """Add the ledger of a window to the counts, and keep its bad rows."""
         add_columns(self._consumer.stats, ledger)
-        self._consumer.stats.bad_rows += ledger.bad_rows
         for rejected in ledger.rejected:
+            count_bad(self._consumer.stats, rejected)
             self._consumer.handlers[0].add(rejected)
+        if ledger.damaged:
+            self.add_damage(ledger.damaged)
+
+    def add_damage(self, found: Sequence[BadFile]) -> None:
+        """Count damaged files or blocks."""
+        source, stats = self.maker.recipe.source, self._consumer.stats
+        self._consumer.handlers[0].add_damage(found, source.bad_files, stats, source.schema)
 
 
 Planned = tuple[tuple[OpenWindow, ...], WindowBatches, int]
