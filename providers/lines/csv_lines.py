@@ -272,7 +272,7 @@ def _type_of(values: Sequence[str | None], decimal: str) -> pa.DataType:
 
 
 def _with_point(number: str, decimal: str) -> str:
-    """Return a number with a point before its fraction; one that has a point, but should not, is no number then."""
+    """Return a number with a point before its fraction; a text that is not a number for one with a point."""
     return number if decimal == "." else number.replace(".", " ").replace(decimal, ".")
 
 

@@ -220,7 +220,7 @@ def _key_of(name: str, kind: pa.DataType) -> str:
     """Return the key of a map, which JSON writes as a text, as a value of its type."""
     if is_any(_parsed_type(kind), TEXTS):
         return json.dumps(name)
-    json.loads(name)  # raises for what is no value of JSON
+    json.loads(name)  # raises for a text that is not JSON
     return name
 
 
