@@ -232,20 +232,16 @@ def _have_newlines(texts: "CsvLines", first: Sequence[tuple[str, list[bytes]]]) 
     texts = replace(texts, newlines=True)
     odd = [lines for _, lines in first if any(line.count(_QUOTE) % 2 for line in lines[texts.header :])]
     found = [_sample(lines, texts) for lines in odd]
-    if not any(len(row_ends(one, True)) < len(row_ends(one, False)) for one in found):
-        return False
-    return not any(next(texts.parse(one)[1], None) for one in found)
+    has_any = any(len(row_ends(one, True)) < len(row_ends(one, False)) for one in found)
+    return has_any and not any(next(texts.parse(one)[1], None) for one in found)
 
 
 def _inferred(
     texts: "CsvLines", first: Sequence[tuple[str, list[bytes]]], path: str
 ) -> tuple[pa.Schema, str]:
     """Return the schema of the first lines: int64, double or bool if all values of a column are, else string."""
-    counts, values, fault = (
-        dict.fromkeys([path], 0),
-        dict[str, list[Any]]({name: [] for name in texts.names}),
-        "",
-    )
+    counts, fault = dict.fromkeys([path], 0), ""
+    values: dict[str, list[Any]] = {name: [] for name in texts.names}
     for path, lines in first:
         sample = _sample(lines, texts)
         rows, malformed = texts.parse(sample)

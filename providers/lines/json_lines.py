@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -107,13 +107,10 @@ class JsonLineFormat:
         try:
             table = self._table(data)
         except pa.ArrowInvalid:
-            kind = pa.struct(list(self.schema))
-            if not self.left_out and not is_any_level(kind, types.is_map):
+            if not self.left_out and not any(is_any_level(one.type, types.is_map) for one in self.schema):
                 raise
             # Arrow's parser reads no object as a map, and no value as a null
-            lines = (
-                self._rewritten(line, kind) for line in bytes(data).split(b"\n") if line.strip(self.blanks)
-            )
+            lines = (self._rewritten(line) for line in bytes(data).split(b"\n") if line.strip(self.blanks))
             table = self._table(b"".join(lines))
         columns = [
             exact_cast(table.column(field.name).chunk(0), field.type, _FROM_JSON)
@@ -135,10 +132,41 @@ class JsonLineFormat:
             ),
         ).combine_chunks()
 
-    def _rewritten(self, line: bytes, kind: pa.DataType) -> bytes:
-        """Return a line with lists of pairs for the objects of maps, and without values that are not read."""
+    def _rewritten(self, line: bytes) -> bytes:
+        """Return a line with lists of pairs for the objects of maps, and without values that are not read.
+
+        Raise ValueError for a key that is an error.
+        """
         found = json.loads(line, object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number)
-        return _text_of(found, kind, "", self.left_out).encode() + b"\n"
+        return self._text_of(found, pa.struct(list(self.schema)), "").encode() + b"\n"
+
+    def _text_of(self, value: Any, kind: pa.DataType, path: str) -> str:
+        """Return a parsed value at a path as JSON; `kind` is null below a key that is ignored."""
+        if isinstance(value, _Number) or path in self.left_out:
+            return "null" if path in self.left_out else value
+        if isinstance(value, _Object) and types.is_map(kind):
+            if len(dict(value)) < len(value):
+                raise ValueError("a key of a map is there twice")
+            texts = (
+                (_key_of(name, kind.key_type), self._text_of(one, kind.item_type, path))
+                for name, one in value
+            )
+            return "[" + ",".join(f'{{"key":{key},"value":{text}}}' for key, text in texts) + "]"
+        if isinstance(value, _Object):
+            children = {one.name: one.type for one in kind} if types.is_struct(kind) else {}
+            paths = {name: f"{path}.{name}".removeprefix(".") for name, _ in value}
+            for name in paths if children and self.extra_fields == "error" else ():
+                if name not in children:
+                    raise ValueError(_extra(paths[name]))
+            parts = (
+                f"{json.dumps(name)}:{self._text_of(one, children.get(name, pa.null()), paths[name])}"
+                for name, one in value
+            )
+            return f"{{{','.join(parts)}}}"
+        if isinstance(value, list):
+            inner = kind.value_type if is_any(kind, LISTS) else pa.null()
+            return f"[{','.join(self._text_of(one, inner, path) for one in value)}]"
+        return json.dumps(value)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return the first key whose value is refused when it is parsed alone."""
@@ -155,11 +183,8 @@ class JsonLineFormat:
             value, kind = json.loads(line)[name], self.schema.field(name).type
             one = replace(self, schema=pa.schema([self.schema.field(name)]))
             try:
-                one.rows(json.dumps({name: value}).encode() + b"\n")
+                one.rows(one._rewritten(json.dumps({name: value}).encode()))
             except (pa.ArrowException, ValueError) as found:
-                extra = _extra_key(value, kind, name)
-                if extra and self.extra_fields == "error":
-                    return name, place, _extra(extra)
                 advice = ""
                 if is_any_level(kind, types.is_null):
                     advice = f"; schema={{{json.dumps(name)}: …}} declares its type"
@@ -191,53 +216,12 @@ class _Object(list[tuple[str, Any]]):
     """Keys and values of an object."""
 
 
-def _text_of(value: Any, kind: pa.DataType | None, path: str, left_out: Collection[str]) -> str:
-    """Return a parsed value as JSON, with a list of pairs where the type is a map, and null if it is left out."""
-    if path in left_out:
-        return "null"
-    if isinstance(value, _Number):
-        return value
-    if isinstance(value, _Object) and kind is not None and types.is_map(kind):
-        if len(dict(value)) < len(value):
-            raise ValueError("a key of a map is there twice")
-        pairs = (
-            (_key_of(name, kind.key_type), _text_of(one, kind.item_type, path, left_out))
-            for name, one in value
-        )
-        return "[" + ",".join(f'{{"key":{key},"value":{one}}}' for key, one in pairs) + "]"
-    if isinstance(value, _Object):
-        children = {} if kind is None or not types.is_struct(kind) else {one.name: one.type for one in kind}
-        below = f"{path}." if path else ""
-        parts = (
-            f"{json.dumps(name)}:{_text_of(one, children.get(name), below + name, left_out)}"
-            for name, one in value
-        )
-        return f"{{{','.join(parts)}}}"
-    if isinstance(value, list):
-        inner = kind.value_type if kind is not None and is_any(kind, LISTS) else None
-        return f"[{','.join(_text_of(one, inner, path, left_out) for one in value)}]"
-    return json.dumps(value)
-
-
 def _key_of(name: str, kind: pa.DataType) -> str:
     """Return the key of a map, which JSON writes as a text, as a value of its type."""
     if is_any(_parsed_type(kind), TEXTS):
         return json.dumps(name)
-    return _text_of(json.loads(name, parse_float=_Number, parse_int=_Number), kind, "", ())
-
-
-def _extra_key(value: Any, kind: pa.DataType, path: str) -> str:
-    """Return the path of a key of a parsed value that is not in the type; "" if there is none."""
-    found: Iterable[str] = ()
-    if types.is_struct(kind) and isinstance(value, dict):
-        children = {one.name: one.type for one in kind}
-        found = (
-            _extra_key(one, children[name], f"{path}.{name}") if name in children else f"{path}.{name}"
-            for name, one in value.items()
-        )
-    elif is_any(kind, LISTS) and isinstance(value, list):
-        found = (_extra_key(one, kind.value_type, path) for one in value)
-    return next(filter(None, found), "")
+    json.loads(name)  # raises for a text that is not JSON
+    return name
 
 
 def _extra(path: str) -> str:

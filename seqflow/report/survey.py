@@ -138,7 +138,12 @@ class Survey:
 
 
 def _records(block: Any) -> Iterator[Record]:
+    from pyarrow import types
+
     from seqflow.record import from_arrow
+    from seqflow.record.selection import leaf_types
 
     for batch in block.to_batches() if hasattr(block, "to_batches") else [block]:
-        yield from_arrow(batch, valid=True)
+        # a field of type null has no tensor, which is no reason to show none of the others
+        leaves = [".".join(path) for path, kind in leaf_types(batch.schema) if not types.is_null(kind)]
+        yield from_arrow(batch, columns=leaves, valid=True)

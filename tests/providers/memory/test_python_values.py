@@ -126,6 +126,51 @@ def test_pairs_are_maps_where_the_schema_says_so():
         assert found == [[(1, 0.5)], [], None, None]
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.list_(pa.map_(pa.int64(), pa.float64())), [[{1: 0.5}, [(2, 1.0)]], [], None]),
+        (pa.large_list(pa.map_(pa.string(), pa.uint64())), [[{"a": 2**64 - 1}], [None]]),
+        (
+            pa.struct({"m": pa.map_(pa.string(), pa.int8()), "k": pa.string()}),
+            [{"m": {"a": 1}}, None, {"k": "b"}],
+        ),
+        (
+            pa.map_(pa.string(), pa.map_(pa.int64(), pa.list_(pa.int8()))),
+            [{"a": {1: [2]}, "b": {}}, [("c", None)]],
+        ),
+        (pa.map_(pa.string(), pa.struct({"x": pa.float64()})), [{"a": {"x": 0.5}, "b": None}]),
+    ],
+)
+def test_dicts_are_maps_at_any_depth(kind, values):
+    provider = sf.open([{"f": value} for value in values], schema=pa.schema({"f": kind}))
+    batch = provider.read(next(provider.blocks()))
+    batch.validate(full=True)
+    as_pairs = pa.array([_pairs(value, kind) for value in values], kind)
+    assert pa.table(batch).column("f").combine_chunks().equals(as_pairs)
+
+
+def _pairs(value, kind):
+    """The value with lists of pairs for maps, as pyarrow takes it."""
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, dict) else value
+        return [(key, _pairs(one, kind.item_type)) for key, one in pairs]
+    if pa.types.is_struct(kind):
+        return {child.name: _pairs(value.get(child.name), child.type) for child in kind}
+    return [_pairs(one, kind.value_type) for one in value]
+
+
+@pytest.mark.parametrize(
+    "value", ["ab", ["ab"], [(1, 2, 3)], {None: 1}, {1: 1.5}, {1.5: 1}, 5, [(1,)]], ids=repr
+)
+def test_what_is_no_map_of_its_type_is_an_error_of_its_row(value):
+    schema = pa.schema({"f": pa.map_(pa.int64(), pa.int64())})
+    with pytest.raises(ProviderError, match=r"column 'f', row 1: .*expected map<int64, int64>"):
+        sf.open([{"f": {1: 2}}, {"f": value}], schema=schema)
+
+
 def test_masked_arrays_among_lists_are_refused():
     with pytest.raises(ProviderError, match=r"column 'x', row 0: .* filled"):
         sf.open([{"x": np.ma.masked_array([1, 2], [False, True])}])
