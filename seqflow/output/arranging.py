@@ -72,13 +72,15 @@ def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:
 
 
 def arrange(
-    runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: FileSizes
+    runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: FileSizes, first: int = 0
 ) -> list[OutputFile]:
-    """Merge committed sorted runs into the parts of an output, under hidden names. Can be repeated after a crash."""
+    """Merge committed sorted runs into the parts of an output, numbered from `first`, under hidden names. Can be
+    repeated after a crash.
+    """
     # parts of an earlier attempt go first: nothing notes parts before all of them are complete
     target.keep_committed(runs)
     paths = [committed_path(run.path) for run in runs]
-    parts = _Parts(target, sizes)
+    parts = _Parts(target, sizes, first)
     try:
         with closing(merge_runs(paths, arrangement.keys, target.run(len(runs)))) as tables:
             for table in tables:
@@ -95,8 +97,8 @@ class _Parts:
     A thread writes a row group while the rows of the next one are merged.
     """
 
-    def __init__(self, target: Target, sizes: FileSizes) -> None:
-        self._target, self._sizes = target, sizes
+    def __init__(self, target: Target, sizes: FileSizes, first: int) -> None:
+        self._target, self._sizes, self._first = target, sizes, first
         self._files: list[OutputFile] = []
         self._folder = ""
         self._groups = RowGroups(sizes.row_group_bytes, 1, 0, _joined, self._start)
@@ -134,7 +136,7 @@ class _Parts:
 
     def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
         if not files:
-            files.append(self._target.new_part(len(self._files)))
+            files.append(self._target.new_part(self._first + len(self._files)))
         return files[0].write
 
     def _finish(self, writer: FileWriter) -> None:

@@ -1,0 +1,156 @@
+"""Append to a complete output: the files of the source that are new, and the runs that have written the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seqflow.errors import JobError
+from seqflow.job.job import Job
+from seqflow.job.opening import open_loader
+from seqflow.json_form import has_form
+from seqflow.loader import Loader, Mix
+from seqflow.loader.order.identity import added_files, lost_file
+from seqflow.net import Net
+from seqflow.output import OutputWriter
+from seqflow.providers.dictionaries import has_dictionaries
+
+_FILES = [(str, object, object, object)]
+_APPENDED = [{"files": [str], "counts": Mapping}]
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """Files of the source that an output does not have yet, by their paths in the identity of the data."""
+
+    paths: tuple[str, ...]
+    folder: str
+    """Folder in which the older files are now: the folder of all files changes when one is added above it."""
+
+
+def check_appends(job: Job, loader: Loader | Mix, output: OutputWriter) -> None:
+    """Raise JobError when the output of all files is not made of the outputs of some of them each."""
+    for found, advice in _reasons(job, loader, output):
+        raise JobError(f"append: {found}\n  {advice}")
+
+
+def _reasons(job: Job, loader: Loader | Mix, output: OutputWriter) -> Iterator[tuple[str, str]]:
+    """Yield each reason why the job cannot append, and what to do instead."""
+    again = "or write all again with --overwrite"
+    if isinstance(loader, Mix):
+        yield (
+            "the job has [mix], in which all batches before decide which source is next",
+            f"give each source a job with an output of its own, {again}",
+        )
+        return
+    target, source = output.target, loader.source
+    if target is None:
+        yield 'kind is "none", so there is no output to add to', "give [output] a path"
+    elif target.is_file:
+        yield f"the output {str(target.path)!r} is one file", 'write a folder of parts: path = "out/"'
+    if output.arrangement.sort_by:
+        yield (
+            "sort_by sorts the rows of all files, and new rows may belong between those that are written",
+            f"leave it out and sort when you read, {again}",
+        )
+    if job.skip:
+        yield "skip has numbers of batches, and those of new files count from 0", f"leave it out, {again}"
+    if not source.files or source.of_files(()).source is source.source:
+        yield (
+            f"{source.origin} is not read file by file, so it is not known which of its rows are new",
+            f"read a folder or a glob of files, {again}",
+        )
+    names = source.schema.names if job.source.columns is None else job.source.columns
+    columns = [source.schema.field(name) for name in names if name in source.schema.names]
+    coded = {column.name for column in columns if has_dictionaries(column.type)}
+    for net in (loader.prepare, loader.net):
+        read = coded & {*net.inputs} if isinstance(net, Net) else coded if net is not None else set()
+        if read:
+            yield (
+                f"a net reads the codes of the dictionary column {min(read)!r}, whose values come from all files",
+                f"write the column as text, {again}",
+            )
+
+
+def new_files(
+    record: Mapping[str, Any], described: Mapping[str, Any], loader: Loader | Mix
+) -> NewFiles | str | None:
+    """Return the files that were added since the record of an output; or, as text, an older file that is missing
+    or has changed; or None if more of the data has changed, or the record does not list its files.
+    """
+    then, before = record["job"].get("data"), _listed(record)
+    if isinstance(loader, Mix) or not before:
+        return None
+    after = loader.pipeline.identity.files
+    paths, folder = added_files(_with_files(then, before), _with_files(described["data"], after))
+    return NewFiles(tuple(paths), folder) if paths else lost_file(before, after)
+
+
+def _listed(record: Mapping[str, Any]) -> list[Any]:
+    """Return the files that a record lists, each with its path, size, rows and digest."""
+    data = record["job"].get("data")
+    found = record.get("input") or (data.get("files") if isinstance(data, Mapping) else None)
+    return list(found) if has_form(found, _FILES) else []
+
+
+def _with_files(data: Mapping[str, Any], files: list[Any]) -> dict[str, Any]:
+    return {**{name: value for name, value in data.items() if name != "digest"}, "files": files}
+
+
+def input_of(loader: Loader | Mix) -> dict[str, Any]:
+    """Return the entry of a record for the files of a source, if they are too many for the identity to list."""
+    if isinstance(loader, Mix) or not isinstance(loader.data_fingerprint().get("files"), int):
+        return {}
+    return {"input": loader.pipeline.identity.files}
+
+
+def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the appends that a record lists: the files of each, and the counts before it.
+
+    Raise JobError when they are damaged.
+    """
+    found = record.get("appended", [])
+    if not has_form(found, _APPENDED):
+        raise JobError("output: the list of appends in its record is damaged\n  --overwrite begins again")
+    return list(found)
+
+
+def begun_append(record: Mapping[str, Any], new: NewFiles, loader: Loader) -> dict[str, Any]:
+    """Return the record of a run that adds to the complete output of a manifest; `loader` has the new files."""
+    earlier = [
+        {**one, "files": [new.folder + path for path in one["files"]]} for one in appended_in(record)
+    ]
+    this = {"files": list(new.paths), "counts": record["counts"]}
+    return {
+        **record,
+        "former": record["files"],
+        "files": [],
+        "appended": [*earlier, this],
+        "bad_rows": [],
+        "part": 0,
+        "loader": loader.state_dict(),
+        "are_runs": False,
+        "sealed": False,
+        "stale": [],
+    }
+
+
+def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number: int) -> Loader | Mix:
+    """Return the loader of the files that one run has written: the first run, number 0, or an append.
+
+    `loader` has all files of the record.
+    """
+    appended = appended_in(record)
+    if not appended or isinstance(loader, Mix):
+        return loader
+    if number:
+        return loader_of_files(job, loader, appended[number - 1]["files"])
+    later = {path for one in appended for path in one["files"]}
+    return loader_of_files(job, loader, {path for path, *_ in loader.pipeline.identity.files} - later)
+
+
+def loader_of_files(job: Job, loader: Loader, paths: Collection[str]) -> Loader:
+    """Return the loader of some files, by their paths in the identity of the data."""
+    files, chosen = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
+    return open_loader(job, loader.source.of_files({name for (path, *_), name in files if path in chosen}))
