@@ -1,4 +1,8 @@
-"""Escape control characters in text that is printed, so that a terminal does not obey them."""
+"""Escape control characters in text that is printed, so that a terminal does not obey them; messages without their
+values.
+"""
+
+import re
 
 
 def printable(text: str) -> str:
@@ -22,3 +26,16 @@ def printable_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+_VALUES = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w-])[+-]?\d\w*(?:[.,]\d+)*""")
+"""Quoted text and numbers; digits inside of names, such as `float32` and `UTF-8`, are no numbers."""
+
+
+def without_values(message: str) -> str:
+    """Return a message with `…` in place of numbers and quoted text, so that messages about other values are equal.
+
+    >>> without_values("found '2' at byte 17, expected int64")
+    'found … at byte …, expected int64'
+    """
+    return _VALUES.sub("…", message)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.printable import printable_line
+from seqflow.printable import printable_line, without_values
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
@@ -61,7 +61,8 @@ class TextSource:
         for row, reason in sorted(reasons.items()):
             if bad_rows is None:
                 raise ProviderError(f"{paths[row]}: {reason}")
-            bad_rows.append(BadRow(row, field.name, printable_line(f"{paths[row]}: {reason}")))
+            shown = printable_line(f"{paths[row]}: {reason}")
+            bad_rows.append(BadRow(row, field.name, shown, without_values(reason)))
         return _bytes_array(field.type, data, offsets, sorted(reasons))
 
 
@@ -104,7 +105,7 @@ def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None)
             reason = printable_line(f"{path}: the name of the file is not UTF-8")
             if bad_rows is None:
                 raise ProviderError(f"{reason}\nrename it, or read the other columns only") from None
-            bad_rows.append(BadRow(row, field.name, reason))
+            bad_rows.append(BadRow(row, field.name, reason, "the name of the file is not UTF-8"))
             names[row] = None
     return pa.array(names, pa.string())
 

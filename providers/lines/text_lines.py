@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.printable import without_values
 from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.provider import Block, Provider, origin_of
@@ -95,7 +96,8 @@ class LineSource:
             if bad_rows is None:
                 raise ProviderError(f"{place}: {reason}")
             line_stop = newlines[line] if line < len(newlines) else len(data)
-            bad_rows.append(BadLine(row, column, f"{place}: {reason}", data[line_start:line_stop].tobytes()))
+            line_text = data[line_start:line_stop].tobytes()
+            bad_rows.append(BadLine(row, column, f"{place}: {reason}", without_values(reason), line_text))
         return self.selection.to(schema).apply(batch)
 
 

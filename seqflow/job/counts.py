@@ -11,6 +11,7 @@ from seqflow.loader import Stats
 
 COUNTED = (
     "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
+    "filtered_by_keep", "reasons",
 )  # fmt: skip
 """Fields of the loader's Stats that are saved with the progress of a run."""
 
@@ -21,8 +22,9 @@ def counts_of(stats: Stats) -> dict[str, Any]:
 
 
 def counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the counts in a progress file or manifest."""
-    return {name: record["counts"].get(name, 0) for name in COUNTED}
+    """Return the counts in a progress file or manifest; nothing for those that older runs did not save."""
+    found = record["counts"]
+    return {name: type(none)(found.get(name, none)) for name, none in counts_of(Stats()).items()}
 
 
 def add_counts(stats: Stats, counts: Mapping[str, Any]) -> None:

@@ -23,12 +23,22 @@ from seqflow.output.target import Target
 
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
-_COUNTS = {**{name: is_count for name in COUNTED if name != "filtered"}, "rows_left": int}
+
+
+def _are_reasons(found: Any) -> bool:
+    return isinstance(found, Mapping) and all(map(is_count, found.values()))
+
+
+_LATER = {"filtered": is_count, "filtered_by_keep": is_count, "reasons": _are_reasons}
+"""Counts that runs of older versions have not saved."""
+_COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}
 
 
 def _are_counts(counts: Any) -> bool:
-    """Return whether these are counts of a run; those of older runs have no count of filtered rows."""
-    return has_form(counts, _COUNTS) and is_count(counts.get("filtered", 0))
+    """Return whether these are counts of a run."""
+    return has_form(counts, _COUNTS) and all(
+        form(counts[name]) for name, form in _LATER.items() if name in counts
+    )
 
 
 _COMPLETE = {"job": Mapping, "counts": _are_counts}

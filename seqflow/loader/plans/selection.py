@@ -145,13 +145,14 @@ def unusable_rows(
                     number,
                     _column(other),
                     f"{tensors[other][place]} elements, but {expected} in {_column(first)!r}: they are cut together",
+                    f"not as many elements as {_column(first)!r}: they are cut together",
                 )
                 for other in others
                 if tensors[other][place] != expected
             ]
-    too_long = selection.too_long
+    too_long, expected = selection.too_long, f"expected at most {selection.limit}"
     return found + [
-        BadRow(number, _column(lengths), f"{size} elements, expected at most {selection.limit}")
+        BadRow(number, _column(lengths), f"{size} elements, {expected}", expected)
         for number, size in zip(rows.numbers(too_long).tolist(), sizes[too_long].tolist(), strict=True)
     ]
 

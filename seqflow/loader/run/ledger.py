@@ -19,6 +19,7 @@ from seqflow.loader.plans.balance import StepCosts
 from seqflow.output.file_writer import KIND_OF_SUFFIX
 from seqflow.output.output_file import OutputFile
 from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
+from seqflow.printable import without_values
 from seqflow.providers import Block
 from seqflow.record import BadRow
 from seqflow.record.run_ends import take_table
@@ -132,6 +133,12 @@ class Rejected:
         """Number of rows: one row may be bad in several columns."""
         return len({one.row for one in self.bad})
 
+    @property
+    def reasons(self) -> Counter[str]:
+        """Number of rows for each reason; a row counts with its first."""
+        first = {one.row: one for one in reversed(self.bad)}
+        return Counter(f"{one.column}: {one.kind or one.reason}" for one in first.values())
+
     def table(self) -> pa.Table:
         """Return the rows as a quarantine file has them, with a column for the reason."""
         return with_reasons(self.read(), self.bad, self.block.origin, self.block.index, self.numbers)
@@ -149,7 +156,8 @@ class Rejected:
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
     """Return the bad row for the error of a net on this row alone. The failed statement is in place of its column."""
     statement = error.statement if isinstance(error, SeqflowError) else ""
-    return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
+    reason = str(error).split("\n")[0]
+    return BadRow(row, statement or ", ".join(names), reason, without_values(reason))
 
 
 def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
@@ -161,7 +169,7 @@ def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
 
 Column = Literal["rows", "rows_left", "bad_rows", "dropped", "skipped"]
 SUMMED = (
-    "rows_read", "rows_left", "dropped", "skipped", "filtered",
+    "rows_read", "rows_left", "dropped", "skipped", "filtered", "filtered_by_keep",
     "seconds_reading", "seconds_preparing", "seconds_planning",
 )  # fmt: skip
 """Fields of a ledger whose sums over ledgers are kept."""
@@ -184,7 +192,8 @@ class Ledger:
     dropped: int = 0
     skipped: int = 0
     filtered: int = 0
-    """Number of the skipped rows that `where` omitted."""
+    """Number of the skipped rows that `where` or `keep` omitted."""
+    filtered_by_keep: int = 0
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
     refused: dict[int, BadRow] = field(default_factory=dict)
@@ -223,10 +232,32 @@ def add_columns(to: Any, ledger: Ledger) -> None:
         setattr(to, name, getattr(to, name) + getattr(ledger, name))
 
 
+def count_bad(stats: Stats, rejected: Rejected) -> None:
+    """Count bad rows, by reason."""
+    stats.bad_rows += rejected.count
+    stats.reasons = stats.reasons + rejected.reasons
+
+
 def move(of: Any, rows: int, source: Column, target: Column) -> None:
     """Move rows from one column to another, of a ledger or of Stats."""
     setattr(of, source, getattr(of, source) - rows)
     setattr(of, target, getattr(of, target) + rows)
+
+
+_KINDS = 20
+
+
+class Reasons(Counter[str]):
+    """Number of bad rows by reason. After the first 20 reasons, rows of all others count as "other"."""
+
+    def __init__(self, counts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        super().__init__(dict(counts))  # dataclasses.asdict passes pairs, which a Counter would count
+
+    def __add__(self, counts: Mapping[str, int]) -> Reasons:  # type: ignore[override]
+        found = Reasons(self)
+        for reason, count in counts.items():
+            found[reason if reason in found or len(found) < _KINDS else "other"] += count
+        return found
 
 
 @dataclass(slots=True, repr=False)
@@ -252,9 +283,12 @@ class Stats:
     dropped: int = 0
     """Rows of short batches that `drop_last` omitted, and of the last round that `tail="drop"` omitted."""
     skipped: int = 0
-    """Rows that `where` omitted, and those that the batch plan omitted because of their lengths."""
+    """Rows that `where` or `keep` omitted, and those that the batch plan omitted because of their lengths."""
     filtered: int = 0
-    """Number of the skipped rows that `where` omitted; rows in files excluded by names of folders are not counted."""
+    """Number of the skipped rows that `where` or `keep` omitted; rows in files excluded by names of folders are not
+    counted."""
+    filtered_by_keep: int = 0
+    """Number of the filtered rows that `keep` omitted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
     seconds_reading: float = 0.0
@@ -271,12 +305,20 @@ class Stats:
     without: Counter[str] = field(default_factory=Counter)
     """For each of `totals`, the rows, or pieces of rows, for which it is 0, such as rows whose labels are all
     masked. The first piece of a row may have a total of 0 for a good reason; `require` judges whole rows."""
+    reasons: Reasons = field(default_factory=Reasons)
+    """Bad rows by column and reason, without the values of rows. Never changed in place: saved counts refer to it."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
+    def filtered_by(self) -> Counter[str]:
+        """Filtered rows by the option that omitted them: `where` and `keep`, if they omitted any."""
+        kept_out = self.filtered_by_keep
+        return +Counter({"where": self.filtered - kept_out, "keep": kept_out})
+
+    @property
     def prepared(self) -> int:
-        """Rows that `prepare` has made or kept, and that are not bad."""
-        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
+        """Rows that `prepare` has made or kept, and that are not bad; among them those that `keep` omitted."""
+        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered_by["where"]
 
     @property
     def rows_done(self) -> int:
@@ -306,6 +348,7 @@ class Stats:
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
         ]
+        found += [(f"bad rows, {reason}", f"{count:,}") for reason, count in self.reasons.most_common()]
         return found
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.dealing import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
 from seqflow.loader.run.iterator import Consumer, Iteration, turn_at
-from seqflow.loader.run.ledger import BadRowHandler, Stats
+from seqflow.loader.run.ledger import BadRowHandler, Reasons, Stats
 from seqflow.loader.run.making import LoadedBatch, Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
@@ -44,7 +44,7 @@ _FORM = {
 }  # fmt: skip
 _SUMMED = (
     "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "filtered",
-    "bytes_in_flight",
+    "filtered_by_keep", "bytes_in_flight",
     "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
 )  # fmt: skip
 """Counts of a mix that are sums over its sources."""
@@ -482,6 +482,7 @@ class MixRun:
         """Set the counts of the mix to the sums over its members."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
+        self._stats.reasons = sum((one.reasons for one in self._of_members), Reasons())
         self._stats.without = self.without
         self._stats.costs = StepCosts.of(one.costs for one in self._of_members)
 

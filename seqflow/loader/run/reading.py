@@ -18,7 +18,7 @@ from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.row_plans import Rows
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
-from seqflow.loader.run.ledger import Ledger, add_columns, move
+from seqflow.loader.run.ledger import Ledger, add_columns, count_bad, move
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
@@ -298,8 +298,8 @@ class WindowReader:
     def _add(self, ledger: Ledger) -> None:
         """Add the ledger of a window to the counts, and keep its bad rows."""
         add_columns(self._consumer.stats, ledger)
-        self._consumer.stats.bad_rows += ledger.bad_rows
         for rejected in ledger.rejected:
+            count_bad(self._consumer.stats, rejected)
             self._consumer.handlers[0].add(rejected)
 
 

@@ -8,7 +8,7 @@ from seqflow.loader.epoch.deal import upcoming
 from seqflow.loader.epoch.state import Checkpoint, Position, Progress
 from seqflow.loader.epoch.table import Missing, Row, Stream, Table
 from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration, Run
-from seqflow.loader.run.ledger import Ledger, move, places_in
+from seqflow.loader.run.ledger import Ledger, count_bad, move, places_in
 from seqflow.loader.run.making import BatchMaker, Made, Turn, finished_batch
 from seqflow.loader.run.reading import PlannedRows, WindowReader
 from seqflow.loader.run.steps import HandedOut, StepPlanner
@@ -182,7 +182,8 @@ class SourceRun:
             ledger = self._refused.pop(number)
             bad = [ledger.refused.pop(row) for row in sorted(ledger.refused)]
             for rejected in self._windows.maker.rejected(bad, ledger.ranges):
-                move(self.consumer.stats, rejected.count, "rows", "bad_rows")
+                count_bad(self.consumer.stats, rejected)
+                self.consumer.stats.rows -= rejected.count
                 self.consumer.handlers[0].add(rejected)
 
     def _note_window(self, stream: Stream, position: int) -> None:

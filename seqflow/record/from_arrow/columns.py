@@ -27,6 +27,8 @@ class BadRow(NamedTuple):
     row: int
     column: str
     reason: str
+    kind: str = ""
+    """The reason without the values of this row, by which rows are counted; empty if the reason has none."""
 
     @property
     def line(self) -> bytes | None:
@@ -39,8 +41,8 @@ class BadLine(BadRow):
 
     _line: bytes
 
-    def __new__(cls, row: int, column: str, reason: str, line: bytes) -> "BadLine":
-        found = super().__new__(cls, row, column, reason)
+    def __new__(cls, row: int, column: str, reason: str, kind: str, line: bytes) -> "BadLine":
+        found = super().__new__(cls, row, column, reason, kind)
         found._line = line
         return found
 
@@ -51,7 +53,7 @@ class BadLine(BadRow):
     def _replace(self, **changes: Any) -> "BadLine":
         return BadLine(*BadRow(*self)._replace(**changes), self._line)
 
-    def __reduce__(self) -> tuple[type["BadLine"], tuple[int, str, str, bytes]]:
+    def __reduce__(self) -> tuple[type["BadLine"], tuple[int, str, str, str, bytes]]:
         return BadLine, (*self, self._line)
 
 

@@ -1,9 +1,12 @@
 """Each row of a window is in one column of its ledger."""
 
+import json
+from dataclasses import asdict, make_dataclass
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqflow.loader.run.ledger import Ledger, Rejected, Stats, add_columns, move
+from seqflow.loader.run.ledger import Ledger, Reasons, Rejected, Stats, add_columns, move
 from seqflow.providers import Block
 from seqflow.record import BadRow
 
@@ -49,3 +52,41 @@ def test_the_ledger_of_a_window_is_the_sum_of_those_of_its_slices(slices):
     assert window.bad_rows == sum(refused for *_, refused in slices)
     add_columns(stats, window)
     assert stats.rows_left + stats.skipped == sum_of(window) - window.bad_rows
+
+
+def reasons_of(*texts):
+    rows = tuple(BadRow(row, "a", text, kind) for row, (text, kind) in enumerate(texts))
+    return Rejected(rows, (None,) * len(rows), Block("x", 0, 100, 0), lambda: None).reasons
+
+
+def test_bad_rows_are_counted_by_column_and_reason_without_values():
+    assert reasons_of(("null", ""), ("7 is odd", "… is odd"), ("9 is odd", "… is odd")) == {
+        "a: null": 1,
+        "a: … is odd": 2,
+    }
+
+
+def test_a_row_that_is_bad_in_two_columns_counts_with_the_first():
+    assert rejected(3).reasons == {"a: wrong": 3}
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 40).map(str), st.integers(1, 9))))
+def test_reasons_after_the_first_twenty_count_together(parts):
+    found = sum(parts, Reasons())
+    assert found.total() == sum(sum(part.values()) for part in parts)
+    known = list(dict.fromkeys(reason for part in parts for reason in part))[:20]
+    assert [*found] == known + ["other"] * (len({name for part in parts for name in part}) > 20)
+
+
+def test_reasons_survive_json_and_copies_of_dataclasses():
+    stats = Stats(reasons=Reasons({"a: null": 3}))
+    assert Reasons(json.loads(json.dumps(stats.reasons))) == stats.reasons
+    assert asdict(make_dataclass("Saved", ["counts"])({"reasons": stats.reasons})) == {
+        "counts": {"reasons": {"a: null": 3}}
+    }
+    assert "bad rows, a: null" in repr(stats)
+
+
+def test_the_option_that_left_rows_out_is_counted():
+    assert Stats(filtered=5, filtered_by_keep=2).filtered_by == {"where": 3, "keep": 2}
+    assert Stats(filtered=2, filtered_by_keep=2).filtered_by == {"keep": 2}

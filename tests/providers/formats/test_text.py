@@ -85,7 +85,7 @@ def test_bytes_that_are_not_text_may_be_bad_rows(folder):
     provider = sf.open(folder, format=sf.Text(encoding="utf-8"))
     bad = []
     batch = provider.read(next(provider.blocks()), bad_rows=bad)
-    assert [(row, column) for row, column, _ in bad] == [(1, "text")]
+    assert [(row, column) for row, column, *_ in bad] == [(1, "text")]
     assert "byte 2" in bad[0].reason
     assert batch["text"].to_pylist()[:3] == ["hello", None, "wörld\r\n"]
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_gone_is_an_error_naming_it(folder):
         rows(provider)
     bad = []
     batch = provider.read(next(provider.blocks()), bad_rows=bad)
-    assert [row for row, _, _ in bad] == [2]
+    assert [row for row, *_ in bad] == [2]
     assert batch["bytes"].to_pylist()[3] == CONTENTS["d.py"]
 
 

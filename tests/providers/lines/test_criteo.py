@@ -80,7 +80,7 @@ def test_a_malformed_line_says_where_and_why(path, line, column, reason):
     provider = sf.open(path, kind="criteo")
     bad = []
     batch = provider.read(next(provider.blocks()), bad_rows=bad)
-    assert [(row, name) for row, name, _ in bad] == [(1, column)]
+    assert [(row, name) for row, name, *_ in bad] == [(1, column)]
     assert batch.num_rows == 3
 
 

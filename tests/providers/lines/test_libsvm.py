@@ -95,7 +95,7 @@ def test_a_malformed_line_says_where_and_why(path, text, column, reason):
     provider = sf.open(path, kind="libsvm")
     bad = []
     batch = provider.read(next(provider.blocks()), bad_rows=bad)
-    assert [(row, name) for row, name, _ in bad] == [(batch.num_rows - 1, column)]
+    assert [(row, name) for row, name, *_ in bad] == [(batch.num_rows - 1, column)]
     assert batch["features"][batch.num_rows - 1].as_py() is None
 
 
