@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,8 +21,8 @@ from seqflow.cli.job_options import (
     Workers,
     overrides_of,
 )
-from seqflow.cli.printing import print_json, print_table, say
-from seqflow.cli.progress_line import progress_line
+from seqflow.cli.printing import log_json, print_json, print_table, say
+from seqflow.cli.progress_line import is_terminal, log_lines, progress_line
 from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from seqflow.loader import Stats
 
 Progress = Callable[["Stats", "int | None"], None]
+LogForm = Literal["text", "json"]
 
 
 EXAMPLES = (
     ("seqflow run job.toml --dry-run", "Windows, batches, fill and memory; nothing is written."),
     ("seqflow run job.toml", "Write the output; a complete output stays."),
     ("seqflow run job.toml --resume", "Continue a killed run."),
+    ("seqflow run job.toml --append --resume --log json", "Each night: add what is new."),
     (
         'seqflow run job.toml --input "docs/a*.parquet" --output part/ --set batch.capacity=64',
         "Other files, another output, another setting.",
@@ -54,6 +57,9 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start again, and replace an existing output.")
     ] = False,
+    append: Annotated[
+        bool, typer.Option("--append", help="Add the rows of new files to a complete output.")
+    ] = False,
     accept_changes: Annotated[
         bool,
         typer.Option(
@@ -66,6 +72,10 @@ def run(
     task_memory: Annotated[
         str | None, typer.Option(help='Memory that Ray reserves for each worker, such as "4 GiB".')
     ] = None,
+    log: Annotated[
+        LogForm | None,
+        typer.Option(help="Print a line each 30 s on stderr: text (the default without a terminal) or json."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
     ] = False,
@@ -74,7 +84,8 @@ def run(
 
     Paths in the job file are relative to its folder, paths given here to the current one. --resume continues a killed
     run. A job whose output is complete runs again only with --overwrite. For a job that was edited since, --overwrite
-    makes its output again, and --resume --accept-changes continues with the edited job.
+    makes its output again, and --resume --accept-changes continues with the edited job. --append keeps the parts of a
+    complete output, and adds parts of files that are new in the source; with --resume it first completes a killed run.
 
     With --workers N, N processes make the parts of the output; with --engine ray, tasks of a Ray cluster do. The
     output is the same, byte for byte, and a run may be resumed with other workers.
@@ -91,11 +102,17 @@ def run(
         with progress_line(show=not json):
             _print_plan(description, json=json)
         return
-    with _watched_run(show=not quiet and not json) as progress:
+    with _watched_run(str(job), show=not quiet and (not json or log is not None), log=log) as watched:
         report = run_job(
-            description, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
+            description,
+            watched.progress,
+            resume=resume,
+            overwrite=overwrite,
+            accept_changes=accept_changes,
+            append=append,
         )
-    _say_outcome(report, resume=resume)
+        watched.report = report
+    _say_outcome(report, resume=resume, append=append)
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
         print_json({**asdict(report), "files": files, "damaged": damaged})
@@ -103,11 +120,13 @@ def run(
         _print_report(report)
 
 
-def _say_outcome(report: Report, *, resume: bool) -> None:
+def _say_outcome(report: Report, *, resume: bool, append: bool) -> None:
     """Print on stderr what the user may not expect: nothing was done, files were made again, changes were
     accepted.
     """
-    if report.outcome == "complete":
+    if report.outcome == "complete" and append:
+        say("seqflow: no file of the source is new, nothing was done", err=True)
+    elif report.outcome == "complete":
         say("seqflow: the output is complete, nothing was done; --overwrite makes it again", err=True)
     elif report.damaged:
         names = ", ".join(file.name for file in report.damaged[:5])
@@ -144,23 +163,70 @@ def _return_freed_memory() -> None:
         mallopt(mmap_threshold, 4 << 20)
 
 
+@dataclass
+class _Watched:
+    """A run and the functions that show it."""
+
+    progress: Progress | None = None
+    report: Report | None = None
+
+
 @contextmanager
-def _watched_run(*, show: bool) -> Iterator[Progress | None]:
-    """Show rows done of all rows, and tokens a second; the windows inside have their own stages."""
-    with progress_line(show=show), stage(Stage("", name="opening the source")) as shown:
-        started = perf_counter()
+def _watched_run(job: str, *, show: bool, log: LogForm | None) -> Iterator[_Watched]:
+    """Show rows done of all rows, and tokens a second; the windows inside have their own stages.
 
-        def speed(tokens: int) -> str:
-            return f"{tokens / (perf_counter() - started):,.0f} tokens/s" if tokens else ""
+    In a terminal that is a line that is replaced; otherwise, or with `log`, lines of a log.
+    """
+    found, bad_rows, latest = _Watched(), 0, None
 
-        def update(stats: Stats, total: int | None) -> None:
-            if shown.note is None:
-                shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
-                before = stats.tokens
-                shown.note = lambda: speed(stats.tokens - before)
-            shown.done, shown.total = stats.rows_done, total
+    def write(line: str, seconds: float) -> None:
+        if log != "json":
+            say(f"seqflow: {line}", err=True)
+        elif latest is not None:
+            log_json("progress", **_facts(latest[0]), total_rows=latest[1], seconds=round(seconds, 1))
+            tell_bad_rows(latest[0])
 
-        yield update if show else None
+    def tell_bad_rows(stats: Stats | Report) -> None:
+        nonlocal bad_rows
+        if stats.bad_rows > bad_rows:
+            bad_rows = stats.bad_rows
+            log_json("bad rows", bad_rows=bad_rows, reasons=dict(stats.reasons))
+
+    def speed(tokens: int) -> str:
+        return f"{tokens / (perf_counter() - started):,.0f} tokens/s" if tokens else ""
+
+    def update(stats: Stats, total: int | None) -> None:
+        nonlocal latest
+        if shown.note is None:
+            shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
+            before = stats.tokens
+            shown.note = lambda: speed(stats.tokens - before)
+        shown.done, shown.total, latest = stats.rows_done, total, (stats, total)
+
+    if not show:
+        yield found
+        return
+    lines = progress_line() if log is None and is_terminal() else log_lines(write)
+    with lines, stage(Stage("", name="opening the source")) as shown:
+        started, found.progress = perf_counter(), update
+        if log != "json":
+            yield found
+            return
+        log_json("start", job=job)
+        try:
+            yield found
+        except BaseException as error:
+            log_json("end", outcome="failed", error=str(error).partition("\n")[0])
+            raise
+    assert found.report is not None
+    tell_bad_rows(found.report)
+    log_json(
+        "end", outcome=found.report.outcome, **_facts(found.report), seconds=round(found.report.seconds, 1)
+    )
+
+
+def _facts(counted: Stats | Report) -> dict[str, int]:
+    return {name: getattr(counted, name) for name in ("rows", "rows_read", "tokens", "batches", "bad_rows")}
 
 
 def _print_report(report: Report) -> None:
@@ -181,8 +247,11 @@ def _print_report(report: Report) -> None:
         *(() if report.outcome == "complete" else times),
         *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),
         *((("filtered", f"{report.filtered:,}"),) if report.filtered else ()),
+        *((f"  {option}", f"{count:,}") for option, count in report.filtered_by.items()),
         *((("skipped", f"{skipped:,}"),) if (skipped := report.skipped - report.filtered) else ()),
         ("bad rows", f"{report.bad_rows:,}"),
+        *((f"  {reason}", f"{count:,}") for reason, count in Counter(report.reasons).most_common()),
+        *((("new files", f"{len(report.appended):,}"),) if report.appended else ()),
     ]
     if report.files:
         first, last = report.files[0], report.files[-1]

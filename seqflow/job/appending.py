@@ -90,7 +90,7 @@ def new_files(
 def _listed(record: Mapping[str, Any]) -> list[Any]:
     """Return the files that a record lists, each with its path, size, rows and digest."""
     data = record["job"].get("data")
-    found = record.get("input") or (data.get("files") if isinstance(data, Mapping) else None)
+    found: Any = record.get("input") or (data.get("files") if isinstance(data, Mapping) else None)
     return list(found) if has_form(found, _FILES) else []
 
 
@@ -116,11 +116,9 @@ def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(found)
 
 
-def begun_append(record: Mapping[str, Any], new: NewFiles, loader: Loader) -> dict[str, Any]:
-    """Return the record of a run that adds to the complete output of a manifest; `loader` has the new files."""
-    earlier = [
-        {**one, "files": [new.folder + path for path in one["files"]]} for one in appended_in(record)
-    ]
+def begun_append(record: Mapping[str, Any], new: NewFiles) -> dict[str, Any]:
+    """Return the record of a run that begins to add new files to the complete output of a manifest."""
+    earlier = [{**one, "files": [new.folder + path for path in one["files"]]} for one in appended_in(record)]
     this = {"files": list(new.paths), "counts": record["counts"]}
     return {
         **record,
@@ -129,7 +127,7 @@ def begun_append(record: Mapping[str, Any], new: NewFiles, loader: Loader) -> di
         "appended": [*earlier, this],
         "bad_rows": [],
         "part": 0,
-        "loader": loader.state_dict(),
+        "loader": None,
         "are_runs": False,
         "sealed": False,
         "stale": [],
@@ -145,12 +143,18 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
     if not appended or isinstance(loader, Mix):
         return loader
     if number:
-        return loader_of_files(job, loader, appended[number - 1]["files"])
+        return _loader_of_files(job, loader, appended[number - 1]["files"])
     later = {path for one in appended for path in one["files"]}
-    return loader_of_files(job, loader, {path for path, *_ in loader.pipeline.identity.files} - later)
+    return _loader_of_files(job, loader, {path for path, *_ in loader.pipeline.identity.files} - later)
 
 
-def loader_of_files(job: Job, loader: Loader, paths: Collection[str]) -> Loader:
+def loader_without(job: Job, loader: Loader | Mix, new: NewFiles) -> Loader:
+    """Return the loader of the files that are not new."""
+    assert isinstance(loader, Loader)
+    return _loader_of_files(job, loader, {path for path, *_ in loader.pipeline.identity.files} - {*new.paths})
+
+
+def _loader_of_files(job: Job, loader: Loader, paths: Collection[str]) -> Loader:
     """Return the loader of some files, by their paths in the identity of the data."""
     files, chosen = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
     return open_loader(job, loader.source.of_files({name for (path, *_), name in files if path in chosen}))

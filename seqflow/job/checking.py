@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from seqflow.errors import JobError, NetError
+from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
@@ -23,6 +24,7 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     gets the tensors before the output is looked at: an output that exists already does not hide them. For a mix
     they are shown for each source, and those of the last source are returned.
     """
+    job = dated(job)
     loader = open_batches(job)
     loaders = loaders_of(loader)
     for name, one in loaders.items():
@@ -44,7 +46,7 @@ def _check_output(job: Job, loader: Loader | Mix) -> None:
     batch = empty_batch(loader)
     output.check(None if batch is None else to_arrow(batch).schema)
     if output.target is not None and output.target.has_record:
-        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
+        earlier_run(output.target, describe(job, loader), loader, resume=True)
 
 
 def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:

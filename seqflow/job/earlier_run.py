@@ -11,6 +11,7 @@ from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.identity.sections import Difference, differences, listed
+from seqflow.job.appending import NewFiles, new_files
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
@@ -31,6 +32,8 @@ def _are_reasons(found: Any) -> bool:
 
 _LATER = {"filtered": is_count, "filtered_by_keep": is_count, "reasons": _are_reasons}
 """Counts that runs of older versions have not saved."""
+_NO_CONTENT = ("path", "min_rows")
+"""Keys of [output] that do not decide the content of files."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}
 
 
@@ -63,7 +66,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
-        **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
+        **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
     for section in ("prepare", "net"):
         if settings[section] is not None:
@@ -108,15 +111,24 @@ class EarlierRun:
     is_complete: bool
     changes: tuple[str, ...] = ()
     """Accepted differences between that run and this one."""
+    new: NewFiles | None = None
+    """Files of the source that it did not have, if they may be appended."""
 
 
 def earlier_run(
-    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
+    target: Target,
+    described: Mapping[str, Any],
+    loader: Loader | Mix,
+    *,
+    resume: bool,
+    overwrite: bool = False,
+    accept_changes: bool = False,
+    append: bool = False,
 ) -> EarlierRun | None:
     """Return the record of an earlier run of this job; None if the run begins again.
 
     Raise JobError when the output is not complete and `resume` is not given, or when the output comes from
-    another job or other data.
+    another job or other data. With `append` the source may have new files.
     """
     if overwrite:
         return None
@@ -126,11 +138,13 @@ def earlier_run(
                 f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins again"
             )
-        return _unfinished(target, described, accept_changes)
-    return _complete(target, described)
+        return _unfinished(target, described, loader, accept_changes, append)
+    return _complete(target, described, loader, append)
 
 
-def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
+def _unfinished(
+    target: Target, described: Mapping[str, Any], loader: Loader | Mix, accept_changes: bool, append: bool
+) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = str(target.path), target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
@@ -145,13 +159,15 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
             "  --overwrite begins again"
         )
     if not accept_changes:
-        _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
-        return EarlierRun(content, is_complete=False)
+        new = _difference(name, content, described, loader, append=append, can_go_on=not _is_fixed(content))
+        return EarlierRun(content, is_complete=False, new=new)
     changes = _accepted(name, content, described)
     return EarlierRun({**content, "changes": _noted(target, content, changes)}, False, changes)
 
 
-def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None:
+def _complete(
+    target: Target, described: Mapping[str, Any], loader: Loader | Mix, append: bool
+) -> EarlierRun | None:
     """Return the manifest of a complete output of this job; None if there is no output. Raise JobError for
     another output.
     """
@@ -167,8 +183,8 @@ def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
             "  --overwrite replaces it; or choose another output"
         )
-    _check_same(name, content["job"], described)
-    return EarlierRun(content, is_complete=True)
+    new = _difference(name, content, described, loader, append=append)
+    return EarlierRun(content, is_complete=True, new=new)
 
 
 def _is_fixed(content: Mapping[str, Any]) -> bool:
@@ -207,22 +223,42 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
     earlier: list[dict[str, Any]] = content["changes"]
     if not changes:
         return earlier
-    files = content["files"]
+    files = [*content["former"], *content["files"]]
     part = {} if target.is_file else {"from_part": target.file(len(files)).name}
     rows = sum(file["rows"] for file in files)
     return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
 
 
-def _check_same(
-    name: str, earlier: Mapping[str, Any], described: Mapping[str, Any], *, can_go_on: bool = False
-) -> None:
-    found = job_differences(earlier, described)
+def _difference(
+    name: str,
+    content: Mapping[str, Any],
+    described: Mapping[str, Any],
+    loader: Loader | Mix,
+    *,
+    append: bool,
+    can_go_on: bool = False,
+) -> NewFiles | None:
+    """Return the new files if they are the only difference from the record of an output, and may be appended; None
+    if nothing differs. Raise JobError for any other difference.
+    """
+    found = job_differences(content["job"], described)
     if not found:
-        return
+        return None
+    grown = all(one.section == "data" for one in found)
+    new = new_files(content, described, loader) if grown else None
+    if append and isinstance(new, NewFiles):
+        return new
+    if append and new is not None:
+        raise JobError(
+            f"output: {name!r} cannot be appended to: {new}\n"
+            "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"
+        )
     message = (
         f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
         "  --overwrite replaces it; or choose another output"
     )
+    if isinstance(new, NewFiles):
+        message += "\n  --append keeps it, and adds the rows of new files"
     if can_go_on and all(one.may_change for one in found):
         message += "\n  --resume --accept-changes uses the changes after the finished parts"
     raise JobError(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ from seqflow.job.sections import NetSection, SourceSection, keys_of
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
-from seqflow.printable import printable
+from seqflow.printable import printable, printable_line
 from seqflow.providers import Provider
 from seqflow.providers.formats.options import FORMATS
 from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
+_log = logging.getLogger("seqflow")
+_LISTED = 4
+"""Number of files that a warning names."""
 _BYTES_SUFFIXES = (".json", ".txt")
 """Suffixes of files whose bytes are the constant."""
 
@@ -78,6 +82,17 @@ def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
     if isinstance(loader, Loader):
         return {"": loader}
     return dict(zip(loader.names, loader.loaders, strict=True))
+
+
+def warn_of_empty(loader: Loader) -> None:
+    """Log a warning that names the files of a source without rows, or the source if it has none."""
+    files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)
+    empty = [name for name, (_, size, rows, _) in files if rows == 0 or size == 0]
+    if loader.source.num_rows == 0 and not empty:
+        empty = [loader.source.origin]
+    if empty:
+        more = f" and {len(empty) - _LISTED} more" if len(empty) > _LISTED else ""
+        _log.warning("without rows: %s%s", ", ".join(map(printable_line, empty[:_LISTED])), more)
 
 
 def files_of(loader: Loader | Mix) -> tuple[str, ...]:

@@ -113,15 +113,17 @@ class EpochBatches:
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
         files = [one.file for one in handlers if one.write is not None]
-        finished = False
+        bound, finished = handlers[0], False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
                     for file in files:
                         file.publish()
+                    bound.check_bounds(stats.bad_rows, 0, stats.reasons, at_end=False)
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
+            bound.check_bounds(stats.bad_rows, stats.prepared + stats.bad_rows, stats.reasons)
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:

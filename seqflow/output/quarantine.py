@@ -198,7 +198,7 @@ class Quarantine:
         return [piece for piece, path in zip(self._pieces, found, strict=True) if path is None]
 
     def keep_former(self) -> None:
-        """Begin with the rows of the file of the earlier runs, as the first piece: the file is replaced at the end."""
+        """Begin with the rows of the file of earlier runs, as the first piece: the file is replaced at the end."""
         if self._path.exists():
             for rows in groups_of([self._path], self._form):
                 self.write(rows)

@@ -84,6 +84,11 @@ class Target:
         there = (self.path,) if self.is_file else ()
         return any(path.exists() for path in (*there, self.manifest, self.progress))
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a run writes there, or was killed there."""
+        return self.progress.exists() or self._hidden(".lock").exists()
+
     def check(self) -> None:
         """Raise JobError when the folder cannot be made or written to, or holds data files of another origin."""
         above = [self.folder, *self.folder.absolute().parents]

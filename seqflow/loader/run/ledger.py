@@ -80,12 +80,20 @@ class BadRows:
     Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
     `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; each source of a Mix
     has a file too (`bad.source0.parquet`).
+
+    With `max` or `max_share` an epoch stops with an error when more rows are bad. Each process counts the rows that
+    it reads: a rank, or a worker of a DataLoader. `max` holds after each batch, `max_share` at the end of the epoch;
+    in a job both hold at the end of each part, for the rows so far.
     """
 
     policy: Literal["raise", "skip", "quarantine"] = "raise"
     """Treatment of a bad row: an error, omitted, or omitted and written to `path`."""
     path: str | Path | None = None
     """File of the omitted rows, with "quarantine"."""
+    max: int | None = None
+    """Largest number of bad rows; more are an error."""
+    max_share: float | None = None
+    """Largest share of bad rows in the rows that were read, from 0 to 1; more are an error."""
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):
@@ -99,6 +107,17 @@ class BadRows:
             raise OpError.of(
                 "BadRows.path", f"is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
             )
+
+        if self.policy == "raise" and (self.max is not None or self.max_share is not None):
+            name = "max" if self.max is not None else "max_share"
+            raise OpError.of(
+                f"BadRows.{name}", "is given, but the policy 'raise' stops at the first bad row, expected 'skip' or "
+                "'quarantine'",
+            )  # fmt: skip
+        if self.max is not None and self.max < 0:
+            raise OpError.of("BadRows.max", f"is {self.max}, expected 0 or more")
+        if self.max_share is not None and not 0 <= self.max_share <= 1:
+            raise OpError.of("BadRows.max_share", f"is {self.max_share}, expected 0 to 1")
 
     def marked(self, *marks: str) -> BadRows:
         """Return the same policy with these marks in the name of the file."""
@@ -384,6 +403,7 @@ class BadRowHandler:
         pieces: Sequence[Mapping[str, Any]] = (),
         write: Callable[[Rejected], None] | None = None,
     ) -> None:
+        self.policy = policy
         self.first = ""
         """Description of the first bad row."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
@@ -406,6 +426,25 @@ class BadRowHandler:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
         if self.write is not None:
             self.write(rejected)
+
+    def check_bounds(self, bad_rows: int, rows: int, reasons: Counter[str], *, at_end: bool = True) -> None:
+        """Raise ProviderError when more of the rows that were read are bad than `max` allows, and `max_share`
+        unless `at_end` is false.
+        """
+        most, share = self.policy.max, self.policy.max_share if at_end else None
+        if most is not None and bad_rows > most:
+            bound = f"{most:,} (max)"
+        elif share is not None and bad_rows > share * rows:
+            bound = f"{share:.6%} of them (max_share)".replace("0000%", "%")
+        else:
+            return
+        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common(_SHOWN))
+        first = f"; the first: {self.first}" if self.first else ""
+        raise ProviderError(
+            f"bad_rows: {bad_rows:,} of {rows:,} rows are bad, expected at most {bound}: {by_reason}{first}\n"
+            "  mend the rows, or give a higher bound: BadRows(…, max=…, max_share=…), in a job "
+            "--set bad_rows.max=… or bad_rows.max_share=…"
+        )
 
     def check(self, stats: Stats) -> None:
         """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the
