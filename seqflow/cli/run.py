@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -84,8 +84,8 @@ def run(
 
     Paths in the job file are relative to its folder, paths given here to the current one. --resume continues a killed
     run. A job whose output is complete runs again only with --overwrite. For a job that was edited since, --overwrite
-    makes its output again, and --resume --accept-changes continues with the edited job. --append keeps the parts of a
-    complete output, and adds parts of files that are new in the source; with --resume it first completes a killed run.
+    makes its output again, and --resume --accept-changes continues with the edited job. --append keeps the parts of
+    a complete output and adds those of files that are new; with --resume it first completes a killed run.
 
     With --workers N, N processes make the parts of the output; with --engine ray, tasks of a Ray cluster do. The
     output is the same, byte for byte, and a run may be resumed with other workers.
@@ -102,17 +102,21 @@ def run(
         with progress_line(show=not json):
             _print_plan(description, json=json)
         return
-    with _watched_run(str(job), show=not quiet and (not json or log is not None), log=log) as watched:
+    as_lines = log == "json" and not quiet
+    if as_lines:
+        log_json("start", job=str(job))
+    with _watched_run(show=not quiet and (log is not None or not json), log=log) as progress:
         report = run_job(
             description,
-            watched.progress,
+            progress,
             resume=resume,
             overwrite=overwrite,
             accept_changes=accept_changes,
             append=append,
         )
-        watched.report = report
     _say_outcome(report, resume=resume, append=append)
+    if as_lines:
+        _log_counts("end", report, outcome=report.outcome, seconds=round(report.seconds, 1))
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
         print_json({**asdict(report), "files": files, "damaged": damaged})
@@ -163,70 +167,47 @@ def _return_freed_memory() -> None:
         mallopt(mmap_threshold, 4 << 20)
 
 
-@dataclass
-class _Watched:
-    """A run and the functions that show it."""
-
-    progress: Progress | None = None
-    report: Report | None = None
-
-
 @contextmanager
-def _watched_run(job: str, *, show: bool, log: LogForm | None) -> Iterator[_Watched]:
+def _watched_run(*, show: bool, log: LogForm | None) -> Iterator[Progress | None]:
     """Show rows done of all rows, and tokens a second; the windows inside have their own stages.
 
     In a terminal that is a line that is replaced; otherwise, or with `log`, lines of a log.
     """
-    found, bad_rows, latest = _Watched(), 0, None
+    if not show:
+        yield None
+        return
+    latest: list[tuple[Stats, int | None]] = []
 
     def write(line: str, seconds: float) -> None:
         if log != "json":
             say(f"seqflow: {line}", err=True)
-        elif latest is not None:
-            log_json("progress", **_facts(latest[0]), total_rows=latest[1], seconds=round(seconds, 1))
-            tell_bad_rows(latest[0])
+        elif latest:
+            stats, total = latest[0]
+            _log_counts("progress", stats, total_rows=total, seconds=round(seconds, 1))
 
-    def tell_bad_rows(stats: Stats | Report) -> None:
-        nonlocal bad_rows
-        if stats.bad_rows > bad_rows:
-            bad_rows = stats.bad_rows
-            log_json("bad rows", bad_rows=bad_rows, reasons=dict(stats.reasons))
-
-    def speed(tokens: int) -> str:
-        return f"{tokens / (perf_counter() - started):,.0f} tokens/s" if tokens else ""
-
-    def update(stats: Stats, total: int | None) -> None:
-        nonlocal latest
-        if shown.note is None:
-            shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
-            before = stats.tokens
-            shown.note = lambda: speed(stats.tokens - before)
-        shown.done, shown.total, latest = stats.rows_done, total, (stats, total)
-
-    if not show:
-        yield found
-        return
     lines = progress_line() if log is None and is_terminal() else log_lines(write)
     with lines, stage(Stage("", name="opening the source")) as shown:
-        started, found.progress = perf_counter(), update
-        if log != "json":
-            yield found
-            return
-        log_json("start", job=job)
-        try:
-            yield found
-        except BaseException as error:
-            log_json("end", outcome="failed", error=str(error).partition("\n")[0])
-            raise
-    assert found.report is not None
-    tell_bad_rows(found.report)
-    log_json(
-        "end", outcome=found.report.outcome, **_facts(found.report), seconds=round(found.report.seconds, 1)
-    )
+        started = perf_counter()
+
+        def speed(tokens: int) -> str:
+            return f"{tokens / (perf_counter() - started):,.0f} tokens/s" if tokens else ""
+
+        def update(stats: Stats, total: int | None) -> None:
+            if shown.note is None:
+                shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
+                before = stats.tokens
+                shown.note = lambda: speed(stats.tokens - before)
+            shown.done, shown.total, latest[:] = stats.rows_done, total, [(stats, total)]
+
+        yield update
 
 
-def _facts(counted: Stats | Report) -> dict[str, int]:
-    return {name: getattr(counted, name) for name in ("rows", "rows_read", "tokens", "batches", "bad_rows")}
+def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
+    """Print an event with the counts so far, and the bad rows by reason if there are any."""
+    names = ("rows", "rows_read", "tokens", "batches", "bad_rows")
+    log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
+    if counted.bad_rows:
+        log_json("bad_rows", bad_rows=counted.bad_rows, reasons=counted.reasons)
 
 
 def _print_report(report: Report) -> None:

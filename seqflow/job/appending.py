@@ -157,4 +157,5 @@ def loader_without(job: Job, loader: Loader | Mix, new: NewFiles) -> Loader:
 def _loader_of_files(job: Job, loader: Loader, paths: Collection[str]) -> Loader:
     """Return the loader of some files, by their paths in the identity of the data."""
     files, chosen = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
-    return open_loader(job, loader.source.of_files({name for (path, *_), name in files if path in chosen}))
+    # in the order of the source: of_files keeps the order that it is given
+    return open_loader(job, loader.source.of_files([name for (path, *_), name in files if path in chosen]))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqflow.errors import JobError
 from seqflow.identity.sections import Difference, differences, listed
@@ -115,20 +115,22 @@ class EarlierRun:
     """Files of the source that it did not have, if they may be appended."""
 
 
+class Now(NamedTuple):
+    """The job and its data now, to compare with the record of an earlier run."""
+
+    described: Mapping[str, Any]
+    loader: Loader | Mix
+    append: bool = False
+    """Whether the source may have new files."""
+
+
 def earlier_run(
-    target: Target,
-    described: Mapping[str, Any],
-    loader: Loader | Mix,
-    *,
-    resume: bool,
-    overwrite: bool = False,
-    accept_changes: bool = False,
-    append: bool = False,
+    target: Target, now: Now, *, resume: bool, overwrite: bool = False, accept_changes: bool = False
 ) -> EarlierRun | None:
     """Return the record of an earlier run of this job; None if the run begins again.
 
     Raise JobError when the output is not complete and `resume` is not given, or when the output comes from
-    another job or other data. With `append` the source may have new files.
+    another job or other data.
     """
     if overwrite:
         return None
@@ -138,13 +140,11 @@ def earlier_run(
                 f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins again"
             )
-        return _unfinished(target, described, loader, accept_changes, append)
-    return _complete(target, described, loader, append)
+        return _unfinished(target, now, accept_changes)
+    return _complete(target, now)
 
 
-def _unfinished(
-    target: Target, described: Mapping[str, Any], loader: Loader | Mix, accept_changes: bool, append: bool
-) -> EarlierRun:
+def _unfinished(target: Target, now: Now, accept_changes: bool) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = str(target.path), target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
@@ -159,15 +159,13 @@ def _unfinished(
             "  --overwrite begins again"
         )
     if not accept_changes:
-        new = _difference(name, content, described, loader, append=append, can_go_on=not _is_fixed(content))
+        new = _difference(name, content, now, can_go_on=not _is_fixed(content))
         return EarlierRun(content, is_complete=False, new=new)
-    changes = _accepted(name, content, described)
+    changes = _accepted(name, content, now.described)
     return EarlierRun({**content, "changes": _noted(target, content, changes)}, False, changes)
 
 
-def _complete(
-    target: Target, described: Mapping[str, Any], loader: Loader | Mix, append: bool
-) -> EarlierRun | None:
+def _complete(target: Target, now: Now) -> EarlierRun | None:
     """Return the manifest of a complete output of this job; None if there is no output. Raise JobError for
     another output.
     """
@@ -183,7 +181,7 @@ def _complete(
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
             "  --overwrite replaces it; or choose another output"
         )
-    new = _difference(name, content, described, loader, append=append)
+    new = _difference(name, content, now)
     return EarlierRun(content, is_complete=True, new=new)
 
 
@@ -230,25 +228,19 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
 
 
 def _difference(
-    name: str,
-    content: Mapping[str, Any],
-    described: Mapping[str, Any],
-    loader: Loader | Mix,
-    *,
-    append: bool,
-    can_go_on: bool = False,
+    name: str, content: Mapping[str, Any], now: Now, *, can_go_on: bool = False
 ) -> NewFiles | None:
     """Return the new files if they are the only difference from the record of an output, and may be appended; None
     if nothing differs. Raise JobError for any other difference.
     """
-    found = job_differences(content["job"], described)
+    found = job_differences(content["job"], now.described)
     if not found:
         return None
     grown = all(one.section == "data" for one in found)
-    new = new_files(content, described, loader) if grown else None
-    if append and isinstance(new, NewFiles):
+    new = new_files(content, now.described, now.loader) if grown else None
+    if now.append and isinstance(new, NewFiles):
         return new
-    if append and new is not None:
+    if now.append and new is not None:
         raise JobError(
             f"output: {name!r} cannot be appended to: {new}\n"
             "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"

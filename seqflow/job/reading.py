@@ -88,7 +88,7 @@ class JobFile:
         path = os.path.expanduser(path)
         if (
             name in self.overridden
-            or (path.startswith("{") and not path.startswith("{date"))
+            or (path.startswith("{") and not path.startswith("{date}"))
             or "://" in path
         ):
             return path

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
-from seqflow.job.appending import begun_append, check_appends, input_of, loader_without
+from seqflow.job.appending import NewFiles, begun_append, check_appends, input_of, loader_without
 from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.dated_paths import dated
-from seqflow.job.earlier_run import describe, earlier_run
+from seqflow.job.earlier_run import Now, describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
@@ -90,10 +90,10 @@ def run(
     which part on.
 
     With `append` the output of the same job gets parts of the files that are new in the source, which are known by
-    their content; batches of these parts have rows of new files alone. Earlier parts stay. Raise JobError
-    when an older file is missing or has changed, or when the output of all files is not that of some files after
-    others, as if sorted. Without an output, the run writes that of all files. With `resume` as well, an unfinished run
-    is resumed first.
+    their content; batches of these parts have rows of new files alone. Earlier parts stay. Raise JobError when an
+    older file is missing or has changed, or when the output of all files is not that of some files after others,
+    as if sorted. Without an output, the run writes that of all files. With `resume` as well, an unfinished run is
+    completed first.
 
     `progress(stats, total_rows)` is called at the beginning and after each batch; the total is None if the
     source does not know it. A job without rows writes an empty file with the columns that its batches would
@@ -119,15 +119,11 @@ def run(
     with open_job_output(job) as output:
         if append:
             check_appends(job, loader, output)
-        options = {
-            "resume": resume,
-            "overwrite": overwrite,
-            "accept_changes": accept_changes,
-            "append": append,
-        }
-        found = _write_output(job, loader, output, progress, **options)
-    report = _report(found, perf_counter() - started)
-    return run(job, progress, append=True) if found.has_left_files else report
+        options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
+        found = _write_output(job, loader, output, progress, append, **options)
+    if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
+        return run(job, progress, append=True)
+    return _report(found, perf_counter() - started)
 
 
 class _Result(NamedTuple):
@@ -139,50 +135,43 @@ class _Result(NamedTuple):
     damaged: list[OutputFile]
     changes: tuple[str, ...]
     worker_memory: int = 0
-    appended: tuple[str, ...] = ()
-    has_left_files: bool = False
-    """Whether an earlier run was completed first, and the new files are still to be appended."""
+    new: NewFiles | None = None
+    """Files that the earlier run did not have."""
 
 
 def _write_output(
-    job: Job, loader: Loader | Mix, output: OutputWriter, progress: Progress | None, **options: bool
+    job: Job,
+    loader: Loader | Mix,
+    output: OutputWriter,
+    progress: Progress | None,
+    append: bool,
+    **options: bool,
 ) -> _Result:
     """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
     facts = {"job": describe(job, loader), **input_of(loader)}
-    target, new = output.target, None
-    earlier = None if target is None else earlier_run(target, facts["job"], loader, **options)
+    now, target, new = Now(facts["job"], loader, append), output.target, None
+    earlier = None if target is None else earlier_run(target, now, **options)
     if target is None or earlier is None:
         task = JobRun(job, loader, output, facts, None)
     else:
         record, new = earlier.content, earlier.new
         damaged = check_complete(target, record, resume=options["resume"]) if earlier.is_complete else []
-        is_intact = earlier.is_complete and not damaged
-        if is_intact and new is None:
+        if damaged:
+            record = output.reopen(record)
+        elif earlier.is_complete and new is not None:
+            record = begun_append(record, new)
+        elif earlier.is_complete:
             # removes what a killed run has left
             BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
             return _Result(output.found(record), counts_in(record), "complete", [], ())
-        if is_intact and new is not None:
-            record = begun_append(record, new)
-        elif new is not None:
+        if new is not None and (damaged or not earlier.is_complete):
             # first what the earlier run had to write, of the files that it had
             facts = {name: record[name] for name in ("job", "input") if name in record}
             loader = loader_without(job, loader, new)
-        if damaged:
-            record = output.reopen(record)
         task = JobRun(job, loader, output, facts, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
-    is_append = new is not None and task.outcome == "appended"
-    return _Result(
-        files,
-        task.counts,
-        task.outcome,
-        task.damaged,
-        changes,
-        task.peak_memory,
-        new.paths if new is not None and is_append else (),
-        new is not None and not is_append,
-    )
+    return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)
 
 
 def _report(found: _Result, seconds: float) -> Report:
@@ -200,5 +189,5 @@ def _report(found: _Result, seconds: float) -> Report:
         outcome=found.outcome,
         damaged=tuple(file.path for file in found.damaged),
         changes=found.changes,
-        appended=found.appended,
+        appended=() if found.new is None else found.new.paths,
     )

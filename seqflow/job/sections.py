@@ -122,8 +122,8 @@ class OutputSection:
     """The files that batches are written to."""
 
     path: str | None = None
-    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow. `{date}` is the day of
-    the first start, `2024-05-31`; `{date:%Y/%m/%d-%H}` has the codes of `strftime`."""
+    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow; `{date}` in it is the day
+    of the start, `2024-05-31`."""
     kind: Literal["parquet", "arrow", "none"] | None = None
     """Kind of the output; None takes it from the suffix of `path`, "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None
