@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
@@ -119,6 +119,10 @@ class BlockColumns(LazySequence[Block]):
             None if rows == UNKNOWN_SIZE else rows,
             None if nbytes == UNKNOWN_SIZE else nbytes,
         )
+
+    def uncounted(self) -> BlockColumns:
+        """Return these blocks with unknown numbers of rows, except empty ones."""
+        return replace(self, rows=np.where(self.rows > 0, UNKNOWN_SIZE, self.rows))
 
     def with_others(self, others: dict[int, Block]) -> BlockColumns:
         """Return these blocks with some of them replaced, by their number."""

@@ -9,6 +9,7 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.providers.fork_locks import ForkLock
+from seqflow.record.arrow_types import with_child_fields
 from seqflow.record.buffers import chunks_of
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.run_ends import decoded, decoded_type
@@ -56,20 +57,23 @@ class SharedDictionaries:
             if column.name in names:
                 chunks = map(decoded, chunks_of(table.column(position)))
                 arrays = [self._recoded(chunk, (column.name,)) for chunk in chunks]
-                recoded = pa.chunked_array(arrays, decoded_type(column.type))
+                recoded = pa.chunked_array(arrays, arrays[0].type if arrays else decoded_type(column.type))
                 table = _set_column(table, position, column.with_type(recoded.type), recoded)
         return table
 
     def _recoded(self, array: pa.Array, path: Path) -> pa.Array:
         kind = array.type
         if types.is_dictionary(kind):
-            return _with_dictionary(array, self.merged[path], path)
+            return _with_dictionary(array, self.merged[path], path, may_widen=path[0] in self.complete)
         if not has_dictionaries(kind):
             return array
         if types.is_struct(kind):
             children = [self._recoded(array.field(at), (*path, part.name)) for at, part in enumerate(kind)]
-            return with_fields(array, kind, children)
-        return with_values(array, kind, self._recoded(array.values, path))
+            fields = [part.with_type(child.type) for part, child in zip(kind, children, strict=True)]
+            return with_fields(array, pa.struct(fields), children)
+        values = self._recoded(array.values, path)
+        below = list(values.type) if types.is_map(kind) else [kind.value_field.with_type(values.type)]
+        return with_values(array, with_child_fields(kind, below), values)
 
 
 def has_dictionaries(kind: pa.DataType) -> bool:
@@ -101,8 +105,16 @@ def _joined(one: pa.Array, other: pa.Array) -> pa.Array:
     return one if one.equals(other) else pa.concat_arrays([one, other]).unique()
 
 
-def _with_dictionary(array: pa.Array, shared: pa.Array, path: Path) -> pa.Array:
-    if array.dictionary is shared or array.dictionary.equals(shared):
+def _with_dictionary(array: pa.Array, shared: pa.Array, path: Path, *, may_widen: bool) -> pa.Array:
+    """Return the array with codes of the shared dictionary; they are wider if that has too many values for them.
+
+    Codes are widened only if the dictionary is complete, so that those of all blocks have one type.
+    """
+    width = array.type.index_type
+    if may_widen and len(shared) > 2 ** (width.bit_width - types.is_signed_integer(width)):
+        wider = (pa.int16(), pa.int32(), pa.int64())
+        width = next(kind for kind in wider if len(shared) <= 2 ** (kind.bit_width - 1))
+    if width == array.type.index_type and (array.dictionary is shared or array.dictionary.equals(shared)):
         return array
     import pyarrow.compute as pc
 
@@ -111,11 +123,11 @@ def _with_dictionary(array: pa.Array, shared: pa.Array, path: Path) -> pa.Array:
     except pa.ArrowIndexError as error:
         raise ProviderError(f"column {'.'.join(path)!r} has codes outside its dictionary: {error}") from error
     try:
-        codes = recoded.cast(array.type.index_type)
+        codes = recoded.cast(width)
     except pa.ArrowInvalid as error:
         raise ProviderError(
-            f"column {'.'.join(path)!r} has {len(shared)} different values in all blocks, too many for codes of "
-            f"type {array.type.index_type}"
+            f"column {'.'.join(path)!r} has {len(shared)} different values so far, too many for codes of type "
+            f"{width}\nread it as text: schema={{{path[0]!r}: 'string'}}"
         ) from error
     return pa.DictionaryArray.from_arrays(codes, shared, ordered=array.type.ordered)
 

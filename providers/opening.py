@@ -4,11 +4,13 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack, get_type_hints
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
+from seqflow.providers.bad_files import RAISE, BadFiles
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.row_filter import (
     Condition,
     Where,
@@ -17,7 +19,7 @@ from seqflow.providers.filter.row_filter import (
     columns_to_open,
     condition_of,
 )
-from seqflow.providers.formats.options import FORMATS, Format, byte_count, option_types, options_of
+from seqflow.providers.formats.options import FORMATS, Format, byte_count, names_of, option_types, options_of
 from seqflow.providers.formats.suffixes import OF_LINES, Chosen, check_utf8, choose, choose_kind, kind_of
 from seqflow.providers.memory.tables import check_arrays, open_table, table_of
 from seqflow.providers.object_openers import opener_of
@@ -25,11 +27,11 @@ from seqflow.providers.own_kinds import checked_options, made_by_kind, package_k
 from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
 from seqflow.providers.provider import OpenedBy, Provider
+from seqflow.providers.schemas import UNIFY, SchemaPolicy, check_policy
 from seqflow.providers.tables.hugging_face import in_saved_order
 from seqflow.providers.tables.partitioned import find_partitions, open_partitioned, recorded_types
 from seqflow.providers.tables.table_folders import table_folder
 from seqflow.providers.tables.table_formats import check_table_formats
-from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
 from seqflow.record.selection import Picked, Rename, select_schema
 
@@ -40,7 +42,8 @@ class _FurtherOptions(TypedDict, total=False):
     options: Mapping[str, Any] | None
     partitioning: Sequence[str] | None
     batch_bytes: int | str | None
-    schema: SchemaLike | None
+    schema: SchemaPolicy | None
+    bad_files: Literal["raise", "skip", "quarantine"] | BadFiles | None
 
 
 class OpenOptions(_FurtherOptions, total=False):
@@ -126,7 +129,8 @@ def open(
     Raise MissingSourceError, UnknownColumnError, FilterError, or ProviderError: for files that are damaged or
     disagree, and for names that collide as tensor names.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    # the defaults are given up here, so that only files see these options
+    given = {name: value for name, value in options.items() if value not in (None, "unify", "raise", RAISE)}
     if format is not None:
         given["format"] = format
     if where is None:
@@ -297,14 +301,17 @@ def _open_files(
     condition: Condition | None,
 ) -> Provider:
     given = {name: value for name, value in options.items() if name not in ("format", "partitioning")}
+    schema, bad_files = given.pop("schema", UNIFY), BadFiles.of(given.pop("bad_files", "raise"))
+    check_policy(schema)
     of_format = options_of(chosen.kind, options.get("format"), given, chosen.paths[0])
+    if not isinstance(schema, str) and "schema" in names_of(type(of_format)):
+        of_format, schema = replace(of_format, schema=schema), UNIFY  # type: ignore[type-var]
+    files = FileSet(tuple(chosen.paths), picked, schema, bad_files)
     partitions = find_partitions(source, chosen.paths, options.get("partitioning"))
     if partitions is not None:
-        provider = open_partitioned(
-            of_format.open, partitions, picked, types=recorded_types(source), condition=condition
-        )
+        provider = open_partitioned(of_format.open, files, partitions, recorded_types(source), condition)
     else:
-        provider = of_format.open(chosen.paths, picked)
+        provider = of_format.open(files)
     return replace(provider, left_out=chosen.left_out)
 
 

@@ -8,14 +8,23 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.printable import printable_line
+from seqflow.providers.bad_files import RAISE, BadFile, BadFiles, with_advice
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
-from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
+from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
 from seqflow.providers.filter.row_filter import ALL, RowFilter
 from seqflow.providers.paths import Search
-from seqflow.providers.source import Block, SlicedSource, Source, VersionedSource, of_files, reads_within
+from seqflow.providers.source import (
+    Block,
+    CountedSource,
+    SlicedSource,
+    Source,
+    VersionedSource,
+    of_files,
+    reads_within,
+)
 from seqflow.record import BadRow, Fill, Record, Valid, column_from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
@@ -66,6 +75,12 @@ class Provider:
     """Filter of the rows; None keeps all."""
     opened_by: OpenedBy | None = None
     """Kind of the user's own that opened it."""
+    bad_files: BadFiles = RAISE
+    """Policy for damaged files. If it omits them, numbers of rows are not known before blocks are read."""
+    damaged: tuple[BadFile, ...] = ()
+    """Damaged files that were omitted when it was opened."""
+    notes: tuple[str, ...] = ()
+    """Sentences about columns that differ between its files."""
     _schemas: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, compare=False)
     """Schemas by the names of the columns that were read: selections are cached for the same object."""
 
@@ -89,10 +104,10 @@ class Provider:
 
         With a filter, the first call counts the rows by reading the filter's columns.
         """
-        if self.where is None:
-            return self.source.num_rows
         if not self.counts_rows:
             return None
+        if self.where is None:
+            return self.source.num_rows
         counts = self.where.counts
         if ALL not in counts:
             counts[ALL] = sum(block.num_rows or 0 for block in self.blocks(counted=True))
@@ -106,7 +121,9 @@ class Provider:
     @property
     def counts_rows(self) -> bool:
         """Return whether the rows of a block can be known or counted before all of its columns are read."""
-        return self.source.num_rows is not None and (self.where is None or self.source_reads_columns)
+        if self.source.num_rows is None or self.bad_files.leaves_out:
+            return False
+        return self.where is None or self.source_reads_columns
 
     @property
     def source_reads_columns(self) -> bool:
@@ -126,7 +143,8 @@ class Provider:
     def block_columns(self, *, counted: bool = False, max_bytes: int | None = None) -> BlockColumns:
         """Return the blocks of `blocks` in columns, for sources with millions of them."""
         if self.where is None and isinstance(self.source, ColumnarSource):
-            return self.source.block_columns(self.schema)
+            columns = self.source.block_columns(self.schema)
+            return columns.uncounted() if self.bad_files.leaves_out else columns
         return BlockColumns.of(self.blocks(counted=counted, max_bytes=max_bytes))
 
     def counted(self, block: Block, max_bytes: int | None = None) -> Block:
@@ -136,7 +154,11 @@ class Provider:
         return block
 
     def _blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        return self.source.blocks(schema) if self.where is None else self._filtered().blocks(schema)
+        blocks = self.source.blocks(schema) if self.where is None else self._filtered().blocks(schema)
+        if not self.bad_files.leaves_out:
+            return blocks
+        # a damaged block has no rows, so none of its numbers can be relied on
+        return (replace(one, num_rows=None) if one.num_rows else one for one in blocks)
 
     def _filtered(self) -> FilteredReader:
         assert self.where is not None
@@ -168,7 +190,7 @@ class Provider:
     @property
     def slices_blocks(self) -> bool:
         """Return whether some rows of a block can be read without the others."""
-        return isinstance(self.source, SlicedSource)
+        return isinstance(self.source, SlicedSource) and not self.bad_files.leaves_out
 
     def read(
         self,
@@ -201,7 +223,10 @@ class Provider:
         rows: range | None = None,
         max_bytes: int | None = None,
     ) -> KeptRows:
-        """Read as `read` does; add the positions of the rows in the block, and the number of rows left out."""
+        """Read as `read` does; add the positions of the rows in the block, and the number of rows left out.
+
+        A damaged block has no rows if `bad_files` omits such blocks; then `damage` describes it.
+        """
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
@@ -255,13 +280,20 @@ class Provider:
         rows: range | None = None,
         max_bytes: int | None = None,
     ) -> KeptRows:
-        if self.where is None:
-            found = self._read_all(block, schema, bad_rows, rows, max_bytes)
-        elif rows is None:
-            found = self._filtered().read(block, schema, bad_rows, max_bytes)
-        else:
-            found = self._filtered().read_rows(block, schema, rows, max_bytes)
-        return found._replace(table=self._with_shared_dictionaries(found.table, schema))
+        try:
+            if self.where is None:
+                found = self._read_all(block, schema, bad_rows, rows, max_bytes)
+            elif rows is None:
+                found = self._filtered().read(block, schema, bad_rows, max_bytes)
+            else:
+                found = self._filtered().read_rows(block, schema, rows, max_bytes, bad_rows)
+            return found._replace(table=self._with_shared_dictionaries(found.table, schema))
+        except DamagedFileError as error:
+            if not self.bad_files.leaves_out:
+                raise with_advice(error)  # noqa: B904  # the same error
+            lost = self.source.rows_of(block) if isinstance(self.source, CountedSource) else None
+            damage = BadFile.of(block.origin, block.index, error, lost)
+            return KeptRows(empty_table(schema), range(0), 0, damage)
 
     def _read_all(
         self,
@@ -272,12 +304,12 @@ class Provider:
         max_bytes: int | None,
     ) -> KeptRows:
         if max_bytes is not None and reads_within(self.source):
-            table = self.source.read_within(block, schema, rows, max_bytes)
+            table = self.source.read_within(block, schema, rows, max_bytes, bad_rows)
         elif rows is None:
             table = self.source.read(block, schema, bad_rows)
         else:
             assert isinstance(self.source, SlicedSource)
-            table = self.source.read_rows(block, schema, rows)
+            table = self.source.read_rows(block, schema, rows, bad_rows)
         start = 0 if rows is None else rows.start
         return KeptRows(table, range(start, start + table.num_rows), 0)
 
@@ -294,7 +326,13 @@ class Provider:
 
     def _read_everywhere(self, columns: list[str]) -> Iterator[Table]:
         schema = pa.schema([self.schema.field(name) for name in columns])
-        return (self.source.read(block, schema, None) for block in self.source.blocks(schema))
+        for block in self.source.blocks(schema):
+            try:
+                # rows with a value that does not fit are reported when they are read
+                yield self.source.read(block, schema, [])
+            except DamagedFileError:
+                if not self.bad_files.leaves_out:
+                    raise
 
     def __contains__(self, column: object) -> bool:
         return column in self.schema.names
@@ -309,12 +347,13 @@ class Provider:
         return rows
 
     def __repr__(self) -> str:
-        count = self.source.num_rows
+        count = None if self.bad_files.leaves_out else self.source.num_rows
         rows = "" if count is None else f", {count} row{'s' * (count != 1)}"
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
             *([f"  where {self.where.text}"] if self.where is not None else []),
-            *(f"  {message}" for message in (self.left_out, self.inferred) if message),
+            *(f"  {message}" for message in (self.left_out, self.inferred, *self.notes) if message),
+            *(f"  damaged: {one}" for one in self.damaged),
             *(f"  {field.name}: {field.type}" for field in self.schema),
         ]
         return "\n".join(map(printable_line, lines))

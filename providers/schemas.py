@@ -1,80 +1,221 @@
-"""The common schema of several files, and the selection to read from each."""
+"""The columns and types that the files of a source give together, and the selection to read from each."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
-from seqflow.record.arrow_types import child_fields, with_child_fields
+from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
+from seqflow.printable import printable
+from seqflow.providers.type_texts import SchemaLike, declared_schema
+from seqflow.record.exact_casts import cast_values
 from seqflow.record.selection import (
     Picked,
+    Rename,
     Selection,
     check_names,
+    field_paths,
+    readable,
     rename_schema,
     select_schema,
     selection,
 )
+from seqflow.record.unified_types import UnlikeTypes, unified_field
+
+SchemaPolicy: TypeAlias = Literal["unify", "first"] | SchemaLike
+"""How files of different schemas become one source: by the types that hold all values, by those of the first file, or
+by types that are given for some columns, while those of the others are unified."""
+UNIFY: Literal["unify"] = "unify"
+_log = logging.getLogger("seqflow")
 
 
-def common_selections(paths: Sequence[str], schemas: Sequence[pa.Schema], picked: Picked) -> list[Selection]:
-    """Return the selection to read from each file, so that all give the schema of the first.
+@dataclass(slots=True)
+class Version:
+    """Files with equal schemas."""
 
-    Columns may be in another order, and columns that are not read may differ. A field that may be null in one file
-    may be null in that schema. Raise ProviderError, with both files, the column and its types, for any other
-    difference.
-    """
-    first = selection(schemas[0], *picked)
-    common = first.schema
-    found = [first]
-    for path, schema in zip(paths[1:], schemas[1:], strict=True):
-        if schema.equals(schemas[0]):
-            found.append(first)
-            continue
-        renamed = schema if picked.rename is None else rename_schema(schema, picked.rename)
-        common = _agreed(common, renamed, picked.columns, paths[0], path)
-        found.append(Selection(schema, renamed, common))
-    parts = {id(one): one.to(common) for one in found}  # files of one schema share their selection
-    return [parts[id(one)] for one in found]
+    schema: pa.Schema
+    renamed: pa.Schema
+    paths: list[str] = field(default_factory=list)
 
 
-def _agreed(
-    expected: pa.Schema, found: pa.Schema, columns: Sequence[str] | None, here: str, there: str
-) -> pa.Schema:
-    """Return the expected schema; a field is nullable if it is nullable in either."""
-    chosen = found if columns is None else select_schema(found, columns)
-    check_names(chosen)
-    names, found_names = set(expected.names), set(found.names)
-    for name in expected.names:
-        if name not in found_names:
-            raise ProviderError(f"column {name!r} is in {here}, but not in {there}")
-    if columns is None and len(found) > len(expected):
-        extra = next(name for name in found.names if name not in names)
-        raise ProviderError(
-            f"column {extra!r} is in {there}, but not in {here}\nchoose columns with columns="
+def check_policy(schema: object) -> None:
+    """Raise ProviderOptionError for a text that is no policy."""
+    if isinstance(schema, str) and schema not in ("unify", "first"):
+        meant = nearest(schema, ("unify", "first"))
+        raise ProviderOptionError(
+            f"schema is {schema!r}{meant}, expected 'unify', 'first', or types by column name"
         )
-    others = {field.name: field for field in chosen}
-    fields = []
-    for field in expected:
-        agreed = _nullable(field, others[field.name])
-        if agreed is None:
-            kinds = f"{field.type} in {here}, but {others[field.name].type} in {there}"
-            raise ProviderError(f"column {field.name!r} is {kinds}")
-        fields.append(agreed)
-    return pa.schema(fields, expected.metadata)
 
 
-def _nullable(field: pa.Field, other: pa.Field) -> pa.Field | None:
-    """Return the field, nullable at each level if either is; None if their types differ otherwise."""
-    kind = field.type
-    if kind != other.type:
-        ones, others = child_fields(kind), child_fields(other.type)
-        if kind.id != other.type.id or not ones or len(ones) != len(others):
-            return None
-        pairs = zip(ones, others, strict=True)
-        fields = [_nullable(one, two) if one.name == two.name else None for (_, one), (_, two) in pairs]
-        if any(one is None for one in fields):
-            return None
-        kind = with_child_fields(kind, fields)
-        if kind != with_child_fields(other.type, fields):
-            return None  # such as fixed-size lists of another size
-    return field.with_type(kind).with_nullable(field.nullable or other.nullable)
+def common_selections(
+    schemas: Mapping[str, pa.Schema], picked: Picked, policy: SchemaPolicy = UNIFY
+) -> tuple[dict[str, Selection], list[str]]:
+    """Return the selection to read from each file, so that all give the same columns, and notes on what differs.
+
+    Only columns that are read must agree. A column that some files lack is null there. Raise ProviderError, with two
+    files, the column and its types, if no type holds the values of both.
+    """
+    versions = _versions(schemas, picked.rename)
+    if len(versions) == 1 and policy in (UNIFY, "first"):
+        one = selection(versions[0].schema, *picked)
+        return dict.fromkeys(schemas, one), _alike(one.schema.names)
+    chosen = [_chosen(one.renamed, versions, picked.columns) for one in versions]
+    declared = {} if isinstance(policy, str) else _declared(declared_schema(policy), versions)
+    common = pa.schema(list(_fields(versions, chosen, declared, policy)), versions[0].schema.metadata)
+    if picked.columns is not None:
+        common = select_schema(common, picked.columns)
+    check_names(common)
+    by_path: dict[str, Selection] = {}
+    for version in versions:
+        by_path |= dict.fromkeys(version.paths, Selection(version.schema, version.renamed, common))
+    notes = [
+        *_notes(versions, common, len(schemas)),
+        *_alike(name for one in versions for name in one.renamed.names),
+    ]
+    return {path: by_path[path] for path in schemas}, notes
+
+
+def _versions(schemas: Mapping[str, pa.Schema], rename: Rename | None) -> list[Version]:
+    """Return the different schemas, in the order of their first files."""
+    found: list[Version] = []
+    for path, schema in schemas.items():
+        # most files have the schema of the first one, or of the one before: few comparisons even of 10,000 files
+        same = next((one for one in found if one.schema is schema or one.schema.equals(schema)), None)
+        if same is None:
+            found.append(same := Version(readable(schema), schema))
+        same.paths.append(path)
+    if rename is None:
+        return found
+    if not isinstance(rename, Mapping):
+        first = found[0]
+        first.renamed = rename_schema(first.schema, rename)
+        rename = dict(zip(first.schema.names, first.renamed.names, strict=True))
+    known = {path for one in found for column in one.schema for path in field_paths(column)}
+    for old in rename:
+        if old not in known:
+            raise UnknownColumnError(f"rename: there is no column {old!r}{nearest(old, known)}")
+    for one in found:
+        own = {path for column in one.schema for path in field_paths(column)}
+        one.renamed = rename_schema(one.schema, {old: new for old, new in rename.items() if old in own})
+    return found
+
+
+def _chosen(schema: pa.Schema, versions: Sequence[Version], columns: Sequence[str] | None) -> pa.Schema:
+    """Return the picked columns and fields that a schema has; raise UnknownColumnError for one that none has."""
+    if columns is None or isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        chosen = schema if columns is None else select_schema(schema, columns)
+    else:
+        own = [path for path in columns if _has(schema, path)]
+        for path in columns:
+            if path not in own and not any(_has(one.renamed, path) for one in versions):
+                select_schema(schema, [path])  # raises
+        chosen = select_schema(schema, own)
+    check_names(chosen)
+    return chosen
+
+
+def _has(schema: pa.Schema, path: str) -> bool:
+    try:
+        select_schema(schema, [path])
+    except UnknownColumnError:
+        return False
+    return True
+
+
+def _declared(schema: pa.Schema, versions: Sequence[Version]) -> dict[str, pa.Field]:
+    """Return the declared fields by the new names of their columns; raise UnknownColumnError for unknown ones."""
+    new_names = {
+        old: new for one in versions for old, new in zip(one.schema.names, one.renamed.names, strict=True)
+    }
+    for name in schema.names:
+        if name not in new_names:
+            raise UnknownColumnError(f"schema: there is no column {name!r}{nearest(name, new_names)}")
+    return {new_names[one.name]: one.with_name(new_names[one.name]) for one in schema}
+
+
+def _fields(
+    versions: Sequence[Version],
+    chosen: Sequence[pa.Schema],
+    declared: Mapping[str, pa.Field],
+    policy: SchemaPolicy,
+) -> Iterator[pa.Field]:
+    """Yield the columns in the order in which files have them first, with the types of all files."""
+    of_first = policy == "first"
+    for name in dict.fromkeys(name for schema in chosen[: 1 if of_first else None] for name in schema.names):
+        having = [at for at, schema in enumerate(chosen) if name in schema.names]
+        fields = [chosen[at].field(name) for at in having]
+        may_be_null = len(having) < len(chosen) or any(one.nullable for one in fields)
+        if name in declared or of_first:
+            found = declared.get(name, fields[0])
+            for at, one in zip(having, fields, strict=True):
+                _check_cast(one, found, versions[at].paths[0])
+        else:
+            try:
+                found = unified_field(name, fields)
+            except UnlikeTypes as error:
+                raise _unlike(name, error, versions, having, fields) from None
+        yield found.with_nullable(name in declared or may_be_null)
+
+
+def _check_cast(own: pa.Field, common: pa.Field, path: str) -> None:
+    """Raise ProviderError if no value of a file's type is one of the common type, such as text for numbers."""
+    try:
+        cast_values(pa.array([], own.type), common.type)
+    except pa.ArrowException as error:
+        raise ProviderError(
+            f"column {own.name!r} is {own.type} in {path}, which cannot be read as {common.type}: {error}"
+        ) from None
+
+
+def _unlike(
+    name: str,
+    error: UnlikeTypes,
+    versions: Sequence[Version],
+    having: Sequence[int],
+    fields: Sequence[pa.Field],
+) -> ProviderError:
+    (one, kind), (other, other_kind) = (
+        (versions[having[at]].paths[0], fields[at].type) for at in (error.one, error.other)
+    )
+    advice = f"schema={{{name!r}: {error.advice!r}}}" if error.advice else "columns= leaves the column out"
+    return ProviderError(
+        f"column {name!r} is {kind} in {one}, but {other_kind} in {other}: {error.reason}\n"
+        f"{advice}, exclude= leaves out files"
+    )
+
+
+def _notes(versions: Sequence[Version], common: pa.Schema, num_files: int) -> Iterator[str]:
+    """Yield sentences about columns that some files lack, which are logged, too, and about types that differ."""
+    if len(versions) == 1:
+        return
+    for column in common:
+        kinds: Counter[str] = Counter()
+        lacking: list[str] = []
+        for one in versions:
+            if column.name in one.renamed.names:
+                kinds[str(one.renamed.field(column.name).type)] += len(one.paths)
+            else:
+                lacking += one.paths
+        if lacking:
+            count = f"{len(lacking):,} of {num_files:,} files"
+            note = f"column {column.name!r} is missing in {count}, such as {lacking[0]}"
+            _log.warning(printable(f"{note}: its values are null there"))
+            yield note
+        if len(kinds) > 1:
+            counts = ", ".join(f"{kind} in {count:,} of {num_files:,} files" for kind, count in kinds.items())
+            yield f"column {column.name!r} is {counts}; read as {column.type}"
+
+
+def _alike(names: Iterable[str]) -> list[str]:
+    """Return sentences about names that differ in case only: engines of SQL take them for one column."""
+    by_letters: dict[str, str] = {}
+    return [
+        f"columns {by_letters[name.casefold()]!r} and {name!r} are two columns"
+        for name in dict.fromkeys(names)
+        if by_letters.setdefault(name.casefold(), name) != name
+    ]

@@ -8,8 +8,9 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
 
+from seqflow.errors import ProviderError
 from seqflow.record import BadRow
-from seqflow.record.selection import Table
+from seqflow.record.selection import Table, Unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,10 @@ class Source(Protocol):
 class SlicedSource(Protocol):
     """A source that can read a few rows of a block, without having the whole block in memory."""
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
-        """Return consecutive rows of the block with the columns and fields of `schema`."""
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
+        """Return consecutive rows of the block with the columns and fields of `schema`; bad rows as in `read`."""
         ...
 
 
@@ -63,12 +66,52 @@ class SlicedSource(Protocol):
 class BoundedSource(Protocol):
     """A source whose rows may be larger than its files say; it stops reading at a limit of bytes."""
 
-    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+    def read_within(
+        self,
+        block: Block,
+        schema: pa.Schema,
+        rows: range | None,
+        max_bytes: int,
+        bad_rows: list[BadRow] | None = None,
+    ) -> Table:
         """Return all rows of the block, or some; raise ProviderError if they exceed `max_bytes` in memory.
 
         Rows whose size is known before reading are read whatever it is.
         """
         ...
+
+
+@runtime_checkable
+class CountedSource(Protocol):
+    """A source that can tell the rows of a block whose number is not relied on, because it may be damaged."""
+
+    def rows_of(self, block: Block) -> int | None:
+        """Return the number of rows of a block; None if it is not known before reading."""
+        ...
+
+
+class UnfitRow(BadRow):
+    """A row with a value that the column's type, which is that of several files, does not hold."""
+
+
+def unfit_rows(block: Block, bad_rows: list[BadRow] | None) -> Unfit:
+    """Return the function that adds a row with an unfit value to `bad_rows`, or raises an error if that is None."""
+
+    def add(row: int, column: str, reason: str) -> None:
+        found = UnfitRow(row, column, reason)
+        if bad_rows is None:
+            raise bad_row_error(block, found)
+        bad_rows.append(found)
+
+    return add
+
+
+def bad_row_error(block: Block, bad: BadRow) -> ProviderError:
+    """Return the error for a row that cannot be read, if such rows are errors."""
+    return ProviderError(
+        f"{block.origin}, block {block.index}, row {bad.row}, column {bad.column!r}: {bad.reason}\n"
+        "schema= gives columns other types, bad_rows='skip' leaves out such rows"
+    )
 
 
 def reads_within(source: object) -> TypeGuard[BoundedSource]:

@@ -109,6 +109,13 @@ class ProviderError(SeqflowError, ValueError):
     """A source of records that is missing, damaged, or has unexpected content."""
 
 
+class DamagedFileError(ProviderError):
+    """A file, or a part of it, that cannot be read as what it should be, or is gone; `bad_files=` covers it.
+
+    A network that fails, a permission that is missing, and a full memory are no damage.
+    """
+
+
 class MissingSourceError(ProviderError, FileNotFoundError):
     """A path that does not exist, or a pattern that matches nothing."""
 

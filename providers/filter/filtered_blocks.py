@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from seqflow.providers.bad_files import BadFile
 from seqflow.providers.filter.row_filter import RowFilter
 from seqflow.providers.filter.value_ranges import RangedSource
-from seqflow.providers.source import Block, SlicedSource, Source, reads_within
+from seqflow.providers.source import Block, SlicedSource, Source, UnfitRow, bad_row_error, reads_within
 from seqflow.record import BadRow
 from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
 from seqflow.record.record import Tensor
@@ -31,6 +32,8 @@ class KeptRows(NamedTuple):
     """Positions of these rows in the block."""
     left_out: int
     """Number of rows that the filter has left out; if a block is read in slices, the first one counts all of them."""
+    damage: BadFile | None = None
+    """Description of a damaged block, which has no rows here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,33 +94,35 @@ class FilteredReader:
         """Return the kept rows of a block. Rows that can't be read are kept: they are bad rows, not rows left out."""
         assert isinstance(block, FilteredBlock)
         if block.num_rows == 0:
-            return KeptRows(_empty(schema), range(0), block.left_out or 0)
+            return KeptRows(empty_table(schema), range(0), block.left_out or 0)
         if block.is_whole:
             return self._read_whole(block.inner, schema, bad_rows, max_bytes)
         full = self.filter.with_columns(schema)
         tables: list[Table] = []
         numbers: list[Tensor] = []
-        rows = 0
-        for start, table in self._pieces(block.inner, full, bad_rows, max_bytes):
-            mask = self.filter.mask(table).to_numpy()
-            # only a block that is read at once has bad rows, so their rows are positions in `table`
-            if bad_rows:
-                mask[[bad.row for bad in bad_rows]] = True
-            numbers.append(np.flatnonzero(mask) + start)
+        rows = kept = 0
+        for start, table, bad in self._pieces(block.inner, full, max_bytes):
+            mask = self._mask(table, bad)
+            places = np.flatnonzero(mask)
+            _report(bad, places, kept, block.inner, bad_rows)
+            numbers.append(places + start)
             tables.append(_chosen(table, schema, mask))
             rows += table.num_rows
-        kept = np.concatenate(numbers)
-        # callers count the rows that they get, so bad rows are numbered among the kept ones
-        if bad_rows:
-            places = np.searchsorted(kept, [bad.row for bad in bad_rows]).tolist()
-            bad_rows[:] = [bad._replace(row=row) for bad, row in zip(bad_rows, places, strict=True)]
-        return KeptRows(_joined(tables), kept, rows - len(kept))
+            kept += len(places)
+        return KeptRows(_joined(tables), np.concatenate(numbers), rows - kept)
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
+    def read_rows(
+        self,
+        block: Block,
+        schema: pa.Schema,
+        rows: range,
+        max_bytes: int | None,
+        bad_rows: list[BadRow] | None,
+    ) -> KeptRows:
         """Return some kept rows of a block: `rows` counts kept rows. One piece of the block is held at a time."""
         assert isinstance(block, FilteredBlock)
         if block.is_whole:
-            return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)
+            return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes, bad_rows), rows, 0)
         inner, full = block.inner, self.filter.with_columns(schema)
         key = inner.origin, inner.index
         numbers = self.filter.numbers.get(key, lambda: np.concatenate(list(self._numbers(inner, max_bytes))))
@@ -126,19 +131,21 @@ class FilteredReader:
         start = int(chosen[0])
         stop = int(chosen[-1]) + 1
         for piece in _ranges(inner, start, stop, _piece_bytes(max_bytes)):
-            table = self._read_rows(inner, full, piece, max_bytes)
+            bad: list[BadRow] = []
+            table = self._read_rows(inner, full, piece, max_bytes, bad)
+            first, last = np.searchsorted(chosen, [piece.start, piece.stop]).tolist()
+            places = chosen[first:last] - piece.start
             mask = np.zeros(len(piece), bool)
-            mask[
-                chosen[np.searchsorted(chosen, piece.start) : np.searchsorted(chosen, piece.stop)]
-                - piece.start
-            ] = True
+            mask[places] = True
+            _report(bad, places, first, inner, bad_rows)
             tables.append(_chosen(table, schema, mask))
         left_out = (block.left_out or 0) if rows.start == 0 else 0
         if rows.stop == len(numbers):
             self.filter.numbers.forget(key)
         # the source keeps its reader until the block's last row is asked for
         if rows.stop == len(numbers) and stop < (inner.num_rows or 0):
-            self._read_rows(inner, full, range((inner.num_rows or 0) - 1, inner.num_rows or 0), max_bytes)
+            last_row = range((inner.num_rows or 0) - 1, inner.num_rows or 0)
+            self._read_rows(inner, full, last_row, max_bytes, [])
         return KeptRows(_joined(tables), chosen, left_out)
 
     def _read_whole(
@@ -146,35 +153,65 @@ class FilteredReader:
     ) -> KeptRows:
         """Return all rows of a block, without the columns that only the filter reads."""
         if max_bytes is not None and reads_within(self.source):
-            table = self.source.read_within(block, schema, None, max_bytes)
+            table = self.source.read_within(block, schema, None, max_bytes, bad_rows)
         else:
             table = self.source.read(block, schema, bad_rows)
         return KeptRows(table, range(table.num_rows), 0)
 
     def _numbers(self, block: Block, max_bytes: int | None) -> Iterator[Tensor]:
         """Yield the positions of the kept rows, piece by piece; reads only the filter's columns."""
-        for start, table in self._pieces(block, self.filter.columns, None, max_bytes):
-            yield np.flatnonzero(self.filter.mask(table).to_numpy()) + start
+        for start, table, bad in self._pieces(block, self.filter.columns, max_bytes):
+            yield np.flatnonzero(self._mask(table, bad)) + start
+
+    def _mask(self, table: Table, bad: list[BadRow]) -> Tensor:
+        """Return bool[rows]: which rows the filter keeps, and those that it cannot judge, as bad rows."""
+        mask: Tensor = self.filter.mask(table).to_numpy()
+        judged = self.filter.columns.names
+        mask[[one.row for one in bad if not isinstance(one, UnfitRow) or one.column in judged]] = True
+        return mask
 
     def _pieces(
-        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
-    ) -> Iterator[tuple[int, Table]]:
-        """Yield the block, or the parts of a large one that can be sliced, each with its first row's position."""
-        most = _piece_bytes(max_bytes)
+        self, block: Block, schema: pa.Schema, max_bytes: int | None
+    ) -> Iterator[tuple[int, Table, list[BadRow]]]:
+        """Yield the block, or the parts of a large one that can be sliced, each with its first row's position and its
+        bad rows.
+        """
+        most, bad = _piece_bytes(max_bytes), list[BadRow]()
         is_large = (block.nbytes or 0) > (_WHOLE_BYTES if max_bytes is None else most)
         if is_large and isinstance(self.source, SlicedSource) and block.num_rows:
             for rows in _ranges(block, 0, block.num_rows, most):
-                yield rows.start, self._read_rows(block, schema, rows, max_bytes)
+                bad = []
+                yield rows.start, self._read_rows(block, schema, rows, max_bytes, bad), bad
         elif max_bytes is not None and reads_within(self.source):
-            yield 0, self.source.read_within(block, schema, None, max_bytes)
+            yield 0, self.source.read_within(block, schema, None, max_bytes, bad), bad
         else:
-            yield 0, self.source.read(block, schema, bad_rows)
+            yield 0, self.source.read(block, schema, bad), bad
 
-    def _read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> Table:
+    def _read_rows(
+        self,
+        block: Block,
+        schema: pa.Schema,
+        rows: range,
+        max_bytes: int | None,
+        bad_rows: list[BadRow] | None,
+    ) -> Table:
         if max_bytes is not None and reads_within(self.source):
-            return self.source.read_within(block, schema, rows, max_bytes)
+            return self.source.read_within(block, schema, rows, max_bytes, bad_rows)
         assert isinstance(self.source, SlicedSource)
-        return self.source.read_rows(block, schema, rows)
+        return self.source.read_rows(block, schema, rows, bad_rows)
+
+
+def _report(bad: list[BadRow], kept: Tensor, start: int, block: Block, bad_rows: list[BadRow] | None) -> None:
+    """Add the bad rows of a piece that are kept to `bad_rows`, numbered among all kept rows; None raises an error.
+
+    `kept` are the positions of the kept rows in the piece; `start` of them were kept before.
+    """
+    places = dict(zip(kept.tolist(), range(start, start + len(kept)), strict=True)) if bad else {}
+    for one in bad:
+        if one.row in places:
+            if bad_rows is None:
+                raise bad_row_error(block, one)
+            bad_rows.append(one._replace(row=places[one.row]))
 
 
 def _with_rows(block: Block, rows: int | None, *, is_whole: bool) -> FilteredBlock:
@@ -227,7 +264,7 @@ def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 @lru_cache(maxsize=16)
-def _empty(schema: pa.Schema) -> pa.Table:
+def empty_table(schema: pa.Schema) -> pa.Table:
     """Return a table without rows; run ends inside other types, of which Arrow makes no array, are decoded types."""
     try:
         return schema.empty_table()

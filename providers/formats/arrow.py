@@ -1,20 +1,21 @@
 """Arrow IPC files, Feather files and stream files, memory-mapped: a block is a record batch."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError
 from seqflow.providers.block_slices import SliceReaders
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, file_format
-from seqflow.providers.provider import Block, Provider, origin_of
-from seqflow.providers.schemas import common_selections
-from seqflow.providers.untrusted import read_in_child
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
-from seqflow.record.selection import Picked, Selection, Table
+from seqflow.record.selection import Selection, Table, readable
 from seqflow.record.validation import opening, reading, validated
 
 _FILE_MAGIC = b"ARROW1"
@@ -36,7 +37,7 @@ class ArrowFile:
 
 @dataclass(frozen=True, slots=True)
 class ArrowSource:
-    """Arrow files of one schema, by path. Batches are views of the mapped file, unless it is compressed."""
+    """Arrow files, by path. Batches are views of the mapped file, unless it is compressed."""
 
     files: dict[str, ArrowFile]
     memory_map: bool
@@ -66,17 +67,23 @@ class ArrowSource:
         batch = self._batch(block.origin, block.index, schema)
         validated(batch, _place(block.origin, block.index))
         selection = self.files[block.origin].selection.to(schema)
-        return selection.apply(batch, self._present(block.origin, schema))
+        return selection.apply(batch, selection.present, unfit_rows(block, bad_rows))
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         def batches() -> Iterator[pa.RecordBatch]:
             batch = self._batch(block.origin, block.index, schema)
             yield validated(batch, _place(block.origin, block.index))
 
-        present = self._present(block.origin, schema)
-        key = (block.origin, block.index, *present)
-        found = self.slices.read(key, batches, rows, block.num_rows or 0)
-        return self.files[block.origin].selection.to(schema).apply(pa.Table.from_batches(found), present)
+        selection = self.files[block.origin].selection.to(schema)
+        key = (block.origin, block.index, *selection.present)
+        found = pa.Table.from_batches(self.slices.read(key, batches, rows, self.rows_of(block)))
+        return selection.apply(found, selection.present, unfit_rows(block, bad_rows))
+
+    def rows_of(self, block: Block) -> int:
+        """Return the number of rows of a block, from the file's metadata."""
+        return self.files[block.origin].rows[block.index]
 
     def _batch(self, path: str, index: int, schema: pa.Schema) -> pa.RecordBatch:
         """Return one batch of the columns that are read; its buffers are not checked."""
@@ -105,17 +112,18 @@ class Arrow(Format):
     untrusted: bool = False
     """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """Return a provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
+    def open(self, files: FileSet) -> Provider:
+        """Return a provider of Arrow IPC files (file or stream format) and Feather files; unifies their schemas."""
         if self.untrusted:
-            read_in_child(paths, _READ_BATCHES)
-        opened = [_inspect(path, self.memory_map) for path in paths]
-        selections = common_selections(paths, [schema for schema, *_ in opened], picked)
-        files = {
-            path: ArrowFile(rows, selection, stream, mapped)
-            for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)
+            files.check_in_child(_READ_BATCHES)
+        found = files.each(partial(_inspect, memory_map=self.memory_map))
+        selections = files.selections({path: schema for path, (schema, *_) in found.items()})
+        opened = {
+            path: ArrowFile(rows, selections[path], stream, mapped)
+            for path, (_, rows, stream, mapped) in found.items()
         }
-        return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files, self.memory_map))
+        source = ArrowSource(opened, self.memory_map)
+        return files.provider("arrow", next(iter(selections.values())).schema, source)
 
 
 _READ_BATCHES = """
@@ -137,7 +145,9 @@ def _inspect(path: str, memory_map: bool) -> _Inspected:
     with opening(path, "an Arrow IPC file"):
         with pa.OSFile(path) as file:
             is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
-        return _inspect_file(path, memory_map) if is_file else _inspect_stream(path, memory_map)
+        found = _inspect_file(path, memory_map) if is_file else _inspect_stream(path, memory_map)
+        readable(found[0])
+        return found
 
 
 def _inspect_file(path: str, memory_map: bool) -> _Inspected:
@@ -155,7 +165,7 @@ def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
     batches = tuple(reader)
     # pyarrow stops at the end of the first stream: rows of a second one would be lost silently
     if file.read().strip(b"\0"):
-        raise ProviderError(f"{path} has more after the end of its stream\nwrite one stream to a file")
+        raise DamagedFileError(f"{path} has more after the end of its stream\nwrite one stream to a file")
     return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map
 
 

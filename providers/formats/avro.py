@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.avro_schemas import arrow_schema, polars_reads
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.row_files import open_row_files
 from seqflow.providers.provider import Provider
-from seqflow.record.selection import Picked, Table
+from seqflow.record.selection import Table
 
 _MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -66,10 +67,10 @@ class Avro(Format):
     batch_bytes: int | str = "8 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of Avro files: a block is as many of the file's own as `batch_bytes` hold."""
         open_file = partial(_open_file, batch_bytes=byte_count(self.batch_bytes))
-        return open_row_files("avro", paths, open_file, picked)
+        return open_row_files("avro", files, open_file)
 
 
 def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.row_files import open_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked, Table
+from seqflow.record.selection import Table
 
 COLUMN = "tokens"
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -78,13 +79,13 @@ class Megatron(Format):
     batch_bytes: int | str = "8 MiB"
     """Bytes of tokens that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of `.idx` files, each with its `.bin` file: a column `tokens` of uncopied lists.
 
         A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
         """
         open_file = partial(_open_file, documents=self.documents, batch_bytes=byte_count(self.batch_bytes))
-        return open_row_files("megatron", paths, open_file, picked)
+        return open_row_files("megatron", files, open_file)
 
 
 def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.row_files import open_row_files, row_ranges
 from seqflow.providers.memory.tables import table_of
@@ -92,14 +93,16 @@ class Numpy(Format):
     batch_bytes: int | str = "8 MiB"
     """Bytes that are read, and prepared, together; a .npz file with compressed arrays is one block."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of .npy and .npz files: the first axis is rows, further axes are fixed-size lists.
 
         A .npy file has one column, `array`; one of a structured dtype has its fields. A .npz file has a column for
         each array, or each of those that `columns` names.
         """
-        open_file = partial(_open_file, batch_bytes=byte_count(self.batch_bytes), wanted=_wanted(picked))
-        return open_row_files("numpy", paths, open_file, picked)
+        open_file = partial(
+            _open_file, batch_bytes=byte_count(self.batch_bytes), wanted=_wanted(files.picked)
+        )
+        return open_row_files("numpy", files, open_file)
 
 
 def _wanted(picked: Picked) -> set[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar, dataclass_transform, get_type_hints
 
@@ -12,8 +12,8 @@ from seqflow.arguments import checked
 from seqflow.byte_sizes import parse_bytes
 from seqflow.deprecated_names import warn_of_old_name
 from seqflow.errors import ProviderOptionError, nearest
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.provider import Provider
-from seqflow.record.selection import Picked
 
 F = TypeVar("F", bound="Format")
 
@@ -25,7 +25,7 @@ class Format:
     kind: ClassVar[str]
     """Name of the format, as `kind=` takes it."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Open files of this format as a provider of the picked columns."""
         raise NotImplementedError
 

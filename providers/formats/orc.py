@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.row_files import open_row_files
 from seqflow.providers.provider import Provider
-from seqflow.providers.untrusted import read_in_child
-from seqflow.record.selection import Picked, Table
+from seqflow.record.selection import Table
 
 _FOOTER, _COMPRESSION = 1, 2
 """Fields of the postscript of an ORC file."""
@@ -56,11 +56,11 @@ class Orc(Format):
     untrusted: bool = False
     """Read files in a child process first: a file that would crash pyarrow is then an error."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of ORC files, in blocks of their stripes."""
         if self.untrusted:
-            read_in_child(paths, _READ_STRIPES)
-        return open_row_files("orc", paths, _open_file, picked)
+            files.check_in_child(_READ_STRIPES)
+        return open_row_files("orc", files, _open_file)
 
 
 def _open_file(path: str) -> OrcFile:

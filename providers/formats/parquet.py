@@ -1,28 +1,32 @@
 """Parquet files: a block is a row group, whose size is in the footer."""
 
+import base64
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from seqflow.byte_sizes import format_bytes
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.kernels.arrays import Array
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.block_slices import SliceReaders
-from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange
+from seqflow.providers.file_set import FileSet
+from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, range_of_value
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footer_cache import FooterCache
 from seqflow.providers.formats.parquet_footers import ColumnChunks, read_column_chunks
 from seqflow.providers.formats.parquet_ranges import value_range
-from seqflow.providers.provider import Block, Provider, origin_of
-from seqflow.providers.schemas import common_selections
-from seqflow.providers.untrusted import read_in_child
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
+from seqflow.record.arrow_types import TEXTS, is_any
 from seqflow.record.decoded_sizes import row_bytes
-from seqflow.record.selection import Picked, Selection, Table, leaf_types
+from seqflow.record.selection import Selection, Table, leaf_types, readable
 from seqflow.record.validation import opening, reading
 
 _BUFFER = 1 << 18
@@ -104,7 +108,7 @@ class ParquetFile:
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """Parquet files of one schema, by path. Each read opens its file, so that threads don't share handles."""
+    """Parquet files, by path. Each read opens its file, so that threads don't share handles."""
 
     files: dict[str, ParquetFile]
     memory_map: bool
@@ -138,15 +142,14 @@ class ParquetSource:
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
-        leaves: list[tuple[int, pa.DataType] | None] = []
+        leaves: list[tuple[int, pa.DataType] | ValueRange] = []
         selection = None
         for block, chunks in self._row_groups(schema):
             file = self.files[block.origin]
             # files of one schema share their selection, so this is computed once for all of them
             if file.selection is not selection:
                 selection = file.selection
-                known = {path: (at, kind) for at, (path, kind) in enumerate(leaf_types(selection.renamed))}
-                leaves = [known.get(path) for path in paths]
+                leaves = _comparable_leaves(selection, paths)
             rows = block.num_rows or 0
             names = self._footer(block.origin).schema
             yield block, [_range(names, chunks, block.index, leaf, rows) for leaf in leaves]
@@ -165,21 +168,35 @@ class ParquetSource:
             self.uncounted[path] = file.uncounted(chunks)
             yield path, file, chunks, file.bytes_of_groups(chunks, schema)
 
+    def rows_of(self, block: Block) -> int:
+        """Return the number of rows of a block, from the footer."""
+        return int(self.files[block.origin].rows[block.index])
+
+    def _wrong_count(self, block: Block, rows: int) -> DamagedFileError:
+        of_footer = self.rows_of(block)
+        return DamagedFileError(
+            f"{block.origin}, row group {block.index} has {rows} rows, but its footer says {of_footer}"
+        )
+
     def _footer(self, path: str) -> Any:
         """Return the footer of a file; raise ProviderError if it has changed since the file was opened."""
         return self.footers.get(path, lambda: _same_footer(path, self.files[path]))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        columns, finish = self._columns(block, schema)
+        columns, finish = self._columns(block, schema, bad_rows)
         with reading(f"{block.origin}, row group {block.index} can't be read"), self._open(block) as opened:
             table = self._read_group(opened, block, columns)
-        if table.num_rows != block.num_rows:
-            raise _wrong_count(block, table.num_rows)
+        for count in {
+            table.num_rows,
+            *map(len, table.columns),
+        }:  # a damaged page header may shorten one column
+            if count != self.rows_of(block):
+                raise self._wrong_count(block, count)
         return finish(table)
 
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
         """Read a row group at once, or a large one some rows at a time."""
-        options, count = {"columns": columns, "use_threads": self.use_threads}, block.num_rows or 0
+        options, count = {"columns": columns, "use_threads": self.use_threads}, self.rows_of(block)
         rows = max(1, count // (1 + (block.nbytes or 0) // _WHOLE))
         # halved until it works: where the footer does not bound texts, `rows` may be too many
         while True:
@@ -192,27 +209,38 @@ class ParquetSource:
                     raise
                 rows //= 2
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
-        columns, finish = self._columns(block, schema)
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
+        columns, finish = self._columns(block, schema, bad_rows)
         with reading(f"{block.origin}, row group {block.index} can't be read"):
             found = self._read_slice(block, columns, rows)
         return finish(pa.Table.from_batches(found))
 
-    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
-        assert block.num_rows is not None
+    def read_within(
+        self,
+        block: Block,
+        schema: pa.Schema,
+        rows: range | None,
+        max_bytes: int,
+        bad_rows: list[BadRow] | None = None,
+    ) -> Table:
         unbounded = self._unbounded_texts(block, schema, max_bytes)
+        if unbounded is None and rows is None:
+            return self.read(block, schema, bad_rows)
+        rows = range(self.rows_of(block)) if rows is None else rows
         if unbounded is None:
-            return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
+            return self.read_rows(block, schema, rows, bad_rows)
+        columns, finish = self._columns(block, schema, bad_rows)
         with reading(f"{block.origin}, row group {block.index} can't be read"):
-            pieces = self._read_counted(block, schema, rows or range(block.num_rows), unbounded, max_bytes)
-            return self._columns(block, schema)[1](pa.Table.from_batches(pieces))
+            return finish(
+                pa.Table.from_batches(self._read_counted(block, columns, rows, unbounded, max_bytes))
+            )
 
     def _read_counted(
-        self, block: Block, schema: pa.Schema, rows: range, unbounded: UnboundedTexts, max_bytes: int
+        self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts, max_bytes: int
     ) -> list[pa.RecordBatch]:
         """Read a few rows at a time, texts as dictionary codes where possible; stop when they are too large."""
-        columns, _ = self._columns(block, schema)
-
         found: list[pa.RecordBatch] = []
         size = 0
         for start in range(rows.start, rows.stop, unbounded.rows):
@@ -239,13 +267,12 @@ class ParquetSource:
                     rows_at_once, [block.index], columns, use_threads=self.use_threads
                 )
 
-        assert block.num_rows is not None
         # readers of other columns, or in other steps, have positions of their own
         key = (block.origin, block.index, unbounded, *(columns or ()))
-        found = self.slices.read(key, batches, rows, block.num_rows)
+        found = self.slices.read(key, batches, rows, self.rows_of(block))
         count = sum(batch.num_rows for batch in found)
         if count != len(rows):
-            raise _wrong_count(block, rows.start + count)
+            raise self._wrong_count(block, rows.start + count)
         return found
 
     def _unbounded_texts(self, block: Block, schema: pa.Schema, max_bytes: int) -> UnboundedTexts | None:
@@ -269,7 +296,13 @@ class ParquetSource:
 
         metadata = self._footer(block.origin)
         # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
-        return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map, pre_buffer=False)
+        return ParquetFile(
+            block.origin,
+            metadata=metadata,
+            memory_map=self.memory_map,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
 
     def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
         """Open a file for buffered reading: the pages of a memory map would stay in memory while it is open."""
@@ -282,19 +315,23 @@ class ParquetSource:
             pre_buffer=False,
             buffer_size=_BUFFER,
             read_dictionary=list(coded),
+            page_checksum_verification=True,
         )
 
-    def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
+    def _columns(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None
+    ) -> tuple[list[str] | None, Callable[[Table], Table]]:
         """Return the columns to read, None for all, and the function that makes a table of `schema` from them."""
-        file = self.files[block.origin]
+        file, unfit = self.files[block.origin], unfit_rows(block, bad_rows)
         selection = file.selection.to(schema)
+        label = partial(selection.label, unfit=unfit)
         if len(selection.leaves) == file.num_leaves:
-            return None, selection.label
+            return None, label
         # pyarrow chooses by path, which would be ambiguous if two columns share a name: then all are read
         if len(set(file.selection.source.names)) < len(file.selection.source):
-            return None, selection.apply
+            return None, partial(selection.apply, unfit=unfit)
         names = self._footer(block.origin).schema
-        return [names.column(leaf).path for leaf in selection.leaves], selection.label
+        return [names.column(leaf).path for leaf in selection.leaves], label
 
 
 @file_format("parquet")
@@ -308,26 +345,26 @@ class Parquet(Format):
     untrusted: bool = False
     """Read metadata in a child process first: a file that would crash pyarrow is then an error."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
-        """Return a provider of Parquet files; reads all footers, and checks that they agree."""
-        if self.untrusted:
-            read_in_child(paths, _READ_FOOTERS)
-        footers, schemas = FooterCache(), list[pa.Schema]()
-        found: list[tuple[Array, int]] = []
-        for path in paths:
-            metadata, schema, rows = _read_footer(path)
-            is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
+    def open(self, files: FileSet) -> Provider:
+        """Return a provider of Parquet files; reads all footers, and unifies their schemas."""
+        footers, schemas = FooterCache(), dict[str, pa.Schema]()
+        latest: pa.Schema | None = None
+
+        def read(path: str) -> tuple[Array, int]:
+            nonlocal latest
+            metadata, schema, rows = _read_footer(path, latest)
             # one object for equal schemas: there may be a million files
-            schemas.append(schemas[-1] if is_same else schema)
-            found.append((rows, metadata.num_columns))
+            latest = schemas[path] = schema
             footers.keep(path, metadata)
-        selections = common_selections(paths, schemas, picked)
-        files = {
-            path: ParquetFile(rows, num_leaves, selection)
-            for path, (rows, num_leaves), selection in zip(paths, found, selections, strict=True)
-        }
-        source = ParquetSource(files, self.memory_map, self.use_threads, footers=footers)
-        return Provider("parquet", origin_of(paths), selections[0].schema, source)
+            return rows, metadata.num_columns
+
+        if self.untrusted:
+            files.check_in_child(_READ_FOOTERS)
+        found = files.each(read)
+        selections = files.selections(schemas)
+        opened = {path: ParquetFile(*one, selections[path]) for path, one in found.items()}
+        source = ParquetSource(opened, self.memory_map, self.use_threads, footers=footers)
+        return files.provider("parquet", next(iter(selections.values())).schema, source)
 
 
 _READ_FOOTERS = """
@@ -350,32 +387,76 @@ def _same_footer(path: str, file: ParquetFile) -> Any:
     return metadata
 
 
-def _read_footer(path: str) -> tuple[Any, pa.Schema, Array]:
-    """Return the footer of a file, its schema, and the rows of each row group."""
+def _read_footer(path: str, known: pa.Schema | None = None) -> tuple[Any, pa.Schema, Array]:
+    """Return the footer of a file, its schema, which is `known` if it equals that, and the rows of each row group."""
     from pyarrow.parquet import ParquetFile
 
     with opening(path, "a Parquet file"), ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
+        if known is not None and known.equals(schema, check_metadata=True):
+            schema = known
+        else:
+            _check_names(path, schema, metadata)
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
-        raise ProviderError(
+        raise DamagedFileError(
             f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8]}"
         )
     return metadata, schema, np.array(rows, np.int64)
 
 
-def _wrong_count(block: Block, rows: int) -> ProviderError:
-    return ProviderError(
-        f"{block.origin}, row group {block.index} has {rows} rows, but its footer says {block.num_rows}"
-    )
+def _check_names(path: str, schema: pa.Schema, metadata: Any) -> None:
+    """Raise DamagedFileError for names that are not UTF-8, or that the two schemas of a footer give differently.
+
+    A damaged name would look like a missing column, which is null.
+    """
+    stored = (metadata.metadata or {}).get(b"ARROW:schema")
+    names = readable(schema).names
+    if stored is None:
+        return
+    of_arrow = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored))).names
+    if of_arrow != names:
+        one, other = next((pair for pair in zip(of_arrow, names, strict=False) if len({*pair}) > 1), ("", ""))
+        raise DamagedFileError(
+            f"{path} has a damaged footer: its Arrow schema has the column {one!r}, and its Parquet schema {other!r}"
+        )
+
+
+def _comparable_leaves(
+    selection: Selection, paths: Sequence[Path]
+) -> list[tuple[int, pa.DataType] | ValueRange]:
+    """Return the number and type of each leaf column whose values can be compared as those of all files.
+
+    A column that the file lacks is null; UNKNOWN for a path that is not a leaf, or has a type of another meaning.
+    """
+    own = {path: (at, kind) for at, (path, kind) in enumerate(leaf_types(selection.renamed))}
+    common = dict(leaf_types(selection.schema))
+    return [
+        range_of_value(None)
+        if path[0] not in selection.renamed.names
+        else own[path]
+        if path in own and path in common and _holds(common[path], own[path][1])
+        else UNKNOWN
+        for path in paths
+    ]
+
+
+def _holds(common: pa.DataType, own: pa.DataType) -> bool:
+    """Return whether the limits of a type are values of another: it is the same, or a wider one of its family."""
+    if common == own or (is_any(common, TEXTS) and is_any(own, TEXTS)):
+        return True
+    if types.is_integer(common) and types.is_integer(own):
+        signs = types.is_signed_integer(common), types.is_signed_integer(own)
+        return bool(common.bit_width > own.bit_width and signs != (False, True))
+    return bool(types.is_floating(common) and types.is_floating(own) and common.bit_width > own.bit_width)
 
 
 def _range(
-    names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
+    names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | ValueRange, num_rows: int
 ) -> ValueRange:
-    """Return the range of a leaf column in a row group; UNKNOWN for a path that is not a leaf."""
-    if leaf is None:
-        return UNKNOWN
+    """Return the range of a leaf column in a row group."""
+    if isinstance(leaf, ValueRange):
+        return leaf
     at, kind = leaf
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return value_range(chunks.statistics(group, at), kind, names.column(at), num_rows)

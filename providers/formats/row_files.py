@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.errors import DamagedFileError, ProviderOptionError
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.memory.rereadable import with_columns
-from seqflow.providers.provider import Block, Provider, origin_of
-from seqflow.providers.schemas import common_selections
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
-from seqflow.record.selection import ALL, Picked, Selection, Table, check_once
-from seqflow.record.validation import validated
+from seqflow.record.selection import Selection, Table, check_once
+from seqflow.record.validation import kind_of_error, validated
 
 
 class RowFile(Protocol):
@@ -48,6 +49,9 @@ class RowFileSource:
             one for path, file in self.files.items() for one in (path, *getattr(file, "other_files", ()))
         )
 
+    def of_files(self, paths: Collection[str]) -> RowFileSource:
+        return replace(self, files={path: self.files[path] for path in paths if path in self.files})
+
     @property
     def num_rows(self) -> int | None:
         rows = [rows for file in self.files.values() for rows, _ in file.sizes]
@@ -65,9 +69,13 @@ class RowFileSource:
         with errors_at(f"{place} can't be read"):
             table = self.files[block.origin].read(block.origin, block.index, expected.names)
         table = with_columns(validated(table, place), expected, place)
-        if block.num_rows not in (None, table.num_rows):
-            raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
-        return chosen.apply(table, chosen.present)
+        if self.rows_of(block) not in (None, table.num_rows):
+            raise DamagedFileError(f"{place} has {table.num_rows} rows, expected {self.rows_of(block)}")
+        return chosen.apply(table, chosen.present, unfit_rows(block, bad_rows))
+
+    def rows_of(self, block: Block) -> int | None:
+        """Return the number of rows of a block; None if it is not known before reading."""
+        return self.files[block.origin].sizes[block.index][0]
 
 
 @contextmanager
@@ -84,22 +92,26 @@ def errors_at(place: str, path: str | None = None) -> Iterator[None]:
         if path is not None and isinstance(error, ProviderOptionError):
             raise ProviderOptionError(f"{path}: {error}") from error
         # an error without a text, such as an AssertionError, is named by its type
-        raise ProviderError(f"{place}: {str(error) or type(error).__name__}") from error
+        raise kind_of_error(error)(f"{place}: {str(error) or type(error).__name__}") from error
 
 
-def open_row_files(
-    kind: str, paths: Sequence[str], open_file: Callable[[str], RowFile], picked: Picked = ALL
-) -> Provider:
-    """Return a provider of files of one kind with the same columns; raise ProviderError for a damaged one."""
-    opened: dict[str, RowFile] = {}
-    for path in paths:
+def open_row_files(kind: str, files: FileSet, open_file: Callable[[str], RowFile]) -> Provider:
+    """Return a provider of files of one kind; raise DamagedFileError for a damaged one, or leave it out."""
+
+    def open_one(path: str) -> RowFile:
         with errors_at(f"{path} is not a file of kind {kind}, or damaged"):
-            opened[path] = open_file(path)
-    selections = common_selections(paths, [file.schema for file in opened.values()], picked)
-    for one in selections:  # columns are read by name, so a name must be unique
-        check_once(one.source, [one.source.names[position] for position in one.positions])
-    source: Any = RowFileSource(opened, dict(zip(paths, selections, strict=True)))
-    return Provider(kind, origin_of(paths), selections[0].schema, source)
+            return open_file(path)
+
+    return provider_of_row_files(kind, files, files.each(open_one))
+
+
+def provider_of_row_files(kind: str, files: FileSet, opened: Mapping[str, RowFile]) -> Provider:
+    """Return a provider of files that are open."""
+    selections = files.selections({path: file.schema for path, file in opened.items()})
+    for one in {id(one): one for one in selections.values()}.values():
+        check_once(one.source, one.of_source.names)  # columns are read by name, so a name must be unique
+    source: Any = RowFileSource(opened, selections)
+    return files.provider(kind, next(iter(selections.values())).schema, source)
 
 
 def row_ranges(num_rows: int, row_bytes: int, batch_bytes: int) -> tuple[range, ...]:

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,15 +14,16 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.formats.row_files import errors_at, open_row_files
+from seqflow.providers.formats.row_files import errors_at, provider_of_row_files
 from seqflow.providers.memory.functions import BatchReader
 from seqflow.providers.memory.python_values import array_of
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.exact_casts import exact_cast
-from seqflow.record.selection import Picked, Table
+from seqflow.record.selection import Table
 from seqflow.record.validation import reading
 
 _MAGIC = b"SQLite format 3\0"
@@ -99,7 +99,7 @@ class Sqlite(Format):
     batch_bytes: int | str = "8 MiB"
     """Bytes of rows that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of a table of SQLite databases, by default the only one. Nothing is written.
 
         Types are those of `schema`, else those that the table declares: int64, float64, string and binary. If it
@@ -107,18 +107,19 @@ class Sqlite(Format):
         """
         declared = None if self.schema is None else declared_schema(self.schema)
         batch_bytes = byte_count(self.batch_bytes)
-        found = {}
-        for path in paths:
+
+        def open_one(path: str) -> SqliteFile | SqliteRows:
             with errors_at(f"{path} is not a sqlite file, or damaged", path):
-                found[path] = _open_file(path, self.table, declared, batch_bytes)
-        rows = found[paths[0]]
-        if len(paths) == 1 and isinstance(rows, SqliteRows):
-            return open_rereadable(rows, paths[0], picked, batch_bytes=batch_bytes)
-        return open_row_files("sqlite", paths, partial(_of_table, found), picked)
+                return _open_file(path, self.table, declared, batch_bytes)
+
+        found = files.each(open_one)
+        (path, rows), *others = found.items()
+        if not others and isinstance(rows, SqliteRows):
+            return open_rereadable(rows, path, files.picked, batch_bytes=batch_bytes)
+        return provider_of_row_files("sqlite", files, {path: _of_table(one) for path, one in found.items()})
 
 
-def _of_table(found: dict[str, SqliteFile | SqliteRows], path: str) -> SqliteFile:
-    one = found[path]
+def _of_table(one: SqliteFile | SqliteRows) -> SqliteFile:
     if isinstance(one, SqliteRows):
         raise ProviderError(
             f"{one.table!r} has no rowids, and is read as a stream\nopen one database at a time"

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.formats.row_files import errors_at, open_row_files
+from seqflow.providers.formats.row_files import errors_at, provider_of_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked, Table
+from seqflow.record.selection import Table
 
 KEY = "__key__"
 _BLOCK = 512
@@ -91,20 +92,24 @@ class Tar(Format):
     batch_bytes: int | str = "8 MiB"
     """Bytes of the members of a block, which are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of tar archives: `a/1.jpg` and `a/1.cls` are a row of columns `__key__`, `jpg` and `cls`.
 
         A row is consecutive members whose names are equal up to the first dot. Columns are those of all archives,
         binary, and null where a row has no such member. Only headers are read here.
         """
         batch_bytes = byte_count(self.batch_bytes)
-        opened: dict[str, TarFile] = {}
-        for path in paths:
+
+        def open_one(path: str) -> TarFile:
             with errors_at(f"{path} is not a tar file, or damaged"):
-                opened[path] = _open_file(path, batch_bytes)
+                return _open_file(path, batch_bytes)
+
+        opened = files.each(open_one)
         suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
         schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
-        return open_row_files("tar", paths, lambda path: replace(opened[path], schema=schema), picked)
+        return provider_of_row_files(
+            "tar", files, {path: replace(one, schema=schema) for path, one in opened.items()}
+        )
 
 
 def _open_file(path: str, batch_bytes: int) -> TarFile:

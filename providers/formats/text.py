@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.printable import printable_line, without_values
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked, Selection, Table, selection
+from seqflow.record.selection import Selection, Table, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,9 @@ class Text(Format):
     batch_bytes: int | str = "2 MiB"
     """Bytes of the files of a block, which are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of files: columns `path` and `bytes`, or, with an encoding, `path` and `text`."""
-        encoding = self.encoding
+        encoding, paths = self.encoding, files.paths
         if encoding is not None:
             _check_encoding(encoding)
         sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
@@ -90,9 +91,9 @@ class Text(Format):
             content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
         else:
             content = pa.field("text", pa.large_string() if wide else pa.string())
-        chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *picked)
+        chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *files.picked)
         source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors)
-        return Provider("text", origin_of(paths), chosen.schema, source)
+        return files.provider("text", chosen.schema, source)
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:

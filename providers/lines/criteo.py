@@ -1,7 +1,7 @@
 """Files of Criteo's click logs: in each line a label, 13 integers and 26 categories, separated by tabs."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Malformed, excerpt
-from seqflow.providers.lines.text_lines import first_sample, open_lines
+from seqflow.providers.lines.text_lines import LineFiles, first_sample
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked
 
 NUM_INTEGERS, NUM_CATEGORIES = 13, 26
 _INTEGER, _HEXADECIMAL = re.compile(rb"[+-]?[0-9]{1,19}"), re.compile(rb"[0-9a-fA-F]{1,16}")
@@ -32,18 +32,19 @@ class Criteo(Format):
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of columns `label`, `integers` (13 a row) and `categories` (26); missing ones are null.
 
         Categories are hexadecimal numbers; `categories="texts"` reads them as texts. There is no column `label` if
         the first line has 39 fields, as the lines of a test set have.
         """
         without = NUM_INTEGERS + NUM_CATEGORIES
-        _, lines = first_sample(paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
+        opened = LineFiles.of(files)
+        _, lines = first_sample(opened.paths, lambda line: line.count(b"\t") + 1 in (without, without + 1))
         counts = (line.count(b"\t") + 1 for line in lines)
         has_label = next((count for count in counts if count in (without, without + 1)), None) != without
         line_format = CriteoFormat(has_label, self.categories)
-        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes))
+        return opened.provider(line_format, byte_count(self.batch_bytes))
 
 
 @dataclass(frozen=True, slots=True)

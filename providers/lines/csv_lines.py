@@ -12,11 +12,12 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
-from seqflow.providers.lines.text_lines import BOM, first_lines, first_sample, open_lines
+from seqflow.providers.lines.text_lines import BOM, LineFiles, first_lines, first_sample
 from seqflow.providers.lines.typed_lines import (
     Lines,
     check_types,
@@ -30,7 +31,7 @@ from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import is_any
 from seqflow.record.buffers import offsets_of
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked, check_names
+from seqflow.record.selection import check_names
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -67,7 +68,7 @@ class Csv(Format):
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of lines of values; an empty value is null, `""` an empty text.
 
         An empty value of a list column is an empty list. Without a schema, it is inferred from the lines of the first
@@ -75,7 +76,8 @@ class Csv(Format):
         newlines, even in quotes: such lines are malformed.
         """
         schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
-        is_guessed = self.delimiter is None
+        is_guessed, opened = self.delimiter is None, LineFiles.of(files)
+        paths = opened.paths
         delimiter = _tabs_or_commas(paths[0]) if self.delimiter is None else self.delimiter
         for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
             if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
@@ -95,7 +97,7 @@ class Csv(Format):
             if header:
                 _check_header(path, names, found.names, self.extra_fields)
         line_format = CsvLines(found, names or tuple(found.names), delimiter, list_delimiter, header)
-        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
+        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
 
 
 def _tabs_or_commas(path: str) -> str:

@@ -18,6 +18,7 @@ from seqflow.errors import ProviderError
 from seqflow.providers.fork_locks import ForkLock
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.record.buffers import INT32_MAX
+from seqflow.record.validation import kind_of_error
 
 _CHUNK = 1 << 20
 """Number of bytes that are decompressed at once."""
@@ -230,4 +231,4 @@ def reading(path: str) -> Iterator[None]:
         yield
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ProviderError(f"{path} can't be read: {reason}") from error
+        raise kind_of_error(error)(f"{path} can't be read: {reason}") from error

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,17 +10,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema
 from seqflow.providers.lines.line_faults import Malformed
-from seqflow.providers.lines.text_lines import open_lines
+from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.providers.lines.typed_lines import Lines, check_types, not_utf8, parse_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
 from seqflow.record.arrow_types import LISTS, child_fields, is_any
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import MAX_DEPTH, Picked
+from seqflow.record.selection import MAX_DEPTH
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -42,20 +43,20 @@ class JsonLines(Format):
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of lines with an object each, whose keys are the columns. A missing key is null.
 
         Without a `schema`, it is inferred from the lines of the first 64 KiB of the first file that has some. A key
         that is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
         """
-        inferred = ""
+        opened, inferred = LineFiles.of(files), ""
         if self.schema is None:
-            found, inferred = infer_schema(paths)
+            found, inferred = infer_schema(opened.paths)
         else:
             found = declared_schema(self.schema)
             check_types(found, _is_readable, "JSON")
         line_format = JsonLineFormat(found, self.extra_fields)
-        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes), inferred=inferred)
+        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
 
 
 def _is_readable(kind: pa.DataType) -> bool:

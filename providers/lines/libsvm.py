@@ -1,6 +1,6 @@
 """Files of libsvm and svmlight, and their tokens: each line has a label, perhaps a query, and index:value pairs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.kernels.files.fields import parse_integers
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Faults, Malformed, excerpt
 from seqflow.providers.lines.numerals import parse_floats
-from seqflow.providers.lines.text_lines import first_sample, open_lines
+from seqflow.providers.lines.text_lines import LineFiles, first_sample
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked
 
 _BLANK, _COLON, _HASH, _NEWLINE = 1, 2, 3, 4
 
@@ -132,17 +132,18 @@ class Libsvm(Format):
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
-    def open(self, paths: Sequence[str], picked: Picked) -> Provider:
+    def open(self, files: FileSet) -> Provider:
         """Return a provider of lines `label index:value …`: columns `label` and `features`, a map of index to value.
 
         There is a column `qid` if the first row has one after its label; then all rows must have one. With
         `one_based` the file counts indices from 1, and the map from 0. A `#` begins a comment.
         """
-        _, lines = first_sample(paths, _words)
+        opened = LineFiles.of(files)
+        _, lines = first_sample(opened.paths, _words)
         first = next(filter(None, map(_words, lines)), [])
         has_qid = len(first) > 1 and first[1].startswith(b"qid:")
         line_format = LibsvmFormat(has_qid, self.one_based)
-        return open_lines(paths, line_format, picked, byte_count(self.batch_bytes))
+        return opened.provider(line_format, byte_count(self.batch_bytes))
 
 
 def _words(line: bytes) -> list[bytes]:

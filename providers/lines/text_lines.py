@@ -1,9 +1,9 @@
 """Text files with one row in each line, read in blocks of whole lines."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, ClassVar, Protocol
 
 import numpy as np
@@ -11,14 +11,16 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.printable import without_values
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
 from seqflow.providers.lines.line_faults import Malformed
-from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.from_arrow.columns import BadLine
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Picked, Selection, Table, selection
+from seqflow.record.selection import Selection, Table, selection
+from seqflow.record.validation import kind_of_error
 
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
@@ -64,6 +66,11 @@ class LineSource:
 
     num_rows: ClassVar[None] = None
 
+    def of_files(self, paths: Collection[str]) -> "LineSource":
+        sizes = dict(zip(self.paths, self.sizes, strict=True))
+        chosen = tuple(path for path in paths if path in sizes)
+        return replace(self, paths=chosen, sizes=tuple(sizes[path] for path in chosen))
+
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, stored in zip(self.paths, self.sizes, strict=True):
             size = self.inflated.size(path, stored) if stored and compression_of(path) else stored
@@ -101,14 +108,40 @@ class LineSource:
         return self.selection.to(schema).apply(batch)
 
 
-def open_lines(
-    paths: Sequence[str], line_format: LineFormat, picked: Picked, batch_bytes: int, inferred: str = ""
-) -> Provider:
-    """Return a provider of the lines of files, in blocks of about `batch_bytes`."""
-    chosen = selection(line_format.schema, *picked)
-    sizes = tuple(map(_size, paths))
-    source = LineSource(tuple(paths), sizes, batch_bytes, line_format, chosen)
-    return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)
+@dataclass(frozen=True, slots=True)
+class LineFiles:
+    """Files of lines that are there and, if damaged ones are left out, can be decompressed to their end."""
+
+    files: FileSet
+    sizes: dict[str, int]
+    """Stored bytes of each file."""
+    inflated: InflatedFiles
+
+    @classmethod
+    def of(cls, files: FileSet) -> "LineFiles":
+        """Check the files; raise DamagedFileError if there is none."""
+        inflated = InflatedFiles()
+
+        def check(path: str) -> int:
+            size = _size(path)
+            # what a cut file gives before its end depends on the steps of the decoder: it counts as a whole
+            if size and files.bad_files.leaves_out and compression_of(path):
+                inflated.size(path, size)
+            return size
+
+        return cls(files, files.each(check), inflated)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.sizes)
+
+    def provider(self, line_format: LineFormat, batch_bytes: int, inferred: str = "") -> Provider:
+        """Return a provider of the lines, in blocks of about `batch_bytes`."""
+        chosen = selection(line_format.schema, *self.files.picked)
+        source = LineSource(
+            self.paths, tuple(self.sizes.values()), batch_bytes, line_format, chosen, self.inflated
+        )
+        return self.files.provider(line_format.kind, chosen.schema, source, inferred)
 
 
 def first_sample(
@@ -206,4 +239,4 @@ def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError as error:
-        raise ProviderError(f"{path} can't be read: {error.strerror}") from error
+        raise kind_of_error(error)(f"{path} can't be read: {error.strerror}") from error

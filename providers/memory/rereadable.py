@@ -95,7 +95,9 @@ class RereadableSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self.read_rows(block, schema, range(block.num_rows or 0))
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         assert isinstance(block, StreamBlock)
         held = block.held
         table = held.table

@@ -52,7 +52,9 @@ class StreamSource:
             yield Block(self.origin, index, batch.num_rows, decoded_nbytes(batch))
             index += 1
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         batch = self._fetched(block)
         self.unread[block.index] = self.unread.get(block.index, batch.num_rows) - len(rows)
         if self.unread[block.index] <= 0:

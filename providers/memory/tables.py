@@ -50,7 +50,9 @@ class MemorySource:
         self._validate(block.index)
         return self.selection.to(schema).apply(self.batches[block.index])
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         return self.read(block, schema, None).slice(rows.start, len(rows))
 
     def _validate(self, index: int) -> None:

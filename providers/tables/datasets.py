@@ -92,7 +92,9 @@ class DatasetSource:
             raise _wrong_count(block, table.num_rows)
         return self._finish(table, schema, block)
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         def batches() -> Iterator[pa.RecordBatch]:
             fragment = self.pieces[block.index].fragment
             return iter(fragment.to_batches(**self._scan(block, schema), batch_size=_SLICE_ROWS))

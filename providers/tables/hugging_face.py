@@ -48,7 +48,9 @@ class HuggingFaceSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self.read_rows(block, schema, range(block.num_rows or 0))
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         chosen = self.selection.to(schema)
         start = block.index * self.block_rows + rows.start
         with reading(f"a Dataset, rows from {start} can't be read"):

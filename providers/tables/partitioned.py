@@ -12,8 +12,10 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
+from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
+from seqflow.providers.bad_files import RAISE
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
+from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.arrow_expressions import structure
 from seqflow.providers.filter.row_filter import Condition
 from seqflow.providers.filter.value_ranges import (
@@ -26,7 +28,15 @@ from seqflow.providers.filter.value_ranges import (
 )
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.source import DividedSource, SlicedSource, Source, of_files, reads_within
+from seqflow.providers.schemas import UNIFY
+from seqflow.providers.source import (
+    CountedSource,
+    DividedSource,
+    SlicedSource,
+    Source,
+    of_files,
+    reads_within,
+)
 from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import ALL, Picked, Table, check_names, rename_schema, select_schema
@@ -112,6 +122,10 @@ class PartitionedSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
 
+    def rows_of(self, block: Block) -> int | None:
+        """Return the number of rows of a block, if the files tell it."""
+        return self.files.rows_of(block) if isinstance(self.files, CountedSource) else block.num_rows
+
     def _of_files(self, schema: pa.Schema) -> pa.Schema:
         if schema not in self.known:
             self.known[schema] = pa.schema([one for one in schema if one.name not in self.schema.names])
@@ -141,15 +155,28 @@ class PartitionedSource:
 class SlicedPartitionedSource(PartitionedSource):
     """PartitionedSource of files that can be read in slices."""
 
-    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+    def read_within(
+        self,
+        block: Block,
+        schema: pa.Schema,
+        rows: range | None,
+        max_bytes: int,
+        bad_rows: list[BadRow] | None = None,
+    ) -> Table:
         if reads_within(self.files):
-            table = self.files.read_within(block, self._of_files(schema), rows, max_bytes)
+            table = self.files.read_within(block, self._of_files(schema), rows, max_bytes, bad_rows)
             return self._joined(table, block, schema)
-        return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
+        if rows is None:
+            return self.read(block, schema, bad_rows)
+        return self.read_rows(block, schema, rows, bad_rows)
 
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+    def read_rows(
+        self, block: Block, schema: pa.Schema, rows: range, bad_rows: list[BadRow] | None = None
+    ) -> Table:
         assert isinstance(self.files, SlicedSource)
-        return self._joined(self.files.read_rows(block, self._of_files(schema), rows), block, schema)
+        return self._joined(
+            self.files.read_rows(block, self._of_files(schema), rows, bad_rows), block, schema
+        )
 
 
 def recorded_types(source: object) -> dict[str, pa.DataType]:
@@ -186,9 +213,9 @@ def find_partitions(
 
 
 def open_partitioned(
-    open_files: Callable[..., Provider],
+    open_files: Callable[[FileSet], Provider],
+    files: FileSet,
     partitions: Partitions,
-    picked: Picked,
     types: Mapping[str, pa.DataType],
     condition: Condition | None = None,
 ) -> Provider:
@@ -199,16 +226,16 @@ def open_partitioned(
     A column that the files have is read from them. A file outside the folders of a column has null there. If no
     type is recorded, it is int64 if all values are written as integers, else text.
     """
-    columns, rename = picked
+    columns, rename = files.picked
     paths = list(partitions)
-    own = open_files(paths[:1], ALL).schema
+    own = _own_schema(open_files, files)
     names = [
         name
         for name in dict.fromkeys(key for values in partitions.values() for key in values)
         if name not in own.names
     ]
     if not names or isinstance(columns, str):
-        return open_files(paths, picked)
+        return open_files(files)
     new_names = {name: name for name in names}
     if isinstance(rename, Mapping):
         new_names |= {name: rename[name] for name in names if name in rename}
@@ -234,14 +261,26 @@ def open_partitioned(
     if columns is not None:
         select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
         inner = [one for one in columns if one.partition(".")[0] not in new_names.values()]
-    files = open_files(paths, Picked(inner, rename))
-    schema = pa.schema([*files.schema, *fields])
+    found_files = open_files(replace(files, paths=tuple(paths), picked=Picked(inner, rename)))
+    schema = pa.schema([*found_files.schema, *fields])
     check_names(schema)
-    kind = SlicedPartitionedSource if isinstance(files.source, SlicedSource) else PartitionedSource
-    source = kind(files.source, pa.schema(fields), typed)
-    return Provider(
-        files.kind, files.origin, schema if columns is None else select_schema(schema, columns), source
+    kind = SlicedPartitionedSource if isinstance(found_files.source, SlicedSource) else PartitionedSource
+    source = kind(found_files.source, pa.schema(fields), typed)
+    return replace(
+        found_files, schema=schema if columns is None else select_schema(schema, columns), source=source
     )
+
+
+def _own_schema(open_files: Callable[[FileSet], Provider], files: FileSet) -> pa.Schema:
+    """Return the columns of the first file that is not damaged."""
+    for path in files.paths:
+        alone = replace(files, paths=(path,), picked=ALL, schema=UNIFY, bad_files=RAISE, damaged={}, notes=[])
+        try:
+            return open_files(alone).schema
+        except DamagedFileError:
+            if not files.bad_files.leaves_out:
+                raise
+    return open_files(files).schema  # raises: all are damaged
 
 
 def _may_fulfil(

@@ -30,7 +30,16 @@ def _are_reasons(found: Any) -> bool:
     return isinstance(found, Mapping) and all(map(is_count, found.values()))
 
 
-_LATER = {"filtered": is_count, "filtered_by_keep": is_count, "reasons": _are_reasons}
+def _are_bad_files(found: Any) -> bool:
+    return has_form(found, [(str, object, str, object)])
+
+
+_LATER = {
+    "filtered": is_count,
+    "filtered_by_keep": is_count,
+    "reasons": _are_reasons,
+    "bad_files": _are_bad_files,
+}
 """Counts that runs of older versions have not saved."""
 _NO_CONTENT = ("path", "min_rows")
 """Keys of [output] that do not decide the content of files."""

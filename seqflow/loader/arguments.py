@@ -173,7 +173,7 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
     source.
     """
     if isinstance(bad_rows, str):
-        return BadRows(bad_rows)  # type: ignore[arg-type]
+        bad_rows = BadRows(bad_rows)  # type: ignore[arg-type]
     if not isinstance(bad_rows, BadRows):
         raise OpTypeError(
             f"Loader: bad_rows is {type(bad_rows).__name__}, expected 'raise', 'skip' or BadRows(…)"
@@ -182,6 +182,11 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
         raise ProviderError(
             f"Loader: bad_rows.path, {str(bad_rows.path)!r}, would be a file of the source\n"
             "write somewhere else, or leave it out with exclude="
+        )
+    if source.bad_files.policy == "quarantine" and bad_rows.path is None:
+        raise OpError.of(
+            "Loader.bad_files",
+            "is 'quarantine', but bad_rows names no file\n  bad_rows=BadRows('quarantine', path) names one",
         )
     return bad_rows
 

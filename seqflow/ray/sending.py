@@ -126,8 +126,8 @@ class SentWindowReader:
             yield self.schema.empty_table()
 
     def _batches(self, task: PartTask) -> Iterator[pa.RecordBatch]:
-        _check_unchanged(task.part.stamps)
         source = self.loader.source
+        _check_unchanged(task.part.stamps, source.bad_files.leaves_out)
         if task.source is not None:
             source = replace(source, source=pickle.loads(task.source))
         with make_part(
@@ -137,11 +137,11 @@ class SentWindowReader:
                 yield of_schema(to_arrow(batch), self.schema)
 
 
-def _check_unchanged(stamps: Stamps) -> None:
+def _check_unchanged(stamps: Stamps, may_be_gone: bool) -> None:
     """Raise ProviderError when a file on this machine differs from the listed one."""
     for path in stamps:
         try:
-            check_unchanged(stamps, path)
+            check_unchanged(stamps, path, may_be_gone)
         except ProviderError as error:
             error.add_note(
                 f"seen on {socket.gethostname()!r}; workers on other machines need a file system that all share"

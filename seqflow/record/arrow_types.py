@@ -10,9 +10,9 @@ from pyarrow import types
 Predicate = Callable[[pa.DataType], bool]
 
 TEXT_VIEWS: tuple[Predicate, ...] = (types.is_string_view, types.is_binary_view)
-TEXTS: tuple[Predicate, ...] = (
-    types.is_string, types.is_binary, types.is_large_string, types.is_large_binary, *TEXT_VIEWS,
-)  # fmt: skip
+STRINGS: tuple[Predicate, ...] = (types.is_string, types.is_large_string, types.is_string_view)
+BYTES: tuple[Predicate, ...] = (types.is_binary, types.is_large_binary, types.is_binary_view)
+TEXTS: tuple[Predicate, ...] = (*STRINGS, *BYTES)
 LIST_VIEWS: tuple[Predicate, ...] = (types.is_list_view, types.is_large_list_view)
 LISTS: tuple[Predicate, ...] = (types.is_list, types.is_large_list, *LIST_VIEWS, types.is_fixed_size_list)
 
@@ -24,7 +24,7 @@ def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
 
 def holds_text(kind: pa.DataType) -> bool:
     """Return whether the bytes of the type are UTF-8."""
-    return is_any(kind, (types.is_string, types.is_large_string, types.is_string_view))
+    return is_any(kind, STRINGS)
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:

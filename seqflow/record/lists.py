@@ -128,7 +128,7 @@ def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
 def bytes_as_lists(array: pa.Array) -> pa.Array:
     """View a string or binary array as a list<uint8> array, which has the same memory layout."""
     if is_any(array.type, TEXT_VIEWS):
-        array = _with_empty_nulls(validated(array, "a text")).cast(pa.large_binary())
+        array = checked_views(array).cast(pa.large_binary())
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     values = pa.Array.from_buffers(pa.uint8(), data.size if data else 0, [None, data or pa.py_buffer(b"")])
@@ -136,9 +136,9 @@ def bytes_as_lists(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(kind, len(array), [None, offsets], 0, array.offset, [values])
 
 
-def _with_empty_nulls(array: pa.Array) -> pa.Array:
-    """Empty the text views of null rows: Arrow's cast follows them, but its validation skips them."""
-    if not array.null_count:
+def checked_views(array: pa.Array) -> pa.Array:
+    """Validate text views, and empty those of null rows: Arrow's cast follows them, but its validation skips them."""
+    if not validated(array, "a text").null_count:
         return array
     validity, views, *data = array.buffers()
     end = array.offset + len(array)

@@ -1,7 +1,7 @@
 """Selection: the columns and fields to read and their new names, applied to tables without copying."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
+from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, storage_type, with_child_fields
+from seqflow.record.buffers import chunks_of
+from seqflow.record.exact_casts import cast_values, unfit_reason
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.record import Tensor
 
@@ -29,14 +31,20 @@ class Picked(NamedTuple):
 ALL = Picked()
 
 _RESERVED = ("lengths", "values", "valid")
+_MISSING = -1
+
+Unfit = Callable[[int, str, str], None]
+"""Receives a row of a table, a column, and why its value there is not one of the column's type."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The columns and fields to read of a source, and their new names.
+    """The columns and fields to read of a source, their new names, and their types.
 
-    `renamed` is the source schema under new names, `schema` the chosen columns and fields of it. All properties are
-    computed once: thousands of files with the same schema share one selection.
+    `renamed` is the source schema under new names, `schema` the chosen columns and fields of it. If the source is one
+    of several with different schemas, `schema` has the types that hold the values of all, and columns that this one
+    lacks: its values are cast, and missing ones are null. All properties are computed once: thousands of files with
+    the same schema share one selection.
     """
 
     source: pa.Schema
@@ -53,14 +61,14 @@ class Selection:
 
     @cached_property
     def positions(self) -> list[int]:
-        """The positions of the chosen columns in the source, in the order chosen."""
+        """The positions of the chosen columns in the source, in the order chosen; -1 for a column that it lacks."""
         places = {name: place for place, name in reversed(list(enumerate(self.renamed.names)))}
-        return [places[name] for name in self.schema.names]
+        return [places.get(name, _MISSING) for name in self.schema.names]
 
     @cached_property
     def present(self) -> list[int]:
-        """The positions of the chosen columns, each once, in the order of the source."""
-        return sorted(set(self.positions))
+        """The positions of the chosen columns that the source has, each once, in the order of the source."""
+        return sorted({*self.positions} - {_MISSING})
 
     @cached_property
     def of_source(self) -> pa.Schema:
@@ -68,9 +76,19 @@ class Selection:
         return pa.schema([self.source.field(position) for position in self.present])
 
     @cached_property
+    def before_casts(self) -> dict[str, pa.DataType]:
+        """The types of the chosen columns that the source has, by their new names, before values are cast."""
+        pairs = zip(self.positions, self.schema, strict=True)
+        return {
+            field.name: _pruned_type(self.renamed.field(at).type, field.type)
+            for at, field in pairs
+            if at != _MISSING
+        }
+
+    @cached_property
     def leaves(self) -> list[int]:
         """The chosen leaf columns, numbered depth first over the source schema, as Parquet has them."""
-        chosen = {path for path, _ in leaf_types(self.schema)}
+        chosen = {path for name, kind in self.before_casts.items() for path, _ in _leaves_of(kind, (name,))}
         return [number for number, (path, _) in enumerate(leaf_types(self.renamed)) if path in chosen]
 
     @cached_property
@@ -94,22 +112,37 @@ class Selection:
             vars(self)["_latest_part"] = known
         return known
 
-    def apply(self, table: Table, present: Sequence[int] | None = None) -> Table:
-        """Rename and pick from a table of the source schema, or of the columns `present` in it."""
-        return self._picked(table, range(len(self.source)) if present is None else present, self.renamed)
+    def apply(
+        self, table: Table, present: Sequence[int] | None = None, unfit: "Unfit | None" = None
+    ) -> Table:
+        """Rename and pick from a table of the source schema, or of the columns `present` in it.
 
-    def label(self, table: Table) -> Table:
+        `unfit` receives the rows with a value that the type of `schema` does not hold, and that is null instead; None
+        raises an error for the first.
+        """
+        return self._picked(
+            table, range(len(self.source)) if present is None else present, self.renamed, unfit
+        )
+
+    def label(self, table: Table, unfit: "Unfit | None" = None) -> Table:
         """Rename and reorder a table that has only the chosen columns and fields, in the order of the source."""
         if table.schema.equals(self.schema, check_metadata=True):
             return table
-        return self._picked(table, sorted(self.positions), None)
+        return self._picked(table, self.present, None, unfit)
 
-    def _picked(self, table: Table, present: Sequence[int], renamed: pa.Schema | None) -> Table:
+    def _picked(
+        self, table: Table, present: Sequence[int], renamed: pa.Schema | None, unfit: "Unfit | None"
+    ) -> Table:
         """Return the chosen columns among `present`; with the types of `renamed` before fields are picked."""
         columns = []
         for position, field in zip(self.positions, self.schema, strict=True):
-            labelled = field.type if renamed is None else renamed.field(position).type
-            columns.append(_each_chunk(table.column(present.index(position)), labelled, field.type))
+            if position == _MISSING:
+                columns.append(pa.nulls(table.num_rows, field.type))
+                continue
+            pruned = self.before_casts[field.name]
+            labelled = pruned if renamed is None else renamed.field(position).type
+            column = _each_chunk(table.column(present.index(position)), labelled, pruned)
+            columns.append(column if pruned == field.type else _cast(column, field, unfit))
         return _table_like(table, columns, self.schema)
 
 
@@ -120,7 +153,7 @@ def selection(
 
     Raises UnknownColumnError for names that do not exist, ProviderError for names that would collide.
     """
-    _readable(schema)
+    readable(schema)
     renamed = schema if rename is None else rename_schema(schema, rename)
     chosen = renamed if columns is None else select_schema(renamed, columns)
     check_names(chosen)
@@ -129,7 +162,7 @@ def selection(
 
 def check_names(schema: pa.Schema) -> None:
     """Raise ProviderError for names that cannot be parts of tensor names."""
-    check_once(_readable(schema), set(schema.names))
+    check_once(readable(schema), set(schema.names))
     for field in schema:
         _check_name(field.name, field.name, "column")
         _check_fields(field.type, field.name)
@@ -148,15 +181,15 @@ MAX_DEPTH = 64
 """Most levels of nested types; the same limit as in Arrow's own formats."""
 
 
-def _readable(schema: pa.Schema) -> pa.Schema:
+def readable(schema: pa.Schema) -> pa.Schema:
     """Check that names are UTF-8 and types are not nested too deeply, and return the schema; else raise
-    ProviderError.
+    DamagedFileError, or ProviderError.
     """
     try:
         for field in schema:
             check_depth(f"column {field.name!r}", field.type)
     except UnicodeDecodeError as error:
-        raise ProviderError(f"the schema is damaged: a name in it is not UTF-8: {error}") from error
+        raise DamagedFileError(f"the schema is damaged: a name in it is not UTF-8: {error}") from error
     return schema
 
 
@@ -331,6 +364,43 @@ def value_bytes_of(kind: pa.DataType) -> int:
         return max(1, int(kind.bit_width) // 8)
     except ValueError:
         return 0
+
+
+def _pruned_type(kind: pa.DataType, requested: pa.DataType) -> pa.DataType:
+    """Return a type of the source without the struct fields that the requested type lacks.
+
+    Where the two differ in nothing else, this is the requested type, in which a field may be null more often.
+    """
+    if kind == requested:
+        return requested
+    if kind.id != requested.id or isinstance(kind, pa.BaseExtensionType) or not child_fields(kind):
+        return kind
+    others = dict(child_fields(requested))
+    children = [
+        child.with_type(_pruned_type(child.type, others[part].type)).with_nullable(
+            child.nullable or others[part].nullable
+        )
+        for part, child in child_fields(kind)
+        if part in others
+    ]
+    # a struct of which only other fields are requested is read whole: its nulls count
+    return with_child_fields(kind, children) if children else kind
+
+
+def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, unfit: Unfit | None) -> Any:
+    """Return a column as one of the field's type; values that it does not hold are null, and told to `unfit`."""
+    chunks, start = [], 0
+    for chunk in chunks_of(column):
+        made, wrong = cast_values(chunk, field.type)
+        chunks.append(made)
+        if wrong is not None:
+            for row in np.flatnonzero(wrong).tolist():
+                reason = unfit_reason(chunk, field.type, row)
+                if unfit is None:
+                    raise ProviderError(f"row {start + row}, column {field.name!r}: {reason}")
+                unfit(start + row, field.name, reason)
+        start += len(chunk)
+    return chunks[0] if isinstance(column, pa.Array) else pa.chunked_array(chunks, field.type)
 
 
 def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, requested: pa.DataType) -> Any:

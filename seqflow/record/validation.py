@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
 
 A = TypeVar("A", pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table)
 
 _DAMAGE = (OSError, pa.ArrowException, UnicodeError, OverflowError)
 """Errors that pyarrow raises for damaged data, except MemoryError."""
+
+
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
+"""Numbers of errors of the system that tell that a file is not there any more."""
+
+
+def kind_of_error(error: BaseException) -> type[ProviderError]:
+    """Return DamagedFileError for an error that tells that a file is damaged or gone, else ProviderError.
+
+    pyarrow passes on the number of an error of the system, such as that of a failing device or a missing permission;
+    errors of damaged data have none.
+    """
+    is_of_system = isinstance(error, OSError) and error.errno is not None and error.errno not in _GONE
+    others = (MemoryError, ImportError, ProviderOptionError, UnknownColumnError)
+    return ProviderError if is_of_system or isinstance(error, others) else DamagedFileError
 
 
 @contextmanager
@@ -25,7 +41,7 @@ def reading(place: str) -> Iterator[None]:
     except (ProviderError, MemoryError):
         raise
     except _DAMAGE as error:
-        raise ProviderError(f"{place}: {error}") from error
+        raise kind_of_error(error)(f"{place}: {error}") from error
 
 
 @contextmanager

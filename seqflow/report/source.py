@@ -86,7 +86,7 @@ def _add(
     valid: Valid,
 ) -> None:
     bad: list[BadRow] = []
-    rows, numbers, _ = source.read_kept(block, columns, bad_rows=bad)
+    rows, numbers, *_ = source.read_kept(block, columns, bad_rows=bad)
     if bad:
         found.unreadable.write(Rejected.of(rows, bad, numbers, block))
         good = good_rows(rows.num_rows, bad)

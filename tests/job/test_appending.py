@@ -44,7 +44,11 @@ def append(folder: Path, *arguments: str, **environment: str) -> subprocess.Comp
 
 def files(folder: Path) -> dict[str, bytes]:
     """Everything that a run leaves."""
-    found = [*folder.glob("bad*"), *folder.glob(".bad*"), *(p for p in (folder / "o").rglob("*") if p.is_file())]
+    found = [
+        *folder.glob("bad*"),
+        *folder.glob(".bad*"),
+        *(p for p in (folder / "o").rglob("*") if p.is_file()),
+    ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
@@ -134,7 +138,9 @@ def written(tmp_path: Path) -> Path:
 
 def rows(folder: Path) -> list[int]:
     record = json.loads((folder / "out/_manifest.json").read_text())
-    return [x for file in record["files"] for x in pq.read_table(folder / "out" / file["name"])["x"].to_pylist()]
+    return [
+        x for file in record["files"] for x in pq.read_table(folder / "out" / file["name"])["x"].to_pylist()
+    ]
 
 
 def test_parts_of_new_files_follow_and_the_manifest_has_all(written: Path) -> None:
@@ -151,7 +157,9 @@ def test_parts_of_new_files_follow_and_the_manifest_has_all(written: Path) -> No
     record = json.loads((written / "out/_manifest.json").read_text())
     assert (record["rows"], record["counts"]["rows"]) == (1500, 1500)
     assert [one["files"] for one in record["appended"]] == [["a.parquet"], ["z/a.parquet", "z/c.parquet"]]
-    assert [group for file in record["files"] for group in file["row_groups"]] == [*range(len(record["files"]))]
+    assert [group for file in record["files"] for group in file["row_groups"]] == [
+        *range(len(record["files"]))
+    ]
     for options in ({}, {"append": True}, {"resume": True, "append": True}):
         assert run(job(written), **options).outcome == "complete"
 
@@ -190,7 +198,9 @@ def test_files_that_changed_or_are_missing_are_refused_by_name(written: Path) ->
     write_file(written, "e.parquet", 2000)
     before = files_of(written)
     write_file(written, "d.parquet", 1, rows=200)
-    with pytest.raises(JobError, match=r"appended to: d\.parquet has changed since its rows were written: .*300 rows"):
+    with pytest.raises(
+        JobError, match=r"appended to: d\.parquet has changed since its rows were written: .*300 rows"
+    ):
         run(job(written), append=True)
     (written / "in/d.parquet").unlink()
     with pytest.raises(JobError, match=r"appended to: d\.parquet is missing"):

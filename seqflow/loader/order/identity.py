@@ -88,6 +88,7 @@ class LoaderIdentity:
             "fill": repr(recipe.fill),
             "valid": _valid(recipe),
             "bad_rows": recipe.bad_rows,
+            **_bad_files(recipe.source),
             **_require(recipe),
         }
 
@@ -107,6 +108,7 @@ class LoaderIdentity:
             "format": FORMAT,
             "columns": columns,
             **_where(recipe.source),
+            **_bad_files(recipe.source),
             "prepare": self.transform("prepare"),
             "lengths": lengths,
             "cut together": list(recipe.batch.columns or ()),
@@ -146,6 +148,7 @@ class LoaderIdentity:
             "read with": dict(_options(source.source)),
             "blocks": digest_of_text(repr(_sizes(columns))),
             **_opened_by(source),
+            **_damaged(source),
         }
         if not files and (content := source.content) is not None:
             return found | {"content": content}
@@ -255,6 +258,16 @@ def _columns(recipe: Recipe) -> list[str] | None:
 
 def _where(source: Provider) -> dict[str, str]:
     return {} if source.where is None else {"where": source.where.text}
+
+
+def _bad_files(source: Provider) -> dict[str, str]:
+    return {"bad_files": "left out"} if source.bad_files.leaves_out else {}
+
+
+def _damaged(source: Provider) -> dict[str, list[str]]:
+    """Return the files that were omitted as damaged: one that is mended later is a change."""
+    paths = [one.path for one in source.damaged]
+    return {"damaged files": _relative([*paths, *source.files])[: len(paths)]} if paths else {}
 
 
 def _valid(recipe: Recipe) -> bool | list[str]:

@@ -160,10 +160,10 @@ Stamps = Mapping[str, Stamp]
 """Size and modification time of files when their blocks were listed."""
 
 
-def check_unchanged(stamps: Stamps, path: str) -> None:
-    """Raise ProviderError when a file has changed since its blocks were listed."""
+def check_unchanged(stamps: Stamps, path: str, may_be_gone: bool) -> None:
+    """Raise ProviderError when a file has changed since its blocks were listed, or is gone and may not be."""
     then = stamps.get(path)
-    if then is not None and (now := stamp_of(path)) != then:
+    if then is not None and (now := stamp_of(path)) != then and not (now is None and may_be_gone):
         what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
         raise ProviderError(
             f"{path} changed while it was read: it {what}\n  make a new loader, and run again"

@@ -21,8 +21,9 @@ from seqflow.output.output_file import OutputFile
 from seqflow.output.quarantine import NoQuarantine, Quarantine, with_reasons
 from seqflow.printable import without_values
 from seqflow.providers import Block
+from seqflow.providers.bad_files import BadFile, BadFileList, BadFiles
 from seqflow.record import BadRow
-from seqflow.record.run_ends import take_table
+from seqflow.record.run_ends import decoded_type, take_table
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
@@ -215,6 +216,8 @@ class Ledger:
     filtered_by_keep: int = 0
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
+    damaged: list[BadFile] = field(default_factory=list)
+    """Damaged blocks, whose rows are in no column."""
     refused: dict[int, BadRow] = field(default_factory=dict)
     """Bad rows by their numbers in the window that `net` refuses, until all batches are handed out."""
     ranges: tuple[RowRange, ...] = ()
@@ -243,6 +246,7 @@ class Ledger:
         """Add the ledger of one of several slices."""
         add_columns(self, other)
         self.rejected += other.rejected
+        self.damaged += other.damaged
 
 
 def add_columns(to: Any, ledger: Ledger) -> None:
@@ -310,6 +314,9 @@ class Stats:
     """Number of the filtered rows that `keep` omitted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
+    bad_files: BadFileList = field(default_factory=BadFileList)
+    """Damaged files, and damaged blocks of files, that `bad_files` omitted. Each rank lists all files that could not
+    be opened, and the blocks of its own windows."""
     seconds_reading: float = 0.0
     """Sum over all threads, as are the next three."""
     seconds_preparing: float = 0.0
@@ -364,6 +371,8 @@ class Stats:
             found.insert(at, ("fill", f"{self.fill:.2%}"))
         if self.costs.steps:
             found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
+        if self.bad_files:
+            found.append(("damaged files", f"{len({one.path for one in self.bad_files}):,}"))
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
         ]
@@ -445,6 +454,21 @@ class BadRowHandler:
             "  mend the rows, or give a higher bound: BadRows(…, max=…, max_share=…), in a job "
             "--set bad_rows.max=… or bad_rows.max_share=…"
         )
+
+    def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
+        """Count damaged files and blocks, and enter them in the quarantine file if the policy says so, as a row of
+        nulls each. Raise DamagedFileError if there are more than the policy allows.
+        """
+        new = [one for one in found if one not in stats.bad_files]
+        stats.bad_files = stats.bad_files + new
+        policy.check(stats.bad_files)
+        if policy.policy == "quarantine" and self.write is not None:
+            nulls = pa.table({one.name: pa.nulls(1, decoded_type(one.type)) for one in schema})
+            for one in new:
+                entry = (BadRow(0, "", one.reason),)
+                self.write(
+                    Rejected(entry, (None,), Block(one.path, one.block or 0, None, None), lambda: nulls)
+                )
 
     def check(self, stats: Stats) -> None:
         """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the

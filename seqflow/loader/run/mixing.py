@@ -34,6 +34,7 @@ from seqflow.loader.run.making import LoadedBatch, Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
 from seqflow.loader.run.steps import HandedOut
+from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record, concat_records, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
@@ -483,6 +484,7 @@ class MixRun:
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
         self._stats.reasons = sum((one.reasons for one in self._of_members), Reasons())
+        self._stats.bad_files = sum((one.bad_files for one in self._of_members), BadFileList())
         self._stats.without = self.without
         self._stats.costs = StepCosts.of(one.costs for one in self._of_members)
 

@@ -22,6 +22,7 @@ from seqflow.loader.run.ledger import Ledger, add_columns, count_bad, move
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
+from seqflow.providers.bad_files import BadFile
 
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
@@ -301,6 +302,13 @@ class WindowReader:
         for rejected in ledger.rejected:
             count_bad(self._consumer.stats, rejected)
             self._consumer.handlers[0].add(rejected)
+        if ledger.damaged:
+            self.add_damage(ledger.damaged)
+
+    def add_damage(self, found: Sequence[BadFile]) -> None:
+        """Count damaged files or blocks."""
+        source, stats = self.maker.recipe.source, self._consumer.stats
+        self._consumer.handlers[0].add_damage(found, source.bad_files, stats, source.schema)
 
 
 Planned = tuple[tuple[OpenWindow, ...], WindowBatches, int]

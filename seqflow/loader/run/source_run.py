@@ -31,6 +31,8 @@ class SourceRun:
         reach = None if epoch.steps is None or consumer.parts is not None else self._reach
         ahead = upcoming(epoch.table, deal.first(first), deal, skips, reach)
         self._windows = WindowReader(epoch, maker, consumer, ahead)
+        if damaged := maker.recipe.source.damaged:
+            self._windows.add_damage(damaged)
         self.rows, self.steps = PlannedRows(epoch.table, self._windows), None
         number, stats = epoch.start.epoch, consumer.stats
         if epoch.steps is not None:

@@ -332,7 +332,7 @@ class WindowMaker:
         if one.num_rows == 0 and one.filtered:
             return (), Ledger.of_source(0, one.filtered)
         started = perf_counter()
-        check_unchanged(self.stamps, one.block.origin)
+        check_unchanged(self.stamps, one.block.origin, self.recipe.source.bad_files.leaves_out)
         record, numbers, ledger = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, ledger))
@@ -346,7 +346,7 @@ class WindowMaker:
         """Return the good rows of a slice, their row numbers in the block, and the ledger, which has the bad ones."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
-        table, numbers, filtered = recipe.source.read_kept(
+        table, numbers, filtered, damage = recipe.source.read_kept(
             one.block,
             recipe.columns,
             bad_rows=unreadable if recipe.keeps_going else None,
@@ -355,7 +355,8 @@ class WindowMaker:
         )
         record, bad = convert(table, fill=recipe.fill, valid=recipe.valid)
         ledger = Ledger.of_source(table.num_rows, filtered)
-        known = {row.row for row in unreadable}  # which are null in all columns
+        ledger.damaged = [] if damage is None else [damage]
+        known = {row.row for row in unreadable}  # which are null in that column, or in all
         bad = [*unreadable, *(row for row in bad if row.row not in known)]
         if not bad:
             return record, numbers, ledger

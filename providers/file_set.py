@@ -1,0 +1,78 @@
+"""FileSet: the files of a source, opened together: which columns and types all give, and which files are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from seqflow.errors import DamagedFileError
+from seqflow.providers.bad_files import RAISE, BadFile, BadFiles, with_advice
+from seqflow.providers.provider import Provider, origin_of
+from seqflow.providers.schemas import UNIFY, SchemaPolicy, common_selections
+from seqflow.providers.untrusted import damaged_in_child
+from seqflow.record.selection import ALL, Picked, Selection
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """Files of one format, in order, and how they are opened: the argument of `Format.open`."""
+
+    paths: tuple[str, ...]
+    picked: Picked = ALL
+    schema: SchemaPolicy = UNIFY
+    bad_files: BadFiles = RAISE
+    damaged: dict[str, BadFile] = field(default_factory=dict)
+    """The damaged files found so far, by path."""
+    notes: list[str] = field(default_factory=list)
+    """Sentences about columns that differ between files."""
+
+    def each(self, open_file: Callable[[str], T]) -> dict[str, T]:
+        """Open each file; leave out damaged ones if the policy says so. Raise DamagedFileError if none is left."""
+        found: dict[str, T] = {}
+        for path in self.paths:
+            if path in self.damaged:
+                continue
+            try:
+                found[path] = open_file(path)
+            except DamagedFileError as error:
+                self._leave_out(path, error)
+        self.bad_files.check(self.damaged.values())
+        if not found:
+            first = self.damaged[self.paths[0]]
+            raise DamagedFileError(f"all files are damaged ({len(self.paths):,}), the first: {first}")
+        return found
+
+    def check_in_child(self, read: str) -> None:
+        """Run `read(path)`, defined by the text `read`, on each file in a child process; a crash is damage."""
+        for path, reason in damaged_in_child(self.paths, read):
+            self._leave_out(path, DamagedFileError(reason))
+
+    def _leave_out(self, path: str, error: DamagedFileError) -> None:
+        if not self.bad_files.leaves_out:
+            raise with_advice(error)
+        self.damaged[path] = BadFile.of(path, None, error)
+
+    def selections(self, schemas: Mapping[str, pa.Schema]) -> dict[str, Selection]:
+        """Return what to read from each of these files, so that all give the same columns and types."""
+        found, notes = common_selections(schemas, self.picked, self.schema)
+        self.notes[:] = notes
+        return found
+
+    def provider(self, kind: str, schema: pa.Schema, source: Any, inferred: str = "") -> Provider:
+        """Return a provider of the files that are left."""
+        left = [path for path in self.paths if path not in self.damaged]
+        return Provider(
+            kind,
+            origin_of(left),
+            schema,
+            source,
+            inferred=inferred,
+            bad_files=self.bad_files,
+            damaged=tuple(self.damaged.values()),
+            notes=tuple(self.notes),
+        )
