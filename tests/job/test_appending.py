@@ -1,5 +1,6 @@
 """An output that gets the rows of new files: earlier parts stay, and a killed append goes on."""
 
+import gzip
 import json
 import os
 import shutil
@@ -136,7 +137,7 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rows(folder: Path) -> list[int]:
+def rows(folder: Path, column: str = "x") -> list[int]:
     record = json.loads((folder / "out/_manifest.json").read_text())
     return [
         x for file in record["files"] for x in pq.read_table(folder / "out" / file["name"])["x"].to_pylist()
@@ -324,3 +325,34 @@ def test_rows_of_an_append_are_traced(written: Path) -> None:
     row = pq.read_table(last)["y"].to_pylist().index(2299)
     (found,) = trace_row(last, row, job(written, **nets))
     assert (Path(found.file).name, found.block, found.row) == ("a.parquet", 5, 49)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "csv", "avro", "npy"])
+def test_files_of_other_formats_are_appended(tmp_path: Path, suffix: str) -> None:
+    def write(name: str, start: int) -> None:
+        path = tmp_path / "in" / f"{name}.{suffix}"
+        path.parent.mkdir(exist_ok=True)
+        numbers = range(start, start + 300)
+        lines = "".join(f'{{"x": {x}}}\n' for x in numbers)
+        if suffix == "avro":
+            fastavro = pytest.importorskip("fastavro")
+            schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": "long"}]}
+            with path.open("wb") as file:
+                fastavro.writer(file, schema, [{"x": x} for x in numbers])
+        elif suffix == "npy":
+            np.save(path, np.array([(x,) for x in numbers], [("x", np.int64)]))
+        elif suffix == "csv":
+            path.write_text("x\n" + "".join(f"{x}\n" for x in numbers))
+        elif suffix == "jsonl.gz":
+            path.write_bytes(gzip.compress(lines.encode()))
+        else:
+            path.write_text(lines)
+
+    write("b", 0)
+    write("d", 1000)
+    run(job(tmp_path))
+    write("a", 2000)
+    write("c", 3000)
+    assert run(job(tmp_path, engine={"workers": 1}), append=True).outcome == "appended"
+    column = pq.read_schema(tmp_path / "out/part-00000.parquet").names[0]
+    assert rows(tmp_path, column) == [*range(300), *range(1000, 1300), *range(2000, 2300), *range(3000, 3300)]
