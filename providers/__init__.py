@@ -3,6 +3,7 @@
 if __name__ != "seqflow.providers":
     raise ImportError("import seqflow.providers; the name 'providers' alone is a folder of the repository")
 
+from seqflow.providers.bad_files import BadFile, BadFiles
 from seqflow.providers.formats.arrow import Arrow
 from seqflow.providers.formats.avro import Avro
 from seqflow.providers.formats.megatron import Megatron
@@ -23,6 +24,8 @@ from seqflow.providers.provider import Block, Provider, Source
 __all__ = [
     "Arrow",
     "Avro",
+    "BadFile",
+    "BadFiles",
     "Block",
     "Criteo",
     "Csv",

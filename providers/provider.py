@@ -259,7 +259,9 @@ class Provider:
         chunks: list[pa.Array] = []
         for block in self._blocks(schema):
             chunks += chunks_of(self._read(block, schema, None).table.column(name))
-        return column_from_arrow(name, pa.chunked_array(chunks, schema.field(name).type), self.fill)
+        return column_from_arrow(
+            name, pa.chunked_array(chunks, (chunks[0] if chunks else schema.field(name)).type), self.fill
+        )
 
     def _chosen(self, columns: abc.Sequence[str] | None) -> pa.Schema:
         """Return the schema of some columns and fields, the same object each time."""

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from seqflow.providers import (
         Arrow,
         Avro,
+        BadFiles,
         Criteo,
         Csv,
         JsonLines,
@@ -97,6 +98,7 @@ registry.tensor_calls.append(_on_tensors)
 __all__ = [
     "Arrow",
     "Avro",
+    "BadFiles",
     "BadRows",
     "Balance",
     "Buckets",
@@ -162,7 +164,7 @@ _ROOMS = {
     "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
     "map_features": "features pool_features",
     "net": "Net",
-    "providers": "Arrow Avro Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
+    "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
     "record": "from_arrow to_arrow",
     "sequence": "Sequence",
     "shape": "Dimension PartialShape",

@@ -15,8 +15,9 @@ from seqflow.job.modules import import_modules
 from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
 from seqflow.job.sections import MixSection, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
+from seqflow.providers.bad_files import RAISE, BadFiles
 
-_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows")
+_UNTIL_PREPARE = ("imports", "source", "mix", "order", "prepare", "bad_rows", "bad_files")
 
 
 @checked()
@@ -39,6 +40,7 @@ class Job:
     `.json` and `.txt` files, such as tokenizers."""
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
+    bad_files: BadFiles = RAISE
     engine: EngineSettings = field(default_factory=EngineSettings)
     require: str | tuple[str, ...] = ()
     """Conditions on prepared rows; a row for which one is false is a bad row."""

@@ -21,6 +21,7 @@ from seqflow.job.sections import (
     keys_of,
 )
 from seqflow.loader import BadRows, Balance, Loader
+from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, Format
 from seqflow.providers.opening import file_kinds
 
@@ -38,6 +39,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "net": (NetSection,),
     "output": (OutputSection,),
     "bad_rows": (BadRows,),
+    "bad_files": (BadFiles,),
     "engine": (EngineSettings,),
 }
 

@@ -48,7 +48,7 @@ def open_batches(job: Job) -> Loader | Mix:
     if job.mix is None:
         return open_loader(job)
     import_job_modules(job)
-    sources = {one.name: providers.open(**_open_options(one.source)) for one in job.mix.sources}
+    sources = {one.name: providers.open(**_open_options(one.source, job)) for one in job.mix.sources}
     return Mix(
         sources,
         weights={one.name: one.weight for one in job.mix.sources},
@@ -69,7 +69,7 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
     import_job_modules(job)
     options: dict[str, Any] = {"source": source, "columns": job.source.columns}
     if source is None:
-        options = {**_open_options(job.source), "index": job.order.index}
+        options = {**_open_options(job.source, job), "index": job.order.index}
     return Loader(**options, **_loader_options(job), **_totals(job))
 
 
@@ -100,10 +100,11 @@ def files_of(loader: Loader | Mix) -> tuple[str, ...]:
     return tuple(file for one in loaders_of(loader).values() for file in one.source.files)
 
 
-def _open_options(section: SourceSection) -> dict[str, Any]:
+def _open_options(section: SourceSection, job: Job) -> dict[str, Any]:
     """Return the arguments of `sf.open` for a source."""
     options = {field.name: getattr(section, field.name) for field in keys_of(SourceSection)}
     paths = options.pop("paths")
+    options["bad_files"] = job.bad_files
     if section.format:
         options["format"] = FORMATS[section.format](**section.given)
     else:

@@ -28,6 +28,7 @@ from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
 from seqflow.output.quarantine import QuarantinePiece
 from seqflow.providers import Provider
+from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record
 
 
@@ -203,7 +204,9 @@ class PartMaker:
         if task.source is not None:
             provider = replace(provider, source=pickle.loads(task.source))
         _check_there(part)
-        stats, piece = Stats(), self._piece(part.number)
+        # the first part enters the files that could not be opened in the quarantine file
+        stats = Stats(bad_files=BadFileList(provider.damaged if part.number else ()))
+        piece = self._piece(part.number)
         measured = Measured([one for window in part.windows for one in window.slices])
         handler = BadRowHandler(
             write=None if piece is None else lambda rejected: piece.write(rejected.table())

@@ -36,6 +36,7 @@ from seqflow.loader.epoch.deal import spans_of
 from seqflow.loader.plans.dealing import totals_of
 from seqflow.loader.run.windows import texts_of_required
 from seqflow.output import MAX_THREADS
+from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
@@ -455,7 +456,7 @@ def _section(
             job_file.fail(name, f"{title or f'[{name}]'} needs {key!r}")
     try:
         return section(**values)
-    except OpError as error:
+    except (OpError, ProviderOptionError) as error:
         place = f"{name}.{error.argument}" if error.argument in values else name
         job_file.fail(place, f"[{name}] {error.text}")
 
@@ -532,6 +533,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "constants": _constants,
     "output": partial(_section, OutputSection, "output"),
     "bad_rows": partial(_section, BadRows, "bad_rows"),
+    "bad_files": partial(_section, BadFiles, "bad_files"),
     "engine": partial(_section, EngineSettings, "engine"),
     "require": _require,
     "skip": _skip,

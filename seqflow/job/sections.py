@@ -38,9 +38,9 @@ class SourceSection:
     such values by column, field or level."""
     valid: bool | tuple[str, ...] = False
     """Masks of nulls to add, `c.valid`, `c.values.valid`: true for all columns, or a list of columns."""
-    schema: dict[str, str] | None = None
-    """Types of the columns that the function of `kind` returns, `ids = "list<int64>"`; for files an option of
-    their format."""
+    schema: dict[str, str] | Literal["unify", "first"] | None = None
+    """Types of columns: `"unify"` (None) takes those that hold the values of all files without loss, `"first"` those
+    of the first file; a section [source.schema] declares some, `ids = "list<int64>"`, and the others are unified."""
     batch_bytes: int | str | None = None
     """Bytes that are read and prepared together if `kind` is a function; for files an option of their format."""
     format: str = field(default="", metadata={"is_key": False})
@@ -54,6 +54,8 @@ class SourceSection:
         recorded.
         """
         keys = {one.name: getattr(self, one.name) for one in keys_of(type(self))}
+        if self.schema == "unify":
+            keys["schema"] = None
         return {**dict.fromkeys(option_types()), **keys, **self.given}
 
 

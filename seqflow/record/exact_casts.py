@@ -57,10 +57,10 @@ CONVERTIBLE: Families = (
     (STRINGS, BYTES),
     ((*BYTES, types.is_fixed_size_binary), (*BYTES, types.is_fixed_size_binary, *STRINGS)),
 )
-"""Families of types under a declared type: true is 1, 7.0 an integer, local time UTC, and bytes that are UTF-8 text."""
+"""Families of types under a declared type: true is 1, 7.0 an integer, local time is UTC, and UTF-8 is text."""
 
 
-class UnfitValues(pa.ArrowInvalid):
+class UnfitValues(pa.ArrowInvalid):  # type: ignore[misc]  # pyarrow has no types
     """Values that a type does not hold. `rows` is bool[rows], true for rows with one; the text is about the first."""
 
     def __init__(self, reason: str, rows: Tensor) -> None:
@@ -288,7 +288,9 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
         and kind.precision - kind.scale < integer_digits(found)
     ):
         # Arrow refuses the type whatever the values are
-        return _checked(array.cast(pa.decimal128(20, 0)), kind)
+        return _decimals(array.cast(pa.decimal128(20, 0)), kind)
+    if types.is_decimal(found):
+        return _decimals(array, kind)
     # Arrow refuses integers beyond 2**53, of which float64 holds every other one and more
     made = array.cast(kind, safe=not (types.is_integer(found) and types.is_floating(kind)))
     if not _are_among(found, kind, _UNCHECKED) or kind.bit_width > found.bit_width:
@@ -304,12 +306,25 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 _UNCHECKED: Families = (
     ((types.is_integer, types.is_floating), (types.is_floating,)),
-    ((types.is_decimal,), (types.is_decimal,)),
     ((types.is_timestamp,), (types.is_date,)),
     ((types.is_time,), (types.is_time,)),
 )
-"""Casts to types of at most as many bits that Arrow does not check: it cuts times, wraps days and digits, and makes large
-numbers infinite."""
+"""Casts that Arrow does not check unless the bits become more: it cuts times, wraps days, and makes large numbers
+infinite.
+"""
+
+
+def _decimals(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Cast decimals to decimals or integers, around two faults of Arrow."""
+    found, scale = array.type, kind.scale if types.is_decimal(kind) else 0
+    if found.scale - scale > 9:
+        # divided by more than 10**9, quotients with 32 bits of ones, such as 2**64 - 1, are refused
+        wide = pa.decimal256 if types.is_decimal256(found) else pa.decimal128
+        return _decimals(array.cast(wide(found.precision, found.scale - 9)), kind)
+    if types.is_decimal(kind) and kind.bit_width < 128:
+        # digits are cut off before the scale changes
+        array = array.cast(pa.decimal128(kind.precision, kind.scale))
+    return array.cast(kind)
 
 
 def _shown(value: pa.Scalar) -> str:

@@ -20,7 +20,7 @@ from seqflow.record.arrow_types import (
 
 Kinds: TypeAlias = Sequence[pa.DataType]
 Settle: TypeAlias = Callable[[str, Callable[[], pa.DataType] | None], pa.DataType]
-"""Called where types do not unify, with the reason and with a function that returns a type to declare, if there is one."""
+"""Called for types that do not unify, with the reason, and a function that returns a type to declare or None."""
 
 UTC_NAMES = frozenset(
     ["UTC", "Etc/UTC", "Z", "+00:00", "-00:00", "GMT", "Etc/GMT", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal"]
@@ -94,7 +94,7 @@ def _advice(pair: Kinds) -> str:
 
 
 def _declaration(kind: pa.DataType) -> str:
-    """Return a type as text in which `schema=` declares it: without names of list items, and with NumPy's of floats."""
+    """Return a type as text for `schema=`: list items have no names, and floats those of NumPy."""
     if types.is_struct(kind):
         return f"struct<{', '.join(f'{child.name}: {_declaration(child.type)}' for child in kind)}>"
     if types.is_map(kind):
@@ -205,7 +205,7 @@ def _decimal(kinds: Kinds, settle: Settle) -> pa.DataType:
 
 
 def _finest(kinds: Kinds) -> str:
-    return max((kind.unit for kind in kinds), key=_UNITS.index)
+    return _UNITS[max(_UNITS.index(kind.unit) for kind in kinds)]
 
 
 def _timestamp(kinds: Kinds, settle: Settle) -> pa.DataType:

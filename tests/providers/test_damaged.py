@@ -12,7 +12,8 @@ import pytest
 from marks import slow
 
 import seqflow as sf
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.providers.bad_files import BadFiles
 
 READ = """
 import sys
@@ -104,11 +105,15 @@ def test_an_untrusted_file_that_is_damaged_is_read_by_a_child(
 
 
 def test_a_child_that_crashes_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    from seqflow.providers.untrusted import read_in_child
+    from seqflow.providers.file_set import FileSet
 
-    crash = "import os\ndef read(path):\n    if path == 'b': os.abort()\n"
-    with pytest.raises(ProviderError, match="b is damaged: its reader ended with signal 6"):
-        read_in_child(["a", "b", "c"], crash)
+    crash = "import os\ndef read(path):\n    if path in 'bc': os.abort()\n"
+    with pytest.raises(DamagedFileError, match="b is damaged: its reader ended with signal 6"):
+        FileSet(("a", "b", "c", "d")).check_in_child(crash)
+    files = FileSet(("a", "b", "c", "d"), bad_files=BadFiles("skip"))
+    files.check_in_child(crash)
+    assert [*files.damaged] == ["b", "c"]
+    assert [*files.each(str)] == ["a", "d"]
 
 
 def test_a_footer_that_lies_about_rows_is_an_error(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import ProviderError
 from seqflow.record import from_arrow, to_arrow
 
 KIND = pa.dictionary(pa.int8(), pa.string())
@@ -73,10 +73,17 @@ def test_threads_get_the_same_codes(tmp_path):
     assert codes == [[0, 1], [2, 1], [1, -1]] * 5
 
 
-def test_more_values_than_codes_are_an_error(tmp_path):
+def test_codes_are_widened_for_the_values_of_all_files(tmp_path):
     for start in (0, 100):
         words = [str(word) for word in range(start, start + 100)]
         pq.write_table(pa.table({"c": coded(words)}), tmp_path / f"{start}.parquet")
     provider = sf.open(tmp_path)
-    with pytest.raises(ProviderError, match="column 'c' has 200 different values"):
-        provider["c"]
+    words = [str(word) for word in range(200)]
+    tables = [provider.read(block) for block in provider.blocks()]
+    assert {table.column("c").type.index_type for table in tables} == {pa.int16()}
+    assert [word for table in tables for word in table.column("c").to_pylist()] == words
+    assert provider["c"].dtype == np.int16
+    assert [row["c"].tolist() for row in sf.Loader(provider, batch=100)] == [
+        [*range(100)],
+        [*range(100, 200)],
+    ]
