@@ -57,6 +57,8 @@ class JobRun:
         """Accepted changes, each with the place from which on it holds."""
         self._part = 0
         """Number of the first part that is not committed."""
+        self._noted_counts: dict[str, Any] = {}
+        """Counts of the parts before it: `counts` may have those of the last part, which is committed with the end."""
         self.peak_memory = 0
         """Peak memory of the workers, in bytes."""
         self._num_pieces = self._num_noted_pieces = 0
@@ -154,8 +156,8 @@ class JobRun:
             start = self._make_here(loader, stats, progress)
         if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
-        self.counts = counts_of(stats)
         self._check_bad_rows(stats)
+        self.counts = counts_of(stats)
         return Batches(start, None)
 
     def _total_rows(self) -> int | None:
@@ -278,6 +280,7 @@ class JobRun:
     def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
         """Record that all parts before this one are committed."""
         self._part, self.counts, self._state = part, counts_of(stats), state
+        self._noted_counts = self.counts
         self._num_pieces = self._bad_rows.num_pieces
         self._output.note_soon(self)
         self._check_bad_rows(stats)
@@ -303,7 +306,8 @@ class JobRun:
     def whole(self) -> dict[str, Any]:
         """Return the whole record of the run."""
         self._num_noted_pieces = self._num_pieces
-        return {**self._sealed(self._num_pieces), "part": self._part, "loader": self._state}
+        noted = {"counts": self._noted_counts, "part": self._part, "loader": self._state}
+        return {**self._sealed(self._num_pieces), **noted}
 
     def change(self) -> Change:
         """Return the changes since the record was last saved."""
@@ -311,7 +315,7 @@ class JobRun:
         self._num_noted_pieces = self._num_pieces
         extend = {"bad_rows": pieces} if pieces else {}
         place = self._place()
-        return Change({"counts": self.counts, "part": self._part}, {"loader": place}, extend)
+        return Change({"counts": self._noted_counts, "part": self._part}, {"loader": place}, extend)
 
     def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
         """Return the record of a run whose files only need their final names."""

@@ -85,12 +85,10 @@ def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
 
 
 def warn_of_empty(loader: Loader) -> None:
-    """Log a warning that names the files of a source without rows, or the source if it has none."""
+    """Log a warning that names the files of a source that have no rows."""
     files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)
     empty = [name for name, (_, size, rows, _) in files if rows == 0 or size == 0]
-    if loader.source.num_rows == 0 and not empty:
-        empty = [loader.source.origin]
-    if empty:
+    if empty and loader.source.source_reads_columns:  # else each file is a row
         more = f" and {len(empty) - _LISTED} more" if len(empty) > _LISTED else ""
         _log.warning("without rows: %s%s", ", ".join(map(printable_line, empty[:_LISTED])), more)
 

@@ -275,12 +275,15 @@ class OutputWriter:
             return
         if not self._begun:
             self.begin()
+        if (rows := self._writer.groups.rows + sum(file.num_rows for file in self._files)) < min_rows:
+            raise JobError(
+                f"output: {rows:,} rows were made, expected at least {min_rows:,} (min_rows)\n"
+                "  `seqflow report JOB` counts the rows that are left out; or give a lower min_rows"
+            )
         if self._writer.schema is not None and not self._writer.groups.count:
             self._writer.groups.write_group()  # an empty one
         self._close_part(batches)
         sync_folder(self.target.folder)
-        if (rows := sum(file.num_rows for file in self._files)) < min_rows:
-            raise JobError(f"output: {rows:,} rows were made, expected at least {min_rows:,} (min_rows)")
         if not self._files and self.target.is_file:
             raise ProviderError(f"there are no batches to write to {str(self.target.path)!r}")
         stale = sorted({*self._stale, *self.target.stale_parts()})

@@ -444,7 +444,7 @@ class BadRowHandler:
         if most is not None and bad_rows > most:
             bound = f"{most:,} (max)"
         elif share is not None and bad_rows > share * rows:
-            bound = f"{share:.6%} of them (max_share)".replace("0000%", "%")
+            bound = f"{share} of them (max_share)"
         else:
             return
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common(_SHOWN))
