@@ -102,18 +102,12 @@ def run(
         with progress_line(show=not json):
             _print_plan(description, json=json)
         return
+    flags = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes, "append": append}
     as_lines = log == "json" and not quiet
     if as_lines:
-        log_json("start", job=str(job))
+        log_json("start", job=str(job), **flags)
     with _watched_run(show=not quiet and (log is not None or not json), log=log) as progress:
-        report = run_job(
-            description,
-            progress,
-            resume=resume,
-            overwrite=overwrite,
-            accept_changes=accept_changes,
-            append=append,
-        )
+        report = run_job(description, progress, **flags)
     _say_outcome(report, resume=resume, append=append)
     if as_lines:
         _log_counts("end", report, outcome=report.outcome, seconds=round(report.seconds, 1))
@@ -203,11 +197,11 @@ def _watched_run(*, show: bool, log: LogForm | None) -> Iterator[Progress | None
 
 
 def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
-    """Print an event with the counts so far, and the bad rows by reason if there are any."""
-    names = ("rows", "rows_read", "tokens", "batches", "bad_rows")
-    log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
+    """Print the bad rows so far by reason, if there are any, and an event with all counts."""
     if counted.bad_rows:
         log_json("bad_rows", bad_rows=counted.bad_rows, reasons=counted.reasons)
+    names = ("rows", "rows_read", "tokens", "batches", "bad_rows")
+    log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
 
 
 def _print_report(report: Report) -> None:

@@ -14,6 +14,7 @@ from seqflow.loader import Loader, Mix
 from seqflow.loader.order.identity import added_files, lost_file
 from seqflow.net import Net
 from seqflow.output import OutputWriter
+from seqflow.output.target import Target
 from seqflow.providers.dictionaries import has_dictionaries
 
 _FILES = [(str, object, object, object)]
@@ -31,46 +32,34 @@ class NewFiles:
 
 def check_appends(job: Job, loader: Loader | Mix, output: OutputWriter) -> None:
     """Raise JobError when the output of all files is not made of the outputs of some of them each."""
-    for found, advice in _reasons(job, loader, output):
-        raise JobError(f"append: {found}\n  {advice}")
+    for found, advice in _reasons(job, loader, output.target):
+        raise JobError(f"append: {found}\n  {advice}, or write all again with --overwrite")
 
 
-def _reasons(job: Job, loader: Loader | Mix, output: OutputWriter) -> Iterator[tuple[str, str]]:
+def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[tuple[str, str]]:
     """Yield each reason why the job cannot append, and what to do instead."""
-    again = "or write all again with --overwrite"
     if isinstance(loader, Mix):
-        yield (
-            "the job has [mix], in which all batches before decide which source is next",
-            f"give each source a job with an output of its own, {again}",
-        )
+        yield "in [mix] all batches before decide which source is next", "give each source a job of its own"
         return
-    target, source = output.target, loader.source
     if target is None:
         yield 'kind is "none", so there is no output to add to', "give [output] a path"
     elif target.is_file:
         yield f"the output {str(target.path)!r} is one file", 'write a folder of parts: path = "out/"'
-    if output.arrangement.sort_by:
-        yield (
-            "sort_by sorts the rows of all files, and new rows may belong between those that are written",
-            f"leave it out and sort when you read, {again}",
-        )
+    if job.output.sort_by:
+        yield "sort_by sorts the rows of all files, new ones as well", "leave it out and sort when you read"
     if job.skip:
-        yield "skip has numbers of batches, and those of new files count from 0", f"leave it out, {again}"
+        yield "skip has numbers of batches, and those of new files count from 0", "leave it out"
+    source = loader.source
     if not source.files or source.of_files(()).source is source.source:
-        yield (
-            f"{source.origin} is not read file by file, so it is not known which of its rows are new",
-            f"read a folder or a glob of files, {again}",
-        )
-    names = source.schema.names if job.source.columns is None else job.source.columns
-    columns = [source.schema.field(name) for name in names if name in source.schema.names]
-    coded = {column.name for column in columns if has_dictionaries(column.type)}
-    for net in (loader.prepare, loader.net):
-        read = coded & {*net.inputs} if isinstance(net, Net) else coded if net is not None else set()
-        if read:
-            yield (
-                f"a net reads the codes of the dictionary column {min(read)!r}, whose values come from all files",
-                f"write the column as text, {again}",
-            )
+        text = f"{source.origin} is not read file by file, so it is not known which rows are new"
+        yield text, "give paths of files, which may be folders and globs"
+    kinds = dict(zip(source.schema.names, source.schema.types, strict=True))
+    for net in filter(None, (loader.prepare, loader.net)):
+        inputs = net.inputs if isinstance(net, Net) else job.source.columns or kinds
+        for name in inputs:
+            if name in kinds and has_dictionaries(kinds[name]):
+                text = f"a net reads the codes of the dictionary {name!r}, whose values come from all files"
+                yield text, "write the column as text"
 
 
 def new_files(
@@ -120,18 +109,14 @@ def begun_append(record: Mapping[str, Any], new: NewFiles) -> dict[str, Any]:
     """Return the record of a run that begins to add new files to the complete output of a manifest."""
     earlier = [{**one, "files": [new.folder + path for path in one["files"]]} for one in appended_in(record)]
     this = {"files": list(new.paths), "counts": record["counts"]}
-    return {
-        **record,
+    files = {
         "former": record["files"],
         "files": [],
         "appended": [*earlier, this],
         "bad_rows": [],
-        "part": 0,
-        "loader": None,
-        "are_runs": False,
-        "sealed": False,
         "stale": [],
     }
+    return {**record, **files, "part": 0, "loader": None, "are_runs": False, "sealed": False}
 
 
 def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number: int) -> Loader | Mix:
@@ -140,22 +125,21 @@ def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number:
     `loader` has all files of the record.
     """
     appended = appended_in(record)
-    if not appended or isinstance(loader, Mix):
+    if not appended:
         return loader
     if number:
-        return _loader_of_files(job, loader, appended[number - 1]["files"])
-    later = {path for one in appended for path in one["files"]}
-    return _loader_of_files(job, loader, {path for path, *_ in loader.pipeline.identity.files} - later)
+        return loader_of_files(job, loader, appended[number - 1]["files"])
+    return loader_of_files(
+        job, loader, [path for one in appended for path in one["files"]], are_left_out=True
+    )
 
 
-def loader_without(job: Job, loader: Loader | Mix, new: NewFiles) -> Loader:
-    """Return the loader of the files that are not new."""
+def loader_of_files(
+    job: Job, loader: Loader | Mix, paths: Collection[str], *, are_left_out: bool = False
+) -> Loader:
+    """Return the loader of some files, or of all others, by their paths in the identity of the data."""
     assert isinstance(loader, Loader)
-    return _loader_of_files(job, loader, {path for path, *_ in loader.pipeline.identity.files} - {*new.paths})
-
-
-def _loader_of_files(job: Job, loader: Loader, paths: Collection[str]) -> Loader:
-    """Return the loader of some files, by their paths in the identity of the data."""
-    files, chosen = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
+    files, some = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
     # in the order of the source: of_files keeps the order that it is given
-    return open_loader(job, loader.source.of_files([name for (path, *_), name in files if path in chosen]))
+    chosen = [name for (path, *_), name in files if (path in some) != are_left_out]
+    return open_loader(job, loader.source.of_files(chosen))

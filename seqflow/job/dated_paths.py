@@ -25,29 +25,25 @@ def dated(job: Job, *, resume: bool = False, append: bool = False) -> Job:
     if _DATE not in path or job.output.kind == "none":
         return job
     if append:
-        raise JobError(
-            f"append: the output {path!r} is a new one each day\n  name the one to add to: --output PATH"
-        )
-    today = _at(job, date.today().isoformat())
+        raise JobError(f"append: {path!r} is a new output each day\n  name the one to add to: --output PATH")
+    today = _at(job, path, date.today().isoformat())
     if not resume or _target_of(today).is_unfinished:
         return today
-    days = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-    records = _target_of(
-        replace(job, output=replace(job.output, path=days.join(map(escape, path.split(_DATE)))))
-    )
-    found = " ".join(one for record in (records.progress, records.lock) for one in glob(str(record)))
-    earlier = [_at(job, day) for day in sorted({*re.findall(r"\d{4}-\d\d-\d\d", found)})]
+    any_day = _target_of(_at(job, escape(path), "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"))
+    found = " ".join(one for record in (any_day.progress, any_day.lock) for one in glob(str(record)))
+    earlier = [_at(job, path, day) for day in sorted({*re.findall(r"\d{4}-\d\d-\d\d", found)})]
     unfinished = [one for one in earlier if _target_of(one).is_unfinished]
     if len(unfinished) > 1:
+        names = ", ".join(repr(one.output.path) for one in unfinished)
         raise JobError(
-            f"output: several runs have not ended: {', '.join(repr(one.output.path) for one in unfinished)}\n"
+            f"output: several runs have not ended: {names}\n"
             "  --output PATH --resume goes on with one, --output PATH --overwrite begins it again"
         )
     return unfinished[0] if unfinished else today
 
 
-def _at(job: Job, day: str) -> Job:
-    return replace(job, output=replace(job.output, path=(job.output.path or "").replace(_DATE, day)))
+def _at(job: Job, path: str, day: str) -> Job:
+    return replace(job, output=replace(job.output, path=path.replace(_DATE, day)))
 
 
 def _target_of(job: Job) -> Target:

@@ -35,12 +35,7 @@ class JobRun:
     """One run of a job, from its beginning or resumed from a progress file, in which it saves its position."""
 
     def __init__(
-        self,
-        job: Job,
-        loader: Loader | Mix,
-        output: OutputWriter,
-        facts: Mapping[str, Any],
-        record: Any,
+        self, job: Job, loader: Loader | Mix, output: OutputWriter, facts: Mapping[str, Any], record: Any
     ) -> None:
         """`facts` are the entries of the record about the job and its data, `loader` has all files of these."""
         self._job, self._loader, self._output, self._facts = job, loader, output, facts
@@ -90,10 +85,8 @@ class JobRun:
             self._bad_rows.leave()
             if record["former"]:
                 name = (*self.damaged, *self._damaged_pieces)[0].path.name
-                raise JobError(
-                    f"append: {name!r} is gone or has changed, and cannot be made again alone\n"
-                    "  --overwrite makes the whole output again"
-                )
+                text = f"append: {name!r} is gone or has changed, and cannot be made again alone"
+                raise JobError(f"{text}\n  --overwrite makes the whole output again")
             self._begin()
             return
         self.outcome, self._changes = "resumed", record.get("changes", [])
@@ -104,9 +97,8 @@ class JobRun:
                 self.outcome = "appended"
                 self._bad_rows.keep_former()
             else:
-                self._loader.load_state_dict(
-                    record["loader"], changes="accept" if self._changes else "refuse"
-                )
+                changes = "accept" if self._changes else "refuse"
+                self._loader.load_state_dict(record["loader"], changes=changes)
         self._state = self._loader.state_dict()
         self._num_pieces = self._bad_rows.num_pieces
 
@@ -115,14 +107,8 @@ class JobRun:
         try:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
-                repair_output(
-                    self._loader_of,
-                    self._output,
-                    self._handler,
-                    self.damaged,
-                    self._damaged_pieces,
-                    self._plan,
-                )
+                files = self.damaged, self._damaged_pieces
+                repair_output(self._loader_of, self._output, self._handler, *files, self._plan)
                 # repairing has moved the loader to the batches of the damaged files
                 self._loader.load_state_dict(self._state)
                 is_sealed = False

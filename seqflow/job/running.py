@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
-from seqflow.job.appending import NewFiles, begun_append, check_appends, input_of, loader_without
+from seqflow.job.appending import NewFiles, begun_append, check_appends, input_of, loader_of_files
 from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.dated_paths import dated
@@ -102,9 +102,7 @@ def run(
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
     if append and (overwrite or accept_changes):
-        raise JobError(
-            "append adds to what is there, as the same job: expected it without overwrite and accept_changes"
-        )
+        raise JobError("append keeps what is there: expected it without overwrite and accept_changes")
     if accept_changes and not resume:
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
@@ -120,7 +118,8 @@ def run(
         if append:
             check_appends(job, loader, output)
         options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
-        found = _write_output(job, loader, output, progress, append, **options)
+        now = Now(describe(job, loader), loader, append)
+        found = _write_output(job, now, output, progress, **options)
     if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
         return run(job, progress, append=True)
     return _report(found, perf_counter() - started)
@@ -140,16 +139,11 @@ class _Result(NamedTuple):
 
 
 def _write_output(
-    job: Job,
-    loader: Loader | Mix,
-    output: OutputWriter,
-    progress: Progress | None,
-    append: bool,
-    **options: bool,
+    job: Job, now: Now, output: OutputWriter, progress: Progress | None, **options: bool
 ) -> _Result:
     """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
-    facts = {"job": describe(job, loader), **input_of(loader)}
-    now, target, new = Now(facts["job"], loader, append), output.target, None
+    loader, facts = now.loader, {"job": now.described, **input_of(now.loader)}
+    target, new = output.target, None
     earlier = None if target is None else earlier_run(target, now, **options)
     if target is None or earlier is None:
         task = JobRun(job, loader, output, facts, None)
@@ -167,7 +161,7 @@ def _write_output(
         if new is not None and (damaged or not earlier.is_complete):
             # first what the earlier run had to write, of the files that it had
             facts = {name: record[name] for name in ("job", "input") if name in record}
-            loader = loader_without(job, loader, new)
+            loader = loader_of_files(job, loader, new.paths, are_left_out=True)
         task = JobRun(job, loader, output, facts, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()

@@ -305,9 +305,9 @@ class OutputWriter:
         """Merge the sorted runs of a sealed output into parts; return the new progress record."""
         runs = target.files(record)
         check_sizes(runs, [committed_path(run.path) for run in runs])
-        parts = arrange(runs, target, self.arrangement, self.layout.sizes, len(record["former"]))
+        parts = arrange(runs, target, self.arrangement, self.layout.sizes, self._former)
         files = [part.to_json(target.folder) for part in parts]
-        record = {**record, "files": files, "are_runs": False}
+        record = {**record, "former": [], "files": files, "are_runs": False}
         # the runs are removed only after the parts are noted: a crash before that repeats the merge
         target.save_progress(record)
         return record

@@ -60,7 +60,9 @@ def test_several_runs_that_have_not_ended_are_named(tmp_path: Path) -> None:
     for day in ("2024-05-31", "2024-06-01"):
         stop(job(tmp_path, f"out/{day}"))
     (tmp_path / "out/2024-06-02").mkdir()
-    with pytest.raises(JobError, match=r"several runs have not ended: '.*2024-05-31', '.*2024-06-01'\n  --output"):
+    with pytest.raises(
+        JobError, match=r"several runs have not ended: '.*2024-05-31', '.*2024-06-01'\n  --output"
+    ):
         run(job(tmp_path, "out/{date}"), resume=True)
     stop(job(tmp_path, f"out/{TODAY}"))
     assert run(job(tmp_path, "out/{date}"), resume=True).files[0].parent.name == TODAY
