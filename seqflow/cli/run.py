@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from seqflow.loader import Stats
 
 Progress = Callable[["Stats", "int | None"], None]
-LogForm = Literal["text", "json"]
 
 
 EXAMPLES = (
@@ -73,8 +72,8 @@ def run(
         str | None, typer.Option(help='Memory that Ray reserves for each worker, such as "4 GiB".')
     ] = None,
     log: Annotated[
-        LogForm | None,
-        typer.Option(help="Print a line each 30 s on stderr: text (the default without a terminal) or json."),
+        Literal["json"] | None,
+        typer.Option(help="Print a JSON object for the start, each 30 s, and the end, in lines on stderr."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
@@ -103,13 +102,13 @@ def run(
             _print_plan(description, json=json)
         return
     flags = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes, "append": append}
-    as_lines = log == "json" and not quiet
-    if as_lines:
+    has_log = log is not None and not quiet
+    if has_log:
         log_json("start", job=str(job), **flags)
-    with _watched_run(show=not quiet and (log is not None or not json), log=log) as progress:
+    with _watched_run(show=has_log or not (quiet or json), log=log) as progress:
         report = run_job(description, progress, **flags)
     _say_outcome(report, resume=resume, append=append)
-    if as_lines:
+    if has_log:
         _log_counts("end", report, outcome=report.outcome, seconds=round(report.seconds, 1))
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
@@ -162,24 +161,21 @@ def _return_freed_memory() -> None:
 
 
 @contextmanager
-def _watched_run(*, show: bool, log: LogForm | None) -> Iterator[Progress | None]:
+def _watched_run(*, show: bool, log: Literal["json"] | None) -> Iterator[Progress | None]:
     """Show rows done of all rows, and tokens a second; the windows inside have their own stages.
 
-    In a terminal that is a line that is replaced; otherwise, or with `log`, lines of a log.
+    In a terminal that is a line that is replaced; otherwise lines of a log, with `log` as JSON.
     """
-    if not show:
-        yield None
-        return
-    latest: list[tuple[Stats, int | None]] = []
+    seen: list[Stats] = []
 
     def write(line: str, seconds: float) -> None:
-        if log != "json":
+        if log is None:
             say(f"seqflow: {line}", err=True)
-        elif latest:
-            stats, total = latest[0]
-            _log_counts("progress", stats, total_rows=total, seconds=round(seconds, 1))
+        for stats in seen if log is not None else ():
+            _log_counts("progress", stats, total_rows=shown.total, seconds=round(seconds, 1))
 
-    lines = progress_line() if log is None and is_terminal() else log_lines(write)
+    as_lines = show and (log is not None or not is_terminal())
+    lines = log_lines(write) if as_lines else progress_line(show=show)
     with lines, stage(Stage("", name="opening the source")) as shown:
         started = perf_counter()
 
@@ -191,9 +187,9 @@ def _watched_run(*, show: bool, log: LogForm | None) -> Iterator[Progress | None
                 shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
                 before = stats.tokens
                 shown.note = lambda: speed(stats.tokens - before)
-            shown.done, shown.total, latest[:] = stats.rows_done, total, [(stats, total)]
+            shown.done, shown.total, seen[:] = stats.rows_done, total, [stats]
 
-        yield update
+        yield update if show else None
 
 
 def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:

@@ -17,7 +17,6 @@ from seqflow.output import OutputWriter
 from seqflow.output.target import Target
 from seqflow.providers.dictionaries import has_dictionaries
 
-_FILES = [(str, object, object, object)]
 _APPENDED = [{"files": [str], "counts": Mapping}]
 
 
@@ -68,30 +67,15 @@ def new_files(
     """Return the files that were added since the record of an output; or, as text, an older file that is missing
     or has changed; or None if more of the data has changed, or the record does not list its files.
     """
-    then, before = record["job"].get("data"), _listed(record)
-    if isinstance(loader, Mix) or not before:
+    if isinstance(loader, Mix) or not has_form(record["job"], {"data": Mapping}):
         return None
-    after = loader.pipeline.identity.files
-    paths, folder = added_files(_with_files(then, before), _with_files(described["data"], after))
-    return NewFiles(tuple(paths), folder) if paths else lost_file(before, after)
-
-
-def _listed(record: Mapping[str, Any]) -> list[Any]:
-    """Return the files that a record lists, each with its path, size, rows and digest."""
-    data = record["job"].get("data")
-    found: Any = record.get("input") or (data.get("files") if isinstance(data, Mapping) else None)
-    return list(found) if has_form(found, _FILES) else []
-
-
-def _with_files(data: Mapping[str, Any], files: list[Any]) -> dict[str, Any]:
-    return {**{name: value for name, value in data.items() if name != "digest"}, "files": files}
-
-
-def input_of(loader: Loader | Mix) -> dict[str, Any]:
-    """Return the entry of a record for the files of a source, if they are too many for the identity to list."""
-    if isinstance(loader, Mix) or not isinstance(loader.data_fingerprint().get("files"), int):
-        return {}
-    return {"input": loader.pipeline.identity.files}
+    then, now = dict(record["job"]["data"]), {**described["data"], "files": loader.pipeline.identity.files}
+    if "input" in record:
+        then["files"] = record["input"]
+    for data in (then, now):
+        data.pop("digest", None)
+    paths, folder = added_files(then, now)
+    return NewFiles(tuple(paths), folder) if paths else lost_file(then, now)
 
 
 def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 from datetime import date
 from glob import escape, glob
+from pathlib import Path
 
 from seqflow.errors import JobError
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output
-from seqflow.output.target import Target
 
 _DATE = "{date}"
 
@@ -22,17 +22,17 @@ def dated(job: Job, *, resume: bool = False, append: bool = False) -> Job:
     there are several, or when `append` has no fixed output to add to.
     """
     path = job.output.path or ""
-    if _DATE not in path or job.output.kind == "none":
+    if _DATE not in path:
         return job
     if append:
         raise JobError(f"append: {path!r} is a new output each day\n  name the one to add to: --output PATH")
     today = _at(job, path, date.today().isoformat())
-    if not resume or _target_of(today).is_unfinished:
+    if not resume or _is_unfinished(today):
         return today
-    any_day = _target_of(_at(job, escape(path), "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"))
-    found = " ".join(one for record in (any_day.progress, any_day.lock) for one in glob(str(record)))
+    any_day = _at(job, escape(path), "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]")
+    found = " ".join(one for sign in _signs_of(any_day) for one in glob(str(sign)))
     earlier = [_at(job, path, day) for day in sorted({*re.findall(r"\d{4}-\d\d-\d\d", found)})]
-    unfinished = [one for one in earlier if _target_of(one).is_unfinished]
+    unfinished = [one for one in earlier if _is_unfinished(one)]
     if len(unfinished) > 1:
         names = ", ".join(repr(one.output.path) for one in unfinished)
         raise JobError(
@@ -46,7 +46,10 @@ def _at(job: Job, path: str, day: str) -> Job:
     return replace(job, output=replace(job.output, path=path.replace(_DATE, day)))
 
 
-def _target_of(job: Job) -> Target:
+def _is_unfinished(job: Job) -> bool:
+    return any(sign.exists() for sign in _signs_of(job))
+
+
+def _signs_of(job: Job) -> tuple[Path, ...]:
     target = open_job_output(job).target
-    assert target is not None
-    return target
+    return () if target is None else target.signs

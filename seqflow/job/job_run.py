@@ -43,6 +43,8 @@ class JobRun:
         """Returns the loader of the files that the first run, number 0, or an append has written."""
         self._appended: list[dict[str, Any]] = []
         """Appends to the output, of which this run may be the last."""
+        self._before = Stats()
+        """Counts of the output before this append."""
         self.outcome: Outcome = "new"
         self.damaged: list[OutputFile] = []
         """Committed files of the output that are missing or changed."""
@@ -53,7 +55,7 @@ class JobRun:
         self._part = 0
         """Number of the first part that is not committed."""
         self._noted_counts: dict[str, Any] = {}
-        """Counts of the parts before it: `counts` may have those of the last part, which is committed with the end."""
+        """Counts of the parts before it; at the end, `counts` has those of the last part, too."""
         self.peak_memory = 0
         """Peak memory of the workers, in bytes."""
         self._num_pieces = self._num_noted_pieces = 0
@@ -91,6 +93,7 @@ class JobRun:
             return
         self.outcome, self._changes = "resumed", record.get("changes", [])
         self._appended = appended_in(record)
+        self._before = Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
         if not self._is_sealed:
             self._part, self._loader = record["part"], self._loader_of(len(self._appended))
             if record["loader"] is None:  # an append begins
@@ -131,7 +134,7 @@ class JobRun:
     def _write(self, progress: Progress | None) -> Batches:
         """Write all parts and commit those that are full; return the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
-        self._check_bad_rows(stats)
+        self._handler.check_bounds(stats, self._before)
         if progress is not None:
             progress(stats, self._total_rows())
         if isinstance(loader, Mix):
@@ -142,25 +145,14 @@ class JobRun:
             start = self._make_here(loader, stats, progress)
         if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
-        self._check_bad_rows(stats)
+        self._handler.check_bounds(stats, self._before)
         self.counts = counts_of(stats)
         return Batches(start, None)
 
     def _total_rows(self) -> int | None:
         """Return the rows that are done at the end; None if they are not known before reading."""
         rows = self._loader.num_rows if isinstance(self._loader, Loader) else None
-        return rows if rows is None or not self._appended else rows + self._before.rows_read
-
-    @property
-    def _before(self) -> Stats:
-        """Counts of the output before this run, or the run that it resumes, has added to it."""
-        return Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
-
-    def _check_bad_rows(self, stats: Stats) -> None:
-        """Raise ProviderError when more rows of the run are bad than the job allows."""
-        before = self._before
-        bad_rows = stats.bad_rows - before.bad_rows
-        self._handler.check_bounds(bad_rows, stats.prepared - before.prepared + bad_rows, stats.reasons)
+        return rows if rows is None else rows + self._before.rows_read
 
     def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts of a mix in this process; return the place where the last one begins."""
@@ -269,7 +261,7 @@ class JobRun:
         self._noted_counts = self.counts
         self._num_pieces = self._bad_rows.num_pieces
         self._output.note_soon(self)
-        self._check_bad_rows(stats)
+        self._handler.check_bounds(stats, self._before)
 
     def _place(self) -> dict[str, Any]:
         """Return the position of the loader in the sequence of batches, at the beginning of the next part."""

@@ -12,6 +12,7 @@ import numpy as np
 from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
+from seqflow.identity.sections import listed
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import NetSection, SourceSection, keys_of
@@ -25,8 +26,6 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
 _log = logging.getLogger("seqflow")
-_LISTED = 4
-"""Number of files that a warning names."""
 _BYTES_SUFFIXES = (".json", ".txt")
 """Suffixes of files whose bytes are the constant."""
 
@@ -89,8 +88,7 @@ def warn_of_empty(loader: Loader) -> None:
     files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)
     empty = [name for name, (_, size, rows, _) in files if rows == 0 or size == 0]
     if empty and loader.source.source_reads_columns:  # else each file is a row
-        more = f" and {len(empty) - _LISTED} more" if len(empty) > _LISTED else ""
-        _log.warning("without rows: %s%s", ", ".join(map(printable_line, empty[:_LISTED])), more)
+        _log.warning("without rows: %s", listed([*map(printable_line, empty)]))
 
 
 def files_of(loader: Loader | Mix) -> tuple[str, ...]:

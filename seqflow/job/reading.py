@@ -87,11 +87,7 @@ class JobFile:
         if "\0" in path:
             self.fail(name, f"{path!r} is not a path: it has a NUL character")
         path = os.path.expanduser(path)
-        if (
-            name in self.overridden
-            or (path.startswith("{") and not path.startswith("{date}"))
-            or "://" in path
-        ):
+        if name in self.overridden or path.removeprefix("{date}").startswith("{") or "://" in path:
             return path
         folder = str(self.folder)
         if folder == "." or os.path.isabs(path):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
-from seqflow.job.appending import NewFiles, begun_append, check_appends, input_of, loader_of_files
+from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files
 from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.dated_paths import dated
@@ -21,7 +21,7 @@ from seqflow.job.job_run import JobRun, Outcome, Progress
 from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader, Mix, Stats
+from seqflow.loader import Loader, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 
@@ -142,8 +142,10 @@ def _write_output(
     job: Job, now: Now, output: OutputWriter, progress: Progress | None, **options: bool
 ) -> _Result:
     """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
-    loader, facts = now.loader, {"job": now.described, **input_of(now.loader)}
-    target, new = output.target, None
+    loader, target, new = now.loader, output.target, None
+    facts: dict[str, Any] = {"job": now.described}
+    if isinstance(loader, Loader) and isinstance(now.described["data"].get("files"), int):
+        facts["input"] = loader.pipeline.identity.files  # too many for the identity to list
     earlier = None if target is None else earlier_run(target, now, **options)
     if target is None or earlier is None:
         task = JobRun(job, loader, output, facts, None)

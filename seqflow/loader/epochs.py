@@ -119,11 +119,12 @@ class EpochBatches:
                 for batch in batches:
                     for file in files:
                         file.publish()
-                    bound.check_bounds(stats.bad_rows, 0, stats.reasons, at_end=False)
+                    if bound.policy.max is not None:
+                        bound.check_bounds(self.stats(), at_end=False)
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
-            bound.check_bounds(stats.bad_rows, stats.prepared + stats.bad_rows, stats.reasons)
+            bound.check_bounds(stats)
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:

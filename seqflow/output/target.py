@@ -85,14 +85,9 @@ class Target:
         return any(path.exists() for path in (*there, self.manifest, self.progress))
 
     @property
-    def is_unfinished(self) -> bool:
-        """Whether a run writes there, or was killed there."""
-        return self.progress.exists() or self.lock.exists()
-
-    @property
-    def lock(self) -> Path:
-        """File that a run locks, and removes at its end."""
-        return self._hidden(".lock")
+    def signs(self) -> tuple[Path, Path]:
+        """Files of which one exists while a run has not ended, or was killed: progress file and lock."""
+        return self.progress, self._hidden(".lock")
 
     def check(self) -> None:
         """Raise JobError when the folder cannot be made or written to, or holds data files of another origin."""
@@ -317,7 +312,7 @@ class Target:
         return rf"{own}\.(?:part|run)-\d+(?:-\d+)?" if self.is_file else r"part-\d+\.\w+|run-\d+(?:-\d+)?"
 
     def _locked(self) -> Lock:
-        lock = Lock(self.lock, self.path)
+        lock = Lock(self.signs[1], self.path)
         while True:
             self._make(self.folder)
             try:

@@ -232,7 +232,10 @@ def test_without_append_the_message_names_it(written: Path) -> None:
         ({"output": {"path": "out.parquet"}}, 'is one file\n  write a folder of parts: path = "out/"'),
         ({"output": {"sort_by": "x"}}, "sort_by sorts the rows of all files"),
         ({"output": {"kind": "none"}}, "no output to add to"),
-        ({"output": {"path": "out/{date}"}}, "a new one each day\n  name the one to add to: --output PATH"),
+        (
+            {"output": {"path": "out/{date}"}},
+            "a new output each day\n  name the one to add to: --output PATH",
+        ),
     ],
 )
 def test_an_output_that_is_no_sum_of_its_files_is_refused(
@@ -249,7 +252,7 @@ def test_a_mix_skips_and_codes_of_dictionaries_are_refused(tmp_path: Path) -> No
     write_file(tmp_path, "b.parquet", 0)
     source = {"paths": "in", "weight": 1.0}
     mixed = {"mix": {"sources": [source]}, "output": {"path": "out"}}
-    with pytest.raises(JobError, match="the job has .mix."):
+    with pytest.raises(JobError, match="in .mix. all batches before"):
         run(Job.from_dict(mixed, tmp_path), append=True)
     with pytest.raises(JobError, match="skip has numbers of batches"):
         run(Job.from_dict({**SETTINGS, "skip": [[1, 2]]}, tmp_path), append=True)

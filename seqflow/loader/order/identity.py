@@ -347,20 +347,20 @@ def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list
     return [], ""
 
 
-def lost_file(before: Sequence[Sequence[Any]], now: Sequence[Sequence[Any]]) -> str | None:
-    """Return, as text, the first older file that is missing or has changed; None if all are as they were.
-
-    Files are those of two identities of data. New ones do not matter, nor the folder that all are in.
+def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return, as text, the first older file of some data that is missing or has changed; None if all are as they
+    were, or not listed. New files do not matter, nor the folder that all are in.
     """
-    present = {path: rest for path, *rest in now}
-    folders = _folders([path for path, *_ in before], list(present)) or [""]
-    folder = max(folders, key=lambda folder: sum(folder + path in present for path, *_ in before))
-    for path, size, rows, digest in before:
+    if not has_form(before.get("files"), [_FILE]):
+        return None
+    files, present = before["files"], {path: rest for path, *rest in now["files"]}
+    folders = _folders([path for path, *_ in files], list(present)) or [""]
+    folder = max(folders, key=lambda folder: sum(folder + path in present for path, *_ in files))
+    for path, *rest in files:
         if folder + path not in present:
             return f"{path} is missing"
-        if present[folder + path] != [size, rows, digest]:
-            was = [[folder + path, size, rows, digest]]
-            text = _of_files(was, [[folder + path, *present[folder + path]]])
+        if present[folder + path] != rest:
+            text = _of_files([[path, *rest]], [[path, *present[folder + path]]])
             return f"{path} has changed since its rows were written: {text}"
     return None
 

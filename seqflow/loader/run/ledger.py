@@ -109,16 +109,14 @@ class BadRows:
                 "BadRows.path", f"is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
             )
 
-        if self.policy == "raise" and (self.max is not None or self.max_share is not None):
-            name = "max" if self.max is not None else "max_share"
-            raise OpError.of(
-                f"BadRows.{name}", "is given, but the policy 'raise' stops at the first bad row, expected 'skip' or "
-                "'quarantine'",
-            )  # fmt: skip
-        if self.max is not None and self.max < 0:
-            raise OpError.of("BadRows.max", f"is {self.max}, expected 0 or more")
-        if self.max_share is not None and not 0 <= self.max_share <= 1:
-            raise OpError.of("BadRows.max_share", f"is {self.max_share}, expected 0 to 1")
+        for name, bound, most in (("max", self.max, np.inf), ("max_share", self.max_share, 1)):
+            if bound is not None and self.policy == "raise":
+                raise OpError.of(
+                    f"BadRows.{name}", "is given, expected policy 'skip' or 'quarantine' with it"
+                )
+            if bound is not None and not 0 <= bound <= most:
+                expected = "0 or more" if most > 1 else "0 to 1"
+                raise OpError.of(f"BadRows.{name}", f"is {bound}, expected {expected}")
 
     def marked(self, *marks: str) -> BadRows:
         """Return the same policy with these marks in the name of the file."""
@@ -436,24 +434,24 @@ class BadRowHandler:
         if self.write is not None:
             self.write(rejected)
 
-    def check_bounds(self, bad_rows: int, rows: int, reasons: Counter[str], *, at_end: bool = True) -> None:
-        """Raise ProviderError when more of the rows that were read are bad than `max` allows, and `max_share`
-        unless `at_end` is false.
+    def check_bounds(self, stats: Stats, before: Stats | None = None, *, at_end: bool = True) -> None:
+        """Raise ProviderError when more of the rows that were read, since the counts `before`, are bad than `max`
+        allows, and `max_share` unless `at_end` is false.
         """
+        since = before or Stats()
+        bad_rows = stats.bad_rows - since.bad_rows
+        rows = stats.prepared - since.prepared + bad_rows
         most, share = self.policy.max, self.policy.max_share if at_end else None
-        if most is not None and bad_rows > most:
-            bound = f"{most:,} (max)"
-        elif share is not None and bad_rows > share * rows:
-            bound = f"{share} of them (max_share)"
-        else:
-            return
-        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common(_SHOWN))
-        first = f"; the first: {self.first}" if self.first else ""
-        raise ProviderError(
-            f"bad_rows: {bad_rows:,} of {rows:,} rows are bad, expected at most {bound}: {by_reason}{first}\n"
-            "  mend the rows, or give a higher bound: BadRows(…, max=…, max_share=…), in a job "
-            "--set bad_rows.max=… or bad_rows.max_share=…"
-        )
+        is_above = most is not None and bad_rows > most
+        if is_above or (share is not None and bad_rows > share * rows):
+            reasons = stats.reasons.most_common(_SHOWN)
+            by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+            name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
+            first = f"; the first: {self.first}" if self.first else ""
+            raise ProviderError(
+                f"bad_rows: {bad_rows:,} of {rows:,} rows are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
+                f"  mend them, or give a higher bound: BadRows(…, {name}=…), in a job --set bad_rows.{name}=…"
+            )
 
     def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
         """Count damaged files and blocks, and enter them in the quarantine file if the policy says so, as a row of
