@@ -45,7 +45,7 @@ def test_a_run_stops_after_a_part_and_goes_on_with_a_higher_bound(
         run(job(folder, bound, engine=engine))
     expected = "9 (max)" if "max" in bound else "0.015 of them (max_share)"
     found = str(caught.value)
-    assert "rows are bad, expected at most " + expected in found
+    assert "are bad, expected at most " + expected in found
     assert "x: null value" in found
     assert f"the first: {folder}/a.parquet, block 0, row 7, column 'x'" in found
     assert f"--set bad_rows.{[*bound][0]}=…" in found

@@ -449,7 +449,7 @@ class BadRowHandler:
             name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
             first = f"; the first: {self.first}" if self.first else ""
             raise ProviderError(
-                f"bad_rows: {bad_rows:,} of {rows:,} rows are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
+                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
                 f"  mend them, or give a higher bound: BadRows(…, {name}=…), in a job --set bad_rows.{name}=…"
             )
 

@@ -103,7 +103,7 @@ def test_an_epoch_stops_with_the_batch_after_which_too_many_rows_are_bad() -> No
     loader = sf.Loader(holes(1000, 10), batch=10, window=800, bad_rows=BadRows("skip", max=20))
     rows = 0
     with pytest.raises(
-        ProviderError, match=r"bad_rows: (\d+) of (\d+) rows are bad, expected at most 20 \(max\)"
+        ProviderError, match=r"bad_rows: (\d+) of (\d+) are bad, expected at most 20 \(max\)"
     ) as caught:
         for batch in loader:
             rows += batch.num_rows
@@ -116,7 +116,7 @@ def test_the_share_of_bad_rows_is_that_of_the_epoch() -> None:
     data = {"x": [None] * 10 + list(range(990))}
     assert list(sf.Loader(data, batch=10, window=800, bad_rows=BadRows("skip", max_share=0.01)))
     with pytest.raises(
-        ProviderError, match=r"10 of 1,000 rows are bad, expected at most 0\.009 of them \(max_share\)"
+        ProviderError, match=r"10 of 1,000 are bad, expected at most 0\.009 of them \(max_share\)"
     ):
         list(sf.Loader(data, batch=10, window=800, bad_rows=BadRows("skip", max_share=0.009)))
     mix = sf.Mix(
