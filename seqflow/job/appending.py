@@ -27,6 +27,8 @@ class NewFiles:
     paths: tuple[str, ...]
     folder: str
     """Folder in which the older files are now: the folder of all files changes when one is added above it."""
+    facts: Mapping[str, Any]
+    """Entries of the record about the job, and about the data without these files."""
 
 
 def check_appends(job: Job, loader: Loader | Mix, output: OutputWriter) -> None:
@@ -61,21 +63,26 @@ def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[
                 yield text, "write the column as text"
 
 
-def new_files(
-    record: Mapping[str, Any], described: Mapping[str, Any], loader: Loader | Mix
-) -> NewFiles | str | None:
-    """Return the files that were added since the record of an output; or, as text, an older file that is missing
-    or has changed; or None if more of the data has changed, or the record does not list its files.
+def new_files(target: Target, described: Mapping[str, Any], loader: Loader) -> NewFiles | None:
+    """Return the files that were added since a run has written or begun an output; None if there are none, or if
+    more than the files differs. Raise JobError when an older file is missing or has changed.
     """
-    if isinstance(loader, Mix) or not has_form(record["job"], {"data": Mapping}):
+    record = target.read_progress() if target.progress.exists() else target.read_manifest()
+    if record is None or not has_form(record, {"job": {"data": Mapping}}):
         return None
-    then, now = dict(record["job"]["data"]), {**described["data"], "files": loader.pipeline.identity.files}
-    if "input" in record:
-        then["files"] = record["input"]
-    for data in (then, now):
-        data.pop("digest", None)
+    data, listed = record["job"]["data"], {"input": record["input"]} if "input" in record else {}
+    then = {**data, "files": listed.get("input", data.get("files"))}
+    now = {**described["data"], "files": loader.pipeline.identity.files}
+    for of_files in (then, now):
+        of_files.pop("digest", None)
     paths, folder = added_files(then, now)
-    return NewFiles(tuple(paths), folder) if paths else lost_file(then, now)
+    if not paths and (lost := lost_file(then, now)) is not None:
+        raise JobError(
+            f"output: {str(target.path)!r} cannot be appended to: {lost}\n"
+            "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"
+        )
+    facts = {"job": {**described, "data": data}, **listed}
+    return NewFiles(tuple(paths), folder, facts) if paths else None
 
 
 def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:

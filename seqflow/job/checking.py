@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from seqflow.errors import JobError, NetError
 from seqflow.job.dated_paths import dated
-from seqflow.job.earlier_run import Now, describe, earlier_run
+from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
 from seqflow.job.opening import loaders_of, open_batches, open_job_output
@@ -46,7 +46,7 @@ def _check_output(job: Job, loader: Loader | Mix) -> None:
     batch = empty_batch(loader)
     output.check(None if batch is None else to_arrow(batch).schema)
     if output.target is not None and output.target.has_record:
-        earlier_run(output.target, Now(describe(job, loader), loader), resume=True)
+        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
 
 
 def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:

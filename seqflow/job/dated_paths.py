@@ -18,8 +18,8 @@ _DATE = "{date}"
 def dated(job: Job, *, resume: bool = False, append: bool = False) -> Job:
     """Return the job with today's date in place of `{date}` in the path of its output.
 
-    With `resume` it is the date of the only run that has not ended, or today if there is none. Raise JobError when
-    there are several, or when `append` has no fixed output to add to.
+    With `resume` it is the date of the first run that has not ended, or today if there is none. Raise JobError when
+    `append` has no fixed output to add to.
     """
     path = job.output.path or ""
     if _DATE not in path:
@@ -32,14 +32,7 @@ def dated(job: Job, *, resume: bool = False, append: bool = False) -> Job:
     any_day = _at(job, escape(path), "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]")
     found = " ".join(one for sign in _signs_of(any_day) for one in glob(str(sign)))
     earlier = [_at(job, path, day) for day in sorted({*re.findall(r"\d{4}-\d\d-\d\d", found)})]
-    unfinished = [one for one in earlier if _is_unfinished(one)]
-    if len(unfinished) > 1:
-        names = ", ".join(repr(one.output.path) for one in unfinished)
-        raise JobError(
-            f"output: several runs have not ended: {names}\n"
-            "  --output PATH --resume goes on with one, --output PATH --overwrite begins it again"
-        )
-    return unfinished[0] if unfinished else today
+    return next(filter(_is_unfinished, earlier), today)
 
 
 def _at(job: Job, path: str, day: str) -> Job:

@@ -7,21 +7,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.identity.sections import Difference, differences, listed
-from seqflow.job.appending import NewFiles, new_files
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.mixed import identity_of_mix
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Mix
-from seqflow.loader.order.identity import FORMAT
+from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
+_NO_CONTENT = ("path", "min_rows")
+"""Keys of [output] that do not decide the content of files."""
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
 
@@ -41,8 +42,6 @@ _LATER = {
     "bad_files": _are_bad_files,
 }
 """Counts that runs of older versions have not saved."""
-_NO_CONTENT = ("path", "min_rows")
-"""Keys of [output] that do not decide the content of files."""
 _COUNTS = {**{name: is_count for name in COUNTED if name not in _LATER}, "rows_left": int}
 
 
@@ -120,21 +119,10 @@ class EarlierRun:
     is_complete: bool
     changes: tuple[str, ...] = ()
     """Accepted differences between that run and this one."""
-    new: NewFiles | None = None
-    """Files of the source that it did not have, if they may be appended."""
-
-
-class Now(NamedTuple):
-    """The job and its data now, to compare with the record of an earlier run."""
-
-    described: Mapping[str, Any]
-    loader: Loader | Mix
-    append: bool = False
-    """Whether the source may have new files."""
 
 
 def earlier_run(
-    target: Target, now: Now, *, resume: bool, overwrite: bool = False, accept_changes: bool = False
+    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
 ) -> EarlierRun | None:
     """Return the record of an earlier run of this job; None if the run begins again.
 
@@ -149,11 +137,11 @@ def earlier_run(
                 f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins again"
             )
-        return _unfinished(target, now, accept_changes)
-    return _complete(target, now)
+        return _unfinished(target, described, accept_changes)
+    return _complete(target, described)
 
 
-def _unfinished(target: Target, now: Now, accept_changes: bool) -> EarlierRun:
+def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
     name, content = str(target.path), target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
@@ -168,13 +156,13 @@ def _unfinished(target: Target, now: Now, accept_changes: bool) -> EarlierRun:
             "  --overwrite begins again"
         )
     if not accept_changes:
-        new = _difference(name, content, now, can_go_on=not _is_fixed(content))
-        return EarlierRun(content, is_complete=False, new=new)
-    changes = _accepted(name, content, now.described)
+        _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
+        return EarlierRun(content, is_complete=False)
+    changes = _accepted(name, content, described)
     return EarlierRun({**content, "changes": _noted(target, content, changes)}, False, changes)
 
 
-def _complete(target: Target, now: Now) -> EarlierRun | None:
+def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None:
     """Return the manifest of a complete output of this job; None if there is no output. Raise JobError for
     another output.
     """
@@ -190,8 +178,8 @@ def _complete(target: Target, now: Now) -> EarlierRun | None:
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
             "  --overwrite replaces it; or choose another output"
         )
-    new = _difference(name, content, now)
-    return EarlierRun(content, is_complete=True, new=new)
+    _check_same(name, content["job"], described)
+    return EarlierRun(content, is_complete=True)
 
 
 def _is_fixed(content: Mapping[str, Any]) -> bool:
@@ -236,29 +224,18 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
     return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
 
 
-def _difference(
-    name: str, content: Mapping[str, Any], now: Now, *, can_go_on: bool = False
-) -> NewFiles | None:
-    """Return the new files if they are the only difference from the record of an output, and may be appended; None
-    if nothing differs. Raise JobError for any other difference.
-    """
-    found = job_differences(content["job"], now.described)
+def _check_same(
+    name: str, earlier: Mapping[str, Any], described: Mapping[str, Any], *, can_go_on: bool = False
+) -> None:
+    found = job_differences(earlier, described)
     if not found:
-        return None
-    grown = all(one.section == "data" for one in found)
-    new = new_files(content, now.described, now.loader) if grown else None
-    if now.append and isinstance(new, NewFiles):
-        return new
-    if now.append and new is not None:
-        raise JobError(
-            f"output: {name!r} cannot be appended to: {new}\n"
-            "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"
-        )
+        return
     message = (
         f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
         "  --overwrite replaces it; or choose another output"
     )
-    if isinstance(new, NewFiles):
+    grown = all(one.section == "data" for one in found) and has_form(earlier, {"data": Mapping})
+    if grown and added_files(earlier["data"], described["data"])[0]:
         message += "\n  --append keeps it, and adds the rows of new files"
     if can_go_on and all(one.may_change for one in found):
         message += "\n  --resume --accept-changes uses the changes after the finished parts"

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
-from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files
+from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files, new_files
 from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
 from seqflow.job.dated_paths import dated
-from seqflow.job.earlier_run import Now, describe, earlier_run
+from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
 from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader, Stats
+from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
 
@@ -118,8 +118,7 @@ def run(
         if append:
             check_appends(job, loader, output)
         options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
-        now = Now(describe(job, loader), loader, append)
-        found = _write_output(job, now, output, progress, **options)
+        found = _write_output(job, loader, output, progress, append, **options)
     if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
         return run(job, progress, append=True)
     return _report(found, perf_counter() - started)
@@ -139,32 +138,37 @@ class _Result(NamedTuple):
 
 
 def _write_output(
-    job: Job, now: Now, output: OutputWriter, progress: Progress | None, **options: bool
+    job: Job,
+    loader: Loader | Mix,
+    output: OutputWriter,
+    progress: Progress | None,
+    append: bool,
+    **options: bool,
 ) -> _Result:
     """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
-    loader, target, new = now.loader, output.target, None
-    facts: dict[str, Any] = {"job": now.described}
-    if isinstance(loader, Loader) and isinstance(now.described["data"].get("files"), int):
+    facts: dict[str, Any] = {"job": describe(job, loader)}
+    if isinstance(loader, Loader) and isinstance(loader.data_fingerprint().get("files"), int):
         facts["input"] = loader.pipeline.identity.files  # too many for the identity to list
-    earlier = None if target is None else earlier_run(target, now, **options)
-    if target is None or earlier is None:
-        task = JobRun(job, loader, output, facts, None)
-    else:
-        record, new = earlier.content, earlier.new
+    target, new, record = output.target, None, None
+    if append and target is not None and isinstance(loader, Loader):
+        new = new_files(target, facts["job"], loader)
+    known = facts if new is None else new.facts
+    earlier = None if target is None else earlier_run(target, known["job"], **options)
+    if target is not None and earlier is not None:
+        record = earlier.content
         damaged = check_complete(target, record, resume=options["resume"]) if earlier.is_complete else []
         if damaged:
             record = output.reopen(record)
         elif earlier.is_complete and new is not None:
-            record = begun_append(record, new)
+            record, known = begun_append(record, new), facts
         elif earlier.is_complete:
             # removes what a killed run has left
             BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
             return _Result(output.found(record), counts_in(record), "complete", [], ())
-        if new is not None and (damaged or not earlier.is_complete):
-            # first what the earlier run had to write, of the files that it had
-            facts = {name: record[name] for name in ("job", "input") if name in record}
-            loader = loader_of_files(job, loader, new.paths, are_left_out=True)
-        task = JobRun(job, loader, output, facts, record)
+    if new is not None and known is not facts:
+        # first what the earlier run had to write, of the files that it had
+        loader = loader_of_files(job, loader, new.paths, are_left_out=True)
+    task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
     return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)

@@ -1,5 +1,6 @@
 """The date in the path of an output: that of the start, and of the run that is resumed."""
 
+import shutil
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 from command import seqflow
 from outputs import names
 
-from seqflow.errors import JobError
 from seqflow.job import Job, run
 from seqflow.loader import Stats
 
@@ -34,7 +34,7 @@ class Stopped(Exception):
     pass
 
 
-def stop(job: Job) -> None:
+def stop(job: Job, **options: bool) -> None:
     """Stop a run in the middle."""
 
     def progress(stats: Stats, total: int | None) -> None:
@@ -42,7 +42,7 @@ def stop(job: Job) -> None:
             raise Stopped
 
     with pytest.raises(Stopped):
-        run(job, progress)
+        run(job, progress, **options)
 
 
 @pytest.mark.parametrize("path", ["out/{date}", "{date}/out/", "out[1]/x-{date}.parquet", "{date}/{date}"])
@@ -56,15 +56,16 @@ def test_a_run_of_another_day_is_resumed(tmp_path: Path, path: str) -> None:
     assert run(job(tmp_path, path), resume=True).outcome == "complete"  # that of today
 
 
-def test_several_runs_that_have_not_ended_are_named(tmp_path: Path) -> None:
-    for day in ("2024-05-31", "2024-06-01"):
+def test_the_first_of_several_runs_is_resumed_and_then_the_next(tmp_path: Path) -> None:
+    days = ["2024-05-31", "2024-06-01"]
+    for day in days:
         stop(job(tmp_path, f"out/{day}"))
     (tmp_path / "out/2024-06-02").mkdir()
-    with pytest.raises(
-        JobError, match=r"several runs have not ended: '.*2024-05-31', '.*2024-06-01'\n  --output"
-    ):
-        run(job(tmp_path, "out/{date}"), resume=True)
-    stop(job(tmp_path, f"out/{TODAY}"))
+    resumed = [run(job(tmp_path, "out/{date}"), resume=True).files[0].parent.name for _ in range(3)]
+    assert resumed == [*days, TODAY]
+    for day in (TODAY, days[0]):
+        shutil.rmtree(tmp_path / "out" / day)
+        stop(job(tmp_path, f"out/{day}"))
     assert run(job(tmp_path, "out/{date}"), resume=True).files[0].parent.name == TODAY
 
 
