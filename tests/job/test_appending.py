@@ -258,7 +258,7 @@ def test_a_mix_skips_and_codes_of_dictionaries_are_refused(tmp_path: Path) -> No
         run(Job.from_dict({**SETTINGS, "skip": [[1, 2]]}, tmp_path), append=True)
     coded = pa.table({"x": np.arange(4), "lang": pa.array(["a", "b", "a", "c"]).dictionary_encode()})
     pq.write_table(coded, tmp_path / "in/b.parquet")
-    with pytest.raises(JobError, match="codes of the dictionary column 'lang'"):
+    with pytest.raises(JobError, match="codes of the dictionary 'lang'"):
         run(job(tmp_path, net={"net": "y = abs(lang)"}), append=True)
     run(job(tmp_path, net={"net": "y = abs(x)"}), append=True)
 
@@ -359,3 +359,34 @@ def test_files_of_other_formats_are_appended(tmp_path: Path, suffix: str) -> Non
     assert run(job(tmp_path, engine={"workers": 1}), append=True).outcome == "appended"
     column = pq.read_schema(tmp_path / "out/part-00000.parquet").names[0]
     assert rows(tmp_path, column) == [*range(300), *range(1000, 1300), *range(2000, 2300), *range(3000, 3300)]
+
+
+@pytest.mark.parametrize("where", [None, "x >= 100"])
+def test_the_parts_of_an_append_are_those_of_a_run_over_the_new_files(tmp_path: Path, where: str | None) -> None:
+    changes: dict[str, dict[str, object]] = {
+        "source": {"where": where},
+        "order": {"shuffle": True, "seed": 5},
+        "output": {"rows_per_file": 70},
+    }
+    for number, name in enumerate(("b", "d", "f")):
+        write_file(tmp_path, f"{name}.parquet", 50 * number)
+    run(job(tmp_path, **changes))
+    first = rows(tmp_path)
+    seen: list[int | None] = []
+    (tmp_path / "in").rename(tmp_path / "old")
+    for number, name in enumerate(("a", "c")):
+        write_file(tmp_path, f"{name}.parquet", 70 * number)
+    shutil.rmtree(tmp_path / "out")
+    run(job(tmp_path, **changes), lambda stats, total: seen.append(total))
+    alone, total = rows(tmp_path), seen[-1]
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "in").rename(tmp_path / "new")
+    (tmp_path / "old").rename(tmp_path / "in")
+    run(job(tmp_path, **changes))
+    for path in (tmp_path / "new").iterdir():
+        path.rename(tmp_path / "in" / path.name)
+    report = run(job(tmp_path, **changes), lambda stats, total: seen.append(total), append=True)
+    assert rows(tmp_path) == [*first, *alone]
+    assert report.rows == len(first) + len(alone)
+    if total is not None:
+        assert seen[-1] == total + len(first)
