@@ -9,7 +9,6 @@ from shutil import rmtree
 from typing import Any, Literal
 
 from seqflow.engine import in_order, open_engine
-from seqflow.errors import JobError
 from seqflow.job.appending import appended_in, loader_of
 from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
@@ -85,10 +84,6 @@ class JobRun:
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
         if not is_repairable([*self.damaged, *self._damaged_pieces], record):
             self._bad_rows.leave()
-            if record["former"]:
-                name = (*self.damaged, *self._damaged_pieces)[0].path.name
-                text = f"append: {name!r} is gone or has changed, and cannot be made again alone"
-                raise JobError(f"{text}\n  --overwrite makes the whole output again")
             self._begin()
             return
         self.outcome, self._changes = "resumed", record.get("changes", [])

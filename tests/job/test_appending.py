@@ -252,7 +252,7 @@ def test_a_mix_skips_and_codes_of_dictionaries_are_refused(tmp_path: Path) -> No
     write_file(tmp_path, "b.parquet", 0)
     source = {"paths": "in", "weight": 1.0}
     mixed = {"mix": {"sources": [source]}, "output": {"path": "out"}}
-    with pytest.raises(JobError, match="in .mix. all batches before"):
+    with pytest.raises(JobError, match=r"in \[mix\] all batches before"):
         run(Job.from_dict(mixed, tmp_path), append=True)
     with pytest.raises(JobError, match="skip has numbers of batches"):
         run(Job.from_dict({**SETTINGS, "skip": [[1, 2]]}, tmp_path), append=True)
@@ -362,7 +362,9 @@ def test_files_of_other_formats_are_appended(tmp_path: Path, suffix: str) -> Non
 
 
 @pytest.mark.parametrize("where", [None, "x >= 100"])
-def test_the_parts_of_an_append_are_those_of_a_run_over_the_new_files(tmp_path: Path, where: str | None) -> None:
+def test_the_parts_of_an_append_are_those_of_a_run_over_the_new_files(
+    tmp_path: Path, where: str | None
+) -> None:
     changes: dict[str, dict[str, object]] = {
         "source": {"where": where},
         "order": {"shuffle": True, "seed": 5},

@@ -48,7 +48,7 @@ def test_a_run_stops_after_a_part_and_goes_on_with_a_higher_bound(
     assert "are bad, expected at most " + expected in found
     assert "x: null value" in found
     assert f"the first: {folder}/a.parquet, block 0, row 7, column 'x'" in found
-    assert f"--set bad_rows.{[*bound][0]}=…" in found
+    assert f"--set bad_rows.{next(iter(bound))}=…" in found
     assert caught.value.__notes__ == ["what is finished is kept: --resume goes on after it"]
     assert not (folder / "out/_manifest.json").exists()
     with pytest.raises(ProviderError, match="expected at most"):  # at once
