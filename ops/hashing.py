@@ -7,7 +7,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.random_bits import output
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
@@ -44,8 +43,7 @@ def hash_indices(
     _check_num_buckets(num_buckets)
     if method == "caffe2":
         return _as_caffe2(x, num_buckets, seed)
-    ids = x.view(np.int64) if x.dtype == np.uint64 else x
-    return kernels.hash_ids(ids, _state(seed), num_buckets)
+    return kernels.hash_ids(_signed(x), _state(seed), num_buckets)
 
 
 def _as_caffe2(x: Array, num_buckets: int, seed: int) -> Array:
@@ -80,11 +78,54 @@ def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: No
     return kernels.hash_strings(data, lengths, _state(seed), num_buckets)
 
 
+@op(
+    "int x[N, *i] -> int64 hashes[N, *i]",
+    known_as="hash of ids; train and test split by id; farm_fingerprint",
+)
+def hash(x: Array, *, seed: NonNegative = 0) -> Array:
+    """Hash each integer, for splits and samples; the same on every machine, for any integer dtype, and in filters.
+
+    `hash(user_id) % 10 == 0` is true for a tenth of all ids, whatever the order and the files of the rows; a split
+    inside of a split needs another `seed`. The hash is an integer from 0 to 2**63 - 1, and will not change:
+
+        hash(x) = output(output(seed, 0), x) >> 1
+
+    with `output` as in `hash_indices`, which takes the upper bits: `hash_indices(x, num_buckets=10)` differs from
+    `hash(x) % 10`. Ids are taken in two's complement. Codes of a dictionary column are hashed as codes; `where=`
+    hashes its values. For the bytes of texts see `hash_text`.
+
+    >>> hash(np.array([7, 2, 7])) % 10
+    array([9, 5, 9])
+    """
+    return kernels.hash_ids(_signed(x), _state(seed), kernels.HASHES)
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B]",
+    known_as="hash of texts; train and test split by key",
+)
+def hash_text(data: Array, lengths: Array, *, seed: NonNegative = 0) -> Array:
+    """Hash each text, a sequence of bytes, for splits and samples; the same on every machine, and in filters.
+
+    In nets a text column `name` is `hash_text(name.values, name.lengths)`, in filters `hash(name)`. The hash is
+    `output(state, length) >> 1`, with the state of `hash_strings`: an integer from 0 to 2**63 - 1, which will not
+    change. An empty text has the hash of the integer 0.
+
+    >>> hash_text(np.frombuffer(b"catdogcat", np.uint8), np.array([3, 3, 3, 0])) % 10
+    array([3, 3, 3, 7])
+    """
+    return kernels.hash_strings(data, lengths, _state(seed), kernels.HASHES)
+
+
+def _signed(ids: Array) -> Array:
+    return ids.view(np.int64) if ids.dtype == np.uint64 else ids
+
+
 def _state(seed: int) -> int:
     """Return `output(seed, 0)` as int64."""
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
-    return int(output(np.array([seed], np.uint64), np.zeros(1, np.uint64)).view(np.int64)[0])
+    return kernels.hash_state(seed)
 
 
 def _check_num_buckets(num_buckets: int) -> None:

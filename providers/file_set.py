@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError
+from seqflow.errors import DamagedFileError, UnknownColumnError
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles, with_advice
 from seqflow.providers.provider import Provider, origin_of
 from seqflow.providers.schemas import UNIFY, SchemaPolicy, common_selections
@@ -59,7 +59,11 @@ class FileSet:
 
     def selections(self, schemas: Mapping[str, pa.Schema]) -> dict[str, Selection]:
         """Return what to read from each of these files, so that all give the same columns and types."""
-        found, notes = common_selections(schemas, self.picked, self.schema)
+        try:
+            found, notes = common_selections(schemas, self.picked, self.schema)
+        except UnknownColumnError as error:
+            of_more = f" and {len(schemas) - 1} more" if len(schemas) > 1 else ""
+            raise UnknownColumnError(f"{next(iter(schemas))}{of_more}: {error.message}") from None
         self.notes[:] = notes
         return found
 

@@ -122,12 +122,20 @@ def open(
     `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
 
     `format` has the options of files of one format: `format=sf.Csv(delimiter=";")`; files of other formats are then
-    left out of folders and globs. `options` are the arguments of a function of your own. `schema`, a
-    `pyarrow.Schema`, gives the types of functions, lists, iterators and cursors (default: those of the first rows).
-    `batch_bytes` is the size of blocks of data in memory (64 MiB) and of re-readable streams (8 MiB).
+    left out of folders and globs. `options` are the arguments of a function of your own. `batch_bytes` is the size of
+    blocks of data in memory (64 MiB) and of re-readable streams (8 MiB).
 
-    Raise MissingSourceError, UnknownColumnError, FilterError, or ProviderError: for files that are damaged or
-    disagree, and for names that collide as tensor names.
+    `schema="unify"` reads files whose schemas differ with types that hold the values of all without loss; a column
+    that some lack is null there. `"first"` takes the columns and types of the first file. A `pyarrow.Schema`, or
+    types by name (`{"id": "int64"}`), declares the types of some columns, and the others are unified; a value that
+    a type does not hold is a bad row. For functions, lists, iterators and cursors it gives the types of all columns
+    (default: those of the first rows).
+
+    `bad_files="skip"` leaves out files that are damaged or gone, and damaged blocks of others; `damaged` lists the
+    files, and loaders count both (`BadFiles` has the policies, and a bound).
+
+    Raise MissingSourceError, UnknownColumnError, FilterError, DamagedFileError, or ProviderError: for files whose
+    schemas do not unify, and for names that collide as tensor names.
     """
     # the defaults are given up here, so that only files see these options
     given = {name: value for name, value in options.items() if value not in (None, "unify", "raise", RAISE)}

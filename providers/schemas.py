@@ -44,7 +44,7 @@ class Version:
 
 
 def check_policy(schema: object) -> None:
-    """Raise ProviderOptionError for a text that is no policy."""
+    """Raise ProviderOptionError for a text that does not name a policy."""
     if isinstance(schema, str) and schema not in ("unify", "first"):
         meant = nearest(schema, ("unify", "first"))
         raise ProviderOptionError(

@@ -1,5 +1,6 @@
 """Declared schemas: types written as text, such as `list<int64>`, `struct<a: string>` and `map<string, double>`."""
 
+import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -35,6 +36,14 @@ def declared_schema(schema: SchemaLike) -> pa.Schema:
     return schema
 
 
+def with_declared(inferred: pa.Schema, declared: pa.Schema | None) -> pa.Schema:
+    """Return the declared columns if these are all; else the inferred ones with declared types, then the others."""
+    if declared is None or set(inferred.names) <= set(declared.names):
+        return inferred if declared is None else declared
+    fields = {field.name: field for field in [*inferred, *declared]}
+    return pa.schema(list(fields.values()))
+
+
 def parse_type(text: str, column: str) -> pa.DataType:
     """Return the Arrow type that a text names."""
     reader = _TypeText(text, column)
@@ -44,13 +53,28 @@ def parse_type(text: str, column: str) -> pa.DataType:
 
 
 _BRACKETS = {"<": ">"}
+_PART = r"(?:\[[^\[\]<>]*\]|\([^()<>]*\)|[^<>,:\s])"
+_DECIMAL = re.compile(r"decimal(128|256)?\((\d+), ?(-?\d+)\)")
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), ?tz=([^\]]+)\]")
+
+
+def _named_type(name: str) -> pa.DataType:
+    """Return the type of a name as Arrow shows it; raise ValueError or TypeError for others."""
+    if found := _ZONED.fullmatch(name):
+        return pa.timestamp(*found.groups())
+    if not (found := _DECIMAL.fullmatch(name)):
+        return pa.type_for_alias(name)
+    bits, digits, scale = found.groups()
+    is_wide = bits == "256" or (bits is None and int(digits) > 38)
+    return (pa.decimal256 if is_wide else pa.decimal128)(int(digits), int(scale))
 
 
 class _TypeText(Parser[pa.DataType]):
     error = ProviderOptionError
     brackets = _BRACKETS
     deepest = MAX_DEPTH - 1
-    lexicon = Lexicon("a type", name=r"[^<>,:\s](?:[^<>,:]*[^<>,:\s])?", mark="[<>,:]")
+    # with what is in brackets and parentheses: timestamp[us, tz=+05:30], decimal(10, 2)
+    lexicon = Lexicon("a type", name=rf"{_PART}(?:\s*{_PART})*", mark="[<>,:]")
 
     def __init__(self, text: str, column: str) -> None:
         self.what = f"schema: the type of {column!r}"
@@ -61,7 +85,7 @@ class _TypeText(Parser[pa.DataType]):
         opening = self.accept("<")
         if opening is None:
             try:
-                return pa.type_for_alias(token.text)
+                return _named_type(token.text)
             except (ValueError, TypeError):
                 self.expected(_EXPECTED, token=token)
         if token.text not in ("list", "large_list", "map", "struct"):
@@ -97,8 +121,8 @@ class _TypeText(Parser[pa.DataType]):
 
 
 _EXPECTED = (
-    "a type of Arrow such as int64, float, string, timestamp[us], list<int64>, struct<a: int64, b: string> or "
-    "map<string, double>"
+    "a type of Arrow such as int64, float, string, decimal(10, 2), timestamp[us, tz=UTC], list<int64>, "
+    "struct<a: int64, b: string> or map<string, double>"
 )
 
 

@@ -103,7 +103,7 @@ def checked(
                 place = function.__qualname__.removesuffix(".__init__")
                 expected = f"{described(hint)}{' of 64 bits' * is_long}{guess}"
                 wrong = error(f"{place}: {name} is {shown(value)}, expected {expected}")
-                wrong.is_of_type = True
+                wrong.is_of_type, wrong.argument = True, name
                 return wrong
         return None
 

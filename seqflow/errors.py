@@ -110,10 +110,7 @@ class ProviderError(SeqflowError, ValueError):
 
 
 class DamagedFileError(ProviderError):
-    """A file, or a part of it, that cannot be read as what it should be, or is gone; `bad_files=` covers it.
-
-    A network that fails, a permission that is missing, and a full memory are no damage.
-    """
+    """A file, or a part of it, that is damaged or gone; `bad_files=` covers it, but no device, permission or memory."""
 
 
 class MissingSourceError(ProviderError, FileNotFoundError):

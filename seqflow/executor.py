@@ -17,6 +17,7 @@ from seqflow.errors import LodError, OpError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.net import Net, NetInference, Step
 from seqflow.net.step import compute, shown
+from seqflow.net.syntax import Reference
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
 from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
@@ -399,14 +400,25 @@ def _as_record(
         for name, known in source.dictionaries.items()
         if name in tensors and name not in net.assigned
     }
-    return Record(tensors, parents, rows, _schema_of_rest(source.schema, net.assigned), dictionaries)
+    schema = None if source.schema is None else _with_selected(net, source.schema)
+    return Record(tensors, parents, rows, schema, dictionaries)
 
 
-def _schema_of_rest(schema: pa.Schema | None, assigned: Sequence[str]) -> pa.Schema | None:
-    """Return the schema without the columns whose names the net gives to other tensors."""
-    if schema is None:
-        return None
-    for name in assigned:
-        if (at := schema.get_field_index(name)) >= 0:
-            schema = schema.remove(at)
-    return schema
+def _with_selected(net: Net, schema: pa.Schema) -> pa.Schema:
+    """Return the schema without the columns whose names the net gives to other tensors, and with those of which it
+    selects whole sequences: a selection of texts is text.
+    """
+    found = schema
+    for name in net.assigned:
+        if (at := found.get_field_index(name)) >= 0:
+            found = found.remove(at)
+    for step in net.steps:
+        of = step.inputs.get("lengths")
+        if not (step.op.selects_sequences and isinstance(of, Reference)):
+            continue
+        column, result = of.name.removesuffix(".lengths"), step.results[1].removesuffix(".lengths")
+        is_whole = (str(step.inputs["data"]), step.results[0]) == (f"{column}.values", f"{result}.values")
+        if is_whole and (at := schema.get_field_index(column)) >= 0 and found.get_field_index(result) < 0:
+            found = found.append(schema.field(at).with_name(result))
+            schema = found  # a selection may be selected from again
+    return found

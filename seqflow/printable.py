@@ -28,14 +28,14 @@ def printable_line(text: str) -> str:
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
-_VALUES = re.compile(r"""'[^']*'|"[^"]*"|(?<![\w-])[+-]?\d\w*(?:[.,]\d+)*""")
-"""Quoted text and numbers; digits inside of names, such as `float32` and `UTF-8`, are no numbers."""
+_VALUES = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|(?<![\w-])[+-]?\d\w*(?:[.,]\d+)*""")
+"""Quoted text and numbers; digits inside of names, such as `float32` and `UTF-8`, stay."""
 
 
 def without_values(message: str) -> str:
     """Return a message with `…` in place of numbers and quoted text, so that messages about other values are equal.
 
-    >>> without_values("found '2' at byte 17, expected int64")
-    'found … at byte …, expected int64'
+    >>> without_values("found '2' at byte 17, can't be int64")
+    "found … at byte …, can't be int64"
     """
     return _VALUES.sub("…", message)

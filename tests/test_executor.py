@@ -6,7 +6,7 @@ import pytest
 
 import seqflow as sf
 from seqflow import LodError, Net, NetError, ShapeError, op, registry
-from seqflow.executor import Profile, row_numbers, run
+from seqflow.executor import Profile, empty_result, row_numbers, run
 from seqflow.record import Record
 
 RECORD = Record(
@@ -202,3 +202,31 @@ def test_the_rows_that_results_come_from_are_followed(text, expected):
     record = sf.from_arrow(pa.table({"text": ["abc", "defgh", ""], "label": [1, 2, 3]}))
     found = row_numbers(Net(text), record)
     assert (None if found is None else found.tolist()) == expected
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.list_(pa.int32())], ids=str)
+@pytest.mark.parametrize(
+    "selection",
+    ["filter_sequences(x.values, ok, x.lengths)", "gather_sequences(x.values, at.positions, x.lengths)"],
+)
+def test_selected_sequences_have_the_type_of_their_column(kind, selection):
+    rows = [[1], [2, 2], [], [4]] if pa.types.is_list(kind) else ["a", "é", "", "d"]
+    record = sf.from_arrow(pa.table({"x": pa.array(rows, kind), "id": [0, 1, 2, 3]}))
+    net = f"ok = id > 0\nat = boolean_mask(id, ok)\ny.values, y.lengths = {selection}\n"
+    again = "more = y.lengths > 0\nz.values, z.lengths = filter_sequences(y.values, more, y.lengths)\n"
+    expected = pa.array(rows, kind).to_pylist()[1:]
+    found = sf.to_arrow(sf.run(net + "return y.values, y.lengths", record))
+    assert (found["y"].type, found["y"].to_pylist()) == (kind, expected)
+    twice = sf.to_arrow(sf.run(net + again + "return z.values, z.lengths", record))
+    assert (twice["z"].type, twice["z"].to_pylist()) == (kind, [one for one in expected if one])
+    empty = sf.to_arrow(empty_result(sf.Net(net + again + "return z.values, z.lengths"), record))
+    assert empty.schema.types == [kind]
+
+
+def test_cut_and_changed_texts_are_bytes():
+    record = sf.from_arrow(pa.table({"x": ["é", "ab"], "y": ["a", "b"]}))
+    cut = "z.values, z.lengths = truncate(x.values, x.lengths, max_length=1)\nreturn z.values, z.lengths"
+    mixed = "ok = x.lengths > 0\nz.values, n = filter_sequences(x.values, ok, x.lengths)\nreturn z.values, n"
+    for net in (cut, mixed):
+        (kind,) = sf.to_arrow(sf.run(net, record)).schema.types
+        assert kind == pa.list_(pa.uint8())

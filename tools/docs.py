@@ -1,5 +1,6 @@
 """Generates `docs/ops/`, the reference of all ops, its pictures, and `docs/llms.txt`: `python -m tools.docs`."""
 
+import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -113,20 +114,18 @@ def _page(family: str, ops: Sequence[OpDef]) -> str:
     names = "\n".join(f"- [`{op.name}`](#{op.name}): {op.doc.partition(chr(10))[0]}" for op in ops)
     links = "[All ops](README.md), and [how to read signatures](../signatures.md)."
     lead = f"{_about(family)}\n\n{names}\n\n{links}\n"
-    return "\n".join([f"# {family}\n\n{_WRITTEN}\n", lead, _IMPORTS, *(_entry(op) for op in ops)])
+    return "\n".join([f"# {family}\n\n{_WRITTEN}\n", lead, _imports(ops), *(_entry(op) for op in ops)])
 
 
 def _about(family: str) -> str:
     return (import_module(f"seqflow.ops.{family}").__doc__ or "").strip()
 
 
-_IMPORTS = """\
-```python
->>> import numpy as np
->>> from seqflow.ops import *
-
-```
-"""
+def _imports(ops: Sequence[OpDef]) -> str:
+    """Return the imports of the examples of a page: `*` has no op that is called as a function of Python is."""
+    hidden = ", ".join(op.name for op in ops if hasattr(builtins, op.name))
+    also = f"\n>>> from seqflow.ops import {hidden}" if hidden else ""
+    return f"```python\n>>> import numpy as np\n>>> from seqflow.ops import *{also}\n\n```\n"
 
 
 def _entry(op: OpDef) -> str:

@@ -62,6 +62,7 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
     },
     "Ids, numbers, text": {
         "ids below a bound": "hash_indices hash_strings cross_features",
+        "splits and samples by id": "hash hash_text",
         "ids of a vocabulary": "encode encode_strings",
         "distinct ids, where they are": "unique find find_duplicates",
         "buckets, zeros and ones": "bucketize one_hot segment_one_hot batch_one_hot",

@@ -16,6 +16,9 @@ def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
     """Return the value of an expression for each row of a table."""
     from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
 
+    from seqflow.providers.filter.own_functions import register
+
+    register()
     read = Declaration("table_source", TableSourceNodeOptions(table))
     project = Declaration("project", ProjectNodeOptions([expression], ["value"]))
     return Declaration.from_sequence([read, project]).to_table(use_threads=False).column(0)

@@ -30,6 +30,7 @@ from seqflow.expression.filter_syntax import (
     Operation,
     columns_of,
 )
+from seqflow.providers.filter.arrow_expressions import Field, structure
 from seqflow.providers.filter.arrow_values import comparable_schema, comparable_type
 from seqflow.providers.filter.comparisons import (
     COMPARISONS,
@@ -43,6 +44,7 @@ from seqflow.providers.filter.comparisons import (
     value_type,
     written_form,
 )
+from seqflow.providers.filter.own_functions import HASHED, hashed, remainder
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
 _ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
@@ -102,6 +104,8 @@ class _Binder:
                 if len(arguments) != 1:
                     self.fail(tree, f"{LENGTHS} takes 1 argument, found {len(arguments)}")
                 return self.lengths(tree, self.value(arguments[0]))
+            case Operation(name="hash"):
+                return self.hash(tree)
             case Operation():
                 return self.arithmetic(tree)
             case Constant(value=constant):
@@ -138,11 +142,31 @@ class _Binder:
             return Value(pc.binary_length(texts), pa.int64())
         return self.fail(tree, f"{value.type} has no lengths, expected lists or texts")
 
+    def hash(self, tree: Operation) -> Value:
+        """Return the hash of integers or texts, by their values."""
+        column, *rest = tree.arguments or (tree,)
+        if len(rest) > 1 or column is tree:
+            self.fail(tree, f"hash takes one column, and seed=, found {len(tree.arguments)} arguments")
+        seed = rest[0] if rest else Constant(tree.token, 0)
+        if not (isinstance(seed, Constant) and type(seed.value) is int and 0 <= seed.value < 2**64):
+            what = "the seed of a hash is not an integer from 0 to 2**64 - 1"
+            self.fail(seed, what, "write hash(user_id, seed=1)")
+        value = self.value(column)
+        if value.type not in HASHED:
+            hint = "the bits of floats, decimals and times depend on their unit and width"
+            what = f"{self.shown(column)} is {value.type}, expected integers or texts to hash"
+            self.fail(column, what, hint)
+        is_plain = not value.is_coded and isinstance(structure(value.expression), Field)
+        # dictionaries, and lengths, which Arrow counts in int32, have another type than their values here
+        plain = value.expression if is_plain else value.expression.cast(value.type)
+        return Value(hashed(plain, value.type, seed.value), pa.int64())
+
     def arithmetic(self, tree: Operation) -> Value:
-        known = (*_ARITHMETIC, "/", "abs")
+        known = (*_ARITHMETIC, "/", "%", "abs")
         if tree.name not in known:
-            hint = "other functions are for prepare= and net=, which get the rows that are kept"
-            self.fail(tree, f"a filter has no {tree.name!r}, expected {LENGTHS}, {', '.join(known)}", hint)
+            hint = "other functions are for keep=, prepare= and net=, which get the rows that are kept"
+            expected = f"{LENGTHS}, hash, {', '.join(known)}"
+            self.fail(tree, f"a filter has no {tree.name!r}, expected {expected}", hint)
         values = [self.value(one) for one in tree.arguments]
         if len(values) not in {"abs": (1,), "-": (1, 2)}.get(tree.name, (2,)):
             self.fail(tree, f"{tree.name} takes another number of arguments, found {len(values)}")
@@ -158,6 +182,11 @@ class _Binder:
             return Value(pc.divide(*(one.cast(pa.float64(), safe=False) for one in operands)), pa.float64())
         is_float = any(types.is_floating(value.type) for value in values)
         kind = pa.float64() if is_float else pa.int64()
+        if tree.name == "%" and is_float:
+            self.fail(tree, "% takes integers, found a float")
+        if tree.name == "%":  # no casts of int64, which the text of the filter would show
+            plain = (one.expression if one.type == kind else one.expression.cast(kind) for one in values)
+            return Value(remainder(*plain), kind)
         # integers beyond 2**53 are rounded to floats, but uint64 beyond int64 is an error
         operands = [one.cast(kind, safe=not is_float) for one in operands]
         if tree.name == "abs":

@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +15,24 @@ from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.suffixes import COMPRESSIONS
+from seqflow.providers.lines.json_lines import JsonLineFormat
+from seqflow.providers.lines.json_lines import is_readable as is_readable_json
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
-from seqflow.providers.lines.text_lines import BOM, LineFiles, first_lines, first_sample
+from seqflow.providers.lines.quotes import hidden_newlines, row_ends
+from seqflow.providers.lines.text_lines import BOM, LineFiles, first_lines, samples
 from seqflow.providers.lines.typed_lines import (
+    DECLARE,
     Lines,
     check_types,
-    inferred_from,
+    declare_float,
+    first_lines_of,
     is_utf8,
     not_utf8,
     parse_lines,
 )
 from seqflow.providers.provider import Provider
-from seqflow.providers.type_texts import SchemaLike, declared_schema
+from seqflow.providers.type_texts import SchemaLike, declared_schema, with_declared
 from seqflow.record.arrow_types import is_any
 from seqflow.record.buffers import offsets_of
 from seqflow.record.record import Tensor
@@ -56,13 +61,19 @@ class Csv(Format):
     """Options of CSV and TSV files."""
 
     schema: SchemaLike | None = None
-    """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
+    """Types of some columns, `{"ids": "list<int64>"}`, or a `pyarrow.Schema` of all; others are inferred from the
+    first lines."""
     extra_fields: Literal["error", "ignore"] = "error"
-    """Columns that are not in the schema: an error, or left out."""
+    """Columns that are not in a given `pyarrow.Schema`: an error, or left out. "ignore" also leaves out those that a
+    mapping does not name."""
     delimiter: str | None = None
     """Separator of columns; None is a comma, or a tab if the name ends in .tsv or .tab."""
     list_delimiter: str | None = None
-    """Separator of the values in columns that are declared as lists."""
+    """Separator of the values in columns that are declared as lists; without it, lists are JSON, as `[1, 2]`."""
+    decimal: Literal[".", ","] = "."
+    """Letter before the fraction of a number."""
+    newlines_in_values: bool | None = None
+    """Whether values in quotes may have newlines; None looks at the first lines. It takes a pass over each file."""
     header: bool = True
     """False reads the first lines as rows; the columns are then those of `schema`, in order."""
     batch_bytes: int | str = "4 MiB"
@@ -71,9 +82,10 @@ class Csv(Format):
     def open(self, files: FileSet) -> Provider:
         """Return a provider of lines of values; an empty value is null, `""` an empty text.
 
-        An empty value of a list column is an empty list. Without a schema, it is inferred from the lines of the first
-        64 KiB of the first file with rows. All files that are not blank have the same header. A value must not have
-        newlines, even in quotes: such lines are malformed.
+        An empty value of a list column with a `list_delimiter` is an empty list. Structs, maps and other lists are
+        JSON. Types that are not in the schema are inferred from the lines of the first 64 KiB of the first 16 files
+        with rows. All files that are not blank have the same header, in one line. Values in quotes may have newlines
+        if the first lines show it, or with `newlines_in_values=True`; otherwise such lines are malformed.
         """
         schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
         is_guessed, opened = self.delimiter is None, LineFiles.of(files)
@@ -87,16 +99,25 @@ class Csv(Format):
         path, names = _common_header(paths, delimiter) if header else (paths[0], ())
         if is_guessed and len(names) == 1:
             _check_one_column(path, names[0], delimiter)
-        inferred = ""
-        if schema is None:
-            found, inferred = _inferred(paths, names, delimiter)
-        else:
-            found = declared_schema(schema)
-            check_types(found, _is_readable, "CSV")
-            _check_lists(found, list_delimiter)
-            if header:
-                _check_header(path, names, found.names, self.extra_fields)
-        line_format = CsvLines(found, names or tuple(found.names), delimiter, list_delimiter, header)
+        declared = None if schema is None else declared_schema(schema)
+        if declared is not None:
+            check_types(declared, lambda kind: _is_readable(kind, list_delimiter), "CSV")
+        is_partial = isinstance(schema, Mapping) and self.extra_fields == "error"
+        if declared is not None and header:
+            _check_header(path, names, declared.names, "ignore" if is_partial else self.extra_fields)
+        names = names or tuple(() if declared is None else declared.names)
+        texts = pa.schema([(name, pa.string()) for name in names])
+        line_format = CsvLines(texts, names, delimiter, list_delimiter, header, self.decimal)
+        first = list(samples(paths, _is_row, header=header))
+        newlines = (
+            _have_newlines(line_format, first) if self.newlines_in_values is None else self.newlines_in_values
+        )
+        line_format, inferred = replace(line_format, newlines=newlines), ""
+        found = declared
+        if declared is None or (is_partial and set(names) > set(declared.names)):
+            known, inferred = _inferred(line_format, first, path)
+            found = with_declared(known, declared)
+        line_format = replace(line_format, schema=found)
         return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
 
 
@@ -107,18 +128,15 @@ def _tabs_or_commas(path: str) -> str:
     return "\t" if suffix in _TABS else ","
 
 
-def _is_readable(kind: pa.DataType) -> bool:
+def _is_readable(kind: pa.DataType, list_delimiter: str | None) -> bool:
+    if types.is_nested(kind) and not _is_split(kind, list_delimiter):
+        return is_readable_json(kind)
     return is_any(kind.value_type if types.is_list(kind) else kind, _LEAVES)
 
 
-def _check_lists(schema: pa.Schema, list_delimiter: str | None) -> None:
-    if list_delimiter is None:
-        for field in schema:
-            if types.is_list(field.type):
-                raise ProviderOptionError(
-                    f"schema: column {field.name!r} is {field.type}\n"
-                    "format=sf.Csv(list_delimiter=…) separates its values"
-                )
+def _is_split(kind: pa.DataType, list_delimiter: str | None) -> bool:
+    """Return whether values of this type are lists without brackets; other nested ones are JSON."""
+    return types.is_list(kind) and list_delimiter is not None and not types.is_nested(kind.value_type)
 
 
 def _common_header(paths: Sequence[str], delimiter: str) -> tuple[str, tuple[str, ...]]:
@@ -202,27 +220,52 @@ def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
     return [*found, (start, len(line), None)]
 
 
-def _inferred(paths: Sequence[str], names: Sequence[str], delimiter: str) -> tuple[pa.Schema, str]:
+def _sample(lines: Sequence[bytes], texts: "CsvLines") -> Tensor:
+    """Return the whole rows of the first lines of a file."""
+    data = np.frombuffer(b"\n".join([*lines[texts.header :], b""]), np.uint8)
+    ends = row_ends(data, texts.newlines)
+    return data[: int(ends[-1]) + 1 if len(ends) else 0]
+
+
+def _have_newlines(texts: "CsvLines", first: Sequence[tuple[str, list[bytes]]]) -> bool:
+    """Return whether the first lines have newlines in quotes, and are rows without a fault if these end no row."""
+    texts = replace(texts, newlines=True)
+    odd = [lines for _, lines in first if any(line.count(_QUOTE) % 2 for line in lines[texts.header :])]
+    found = [_sample(lines, texts) for lines in odd]
+    if not any(len(row_ends(one, True)) < len(row_ends(one, False)) for one in found):
+        return False
+    return not any(next(texts.parse(one)[1], None) for one in found)
+
+
+def _inferred(
+    texts: "CsvLines", first: Sequence[tuple[str, list[bytes]]], path: str
+) -> tuple[pa.Schema, str]:
     """Return the schema of the first lines: int64, double or bool if all values of a column are, else string."""
-    path, lines = first_sample(paths, _is_row, header=True)
-    sample = b"\n".join([*lines[1:], b""])
-    texts = CsvLines(pa.schema([(name, pa.string()) for name in names]), tuple(names), delimiter, None, True)
-    rows, malformed = texts.parse(np.frombuffer(sample, np.uint8))
-    faults = list(malformed)
-    if len(faults) == rows.num_rows:
-        place, reason = path, "there is no line to infer a schema from"
-        if faults:
-            number = 2 + sample[: faults[0].position].count(b"\n")
-            place, reason = f"{path}, line {number}", f"the schema can't be inferred: {faults[0].reason}"
-        raise ProviderError(f"{place}: {reason}\ndeclare the types with schema={{…}}")
-    good = rows.take(pa.array(np.delete(np.arange(rows.num_rows), [fault.row for fault in faults])))
-    columns = zip(names, good.to_pydict().values(), strict=True)
-    schema = pa.schema([(name, _type_of(values)) for name, values in columns])
-    return schema, inferred_from(path, good.num_rows)
+    counts, values, fault = (
+        dict.fromkeys([path], 0),
+        dict[str, list[Any]]({name: [] for name in texts.names}),
+        "",
+    )
+    for path, lines in first:
+        sample = _sample(lines, texts)
+        rows, malformed = texts.parse(sample)
+        faults = list(malformed)
+        if faults and not fault:
+            number = 1 + texts.header + sample[: faults[0].position].tobytes().count(b"\n")
+            fault = f"{path}, line {number}: the schema can't be inferred: {faults[0].reason}"
+        good = rows.take(pa.array(np.delete(np.arange(rows.num_rows), [fault.row for fault in faults])))
+        for name, column in good.to_pydict().items():
+            values[name] += column
+        counts[path] = good.num_rows
+    if not sum(counts.values()):
+        raise ProviderError(f"{fault or f'{path}: there is no line to infer a schema from'}\n{DECLARE}")
+    schema = pa.schema([(name, _type_of(found, texts.decimal)) for name, found in values.items()])
+    sampled = first_lines_of({path: count for path, count in counts.items() if count})
+    return schema, f"schema inferred from {sampled}"
 
 
-def _type_of(values: Sequence[str | None]) -> pa.DataType:
-    found = [value for value in values if value is not None]
+def _type_of(values: Sequence[str | None], decimal: str) -> pa.DataType:
+    found = [_with_point(value, decimal) for value in values if value is not None]
     if found and all(map(_INTEGER.fullmatch, found)):
         fits = all(len(value) <= 20 and -(2**63) <= int(value) < 2**63 for value in found)
         return pa.int64() if fits else pa.string()
@@ -232,9 +275,14 @@ def _type_of(values: Sequence[str | None]) -> pa.DataType:
     return pa.bool_() if is_bool else pa.string()
 
 
+def _with_point(number: str, decimal: str) -> str:
+    """Return a number with a point before its fraction; a wrong point becomes a blank."""
+    return number if decimal == "." else number.replace(".", " ").replace(decimal, ".")
+
+
 def _read_as(kind: pa.DataType, are_texts: bool) -> pa.DataType:
     """Return the type for Arrow's reader to read a column as: text for types that it would convert wrongly."""
-    if types.is_list(kind) or types.is_decimal128(kind) or (are_texts and not is_any(kind, _AS_WRITTEN)):
+    if types.is_nested(kind) or types.is_decimal128(kind) or (are_texts and not is_any(kind, _AS_WRITTEN)):
         return pa.string()
     return kind
 
@@ -248,12 +296,24 @@ class CsvLines:
     delimiter: str
     list_delimiter: str | None
     header: bool
+    decimal: str = "."
+    newlines: bool = False
+    """Whether newlines in quotes do not end a row."""
+    hidden: bytes = b""
+    """Letters in place of newlines and carriage returns inside quotes."""
     kind: ClassVar[str] = "csv"
     blanks: ClassVar[bytes] = b"\r"
     counted: ClassVar[bytes] = b'\r"'
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        return parse_lines(self, data)
+        if not self.newlines:
+            return parse_lines(self, data)
+        data, hidden = hidden_newlines(data, f"{self.delimiter}{self.list_delimiter or ''}")
+        return parse_lines(replace(self, hidden=hidden), data)
+
+    def _shown(self, content: bytes) -> bytes:
+        """Return bytes with newlines and carriage returns where letters stand for them."""
+        return content.translate(bytes.maketrans(self.hidden, b"\n\r"[: len(self.hidden)]))
 
     def is_plain(self, data: Tensor) -> bool:
         returns, quotes = (np.flatnonzero(data == letter) for letter in (_RETURN, _QUOTE))
@@ -275,7 +335,9 @@ class CsvLines:
         """Yield the lines that pyarrow would join with the next one, split, or read as other texts."""
         yield not_utf8(lines), "not UTF-8"
         yield lines.counts[_RETURN] > 0, "a carriage return inside the line"
-        open_quote = "a quote that is not closed in its line; values with newlines can't be read"
+        open_quote = "a quote that is not closed in its line"
+        if not self.newlines:
+            open_quote += "; format=sf.Csv(newlines_in_values=True) reads values with newlines"
         yield lines.counts[_QUOTE] % 2 == 1, open_quote
         wrong = np.zeros(len(lines.starts), np.bool_)
         for at in self._suspects(lines).tolist():
@@ -302,7 +364,7 @@ class CsvLines:
         # Arrow's reader of numbers and dates accepts blanks around them, its cast of texts does not. If the
         # delimiter is such a letter, it is everywhere; a value can contain it only in quotes, so these count.
         letters = _SUSPECT.replace(self.delimiter.encode(), b'"')
-        are_texts = holds(data, letters)
+        are_texts = self.decimal != "." or holds(data, letters)
         table = arrow_csv.read_csv(
             # Arrow drops one byte order mark, but here it is part of the first value: give it two
             pa.BufferReader(pa.py_buffer(BOM + bytes(data) if bytes(data[:3]) == BOM else data)),
@@ -327,10 +389,15 @@ class CsvLines:
     def _built(self, values: pa.Array, kind: pa.DataType) -> pa.Array:
         import pyarrow.compute as pc
 
-        if types.is_list(kind):
+        if types.is_string(values.type) or types.is_large_string(values.type):
+            for letter, meant in zip(self.hidden.decode(), "\n\r", strict=False):
+                values = pc.replace_substring(values, letter, meant)
+        if _is_split(kind, self.list_delimiter):
             return self._lists(values, kind)
+        if types.is_nested(kind):
+            return _parsed_json(values, kind)
         if values.type != kind:
-            return parse_values(values, kind)
+            return self._parsed(values, kind)
         # Arrow reads 1e999 as infinity; a line that spells out inf has a suspect letter, and comes as text
         if types.is_floating(kind) and pc.any(pc.is_inf(values)).as_py():
             raise ValueError(f"a number is beyond {kind}")
@@ -343,7 +410,17 @@ class CsvLines:
         split = pc.split_pattern(pc.if_else(pc.equal(texts, ""), None, texts), self.list_delimiter)
         lengths = pc.fill_null(pc.list_value_length(split), 0).to_numpy(zero_copy_only=False)
         offsets = pa.array(offsets_of(lengths, wide=False), pa.int32())
-        return pa.ListArray.from_arrays(offsets, parse_values(split.flatten(), kind.value_type), type=kind)
+        return pa.ListArray.from_arrays(offsets, self._parsed(split.flatten(), kind.value_type), type=kind)
+
+    def _parsed(self, texts: pa.Array, kind: pa.DataType) -> pa.Array:
+        """Convert texts to values, as `parse_values` does, with the decimal letter of the file."""
+        import pyarrow.compute as pc
+
+        if self.decimal != "." and (types.is_floating(kind) or types.is_decimal(kind)):
+            if pc.any(pc.match_substring(texts, ".")).as_py():
+                raise ValueError(f"a number has a point, and decimal is {self.decimal!r}")
+            texts = pc.replace_substring(texts, self.decimal, ".")
+        return parse_values(texts, kind)
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return the first column whose value is refused when it is parsed alone."""
@@ -351,7 +428,7 @@ class CsvLines:
         start, _, last = values[-1]
         if last is None:
             name = self.names[min(len(values), len(self.names)) - 1]
-            return name, start, f"found {excerpt(line[start:])}, {_AFTER_QUOTE}"
+            return name, start, f"found {excerpt(self._shown(line[start:]))}, {_AFTER_QUOTE}"
         if len(values) != len(self.names):
             expected = f"{len(self.names)} value{'s' * (len(self.names) != 1)}"
             is_ended = len(values) == len(self.names) + 1 and not last
@@ -365,13 +442,35 @@ class CsvLines:
             if name not in self.schema.names or start == stop:
                 continue
             field = self.schema.field(name)
-            one = CsvLines(pa.schema([field]), (name,), self.delimiter, self.list_delimiter, self.header)
+            one = replace(self, schema=pa.schema([field]), names=(name,))
             try:
                 one.rows(line[start:stop] + b"\n")
             except (pa.ArrowException, ValueError):
+                text = self._shown(line[start:stop]).decode()
                 return (
                     name,
                     start,
-                    f"{name!r} is not a {field.type}: {line[start:stop].decode()[:40]!r}",
+                    f"{name!r} is not a {field.type}: {text[:40]!r}{self._advice(field, text)}",
                 )
         return "", 0, _PLACE.sub("", _PLACE.sub("", str(error))).partition("\n")[0]
+
+    def _advice(self, field: pa.Field, text: str) -> str:
+        """Return what reads a number that the column's type, or its decimal letter, does not fit."""
+        text = text.strip('"')
+        if types.is_integer(field.type) and _NUMBER.fullmatch(_with_point(text, self.decimal)):
+            return declare_float(field.name)
+        is_fraction = types.is_floating(field.type) or types.is_decimal(field.type)
+        if self.decimal == "." and is_fraction and _NUMBER.fullmatch(text.replace(",", ".", 1)):
+            return '; format=sf.Csv(decimal=",") reads decimal commas'
+        return ""
+
+
+def _parsed_json(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert texts of JSON to values; raise ValueError for a text that is not a value of the type."""
+    cells = ("null" if text is None else text.replace("\n", " ") for text in texts.to_pylist())
+    lines = (f'{{"value":{cell}}}\n' for cell in cells)
+    data = np.frombuffer("".join(lines).encode(), np.uint8)
+    rows, malformed = JsonLineFormat(pa.schema([("value", kind)]), "error").parse(data)
+    if (fault := next(malformed, None)) is not None:
+        raise ValueError(fault.reason)
+    return rows.column(0)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.providers.fork_locks import ForkLock
 from seqflow.providers.formats.suffixes import COMPRESSIONS
+from seqflow.providers.lines.quotes import newline_finder
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.validation import kind_of_error
 
@@ -91,6 +92,8 @@ class InflatedFile:
 
     path: str
     batch_bytes: int
+    quoted: bool = False
+    """Whether newlines inside quotes do not end a line."""
     lock: Any = field(default_factory=Lock)
     _stream: Any = None
     _rest: bytes = b""
@@ -156,11 +159,10 @@ class InflatedFile:
         stop = (self._next + 1) * self.batch_bytes - self._start  # position in `_rest`
         if stop <= 0:
             return LineBlock(b"", self._start, self._lines)
-        pieces, size, end = [self._rest], len(self._rest), -1
-        if size >= stop:
-            end = self._rest.find(b"\n", stop - 1)
+        pieces, size, shown = [self._rest], len(self._rest), newline_finder(self.quoted)
+        end = shown(self._rest).find(b"\n", stop - 1)
         while end < 0 and (chunk := self._read()):
-            at = chunk.find(b"\n", max(0, stop - 1 - size))
+            at = shown(chunk).find(b"\n", max(0, stop - 1 - size))
             pieces.append(chunk)
             if at >= 0:
                 end = size + at
@@ -211,10 +213,10 @@ class InflatedFiles:
             self._sizes[path] = int(found) if found.isdecimal() else decompressed_bytes(path)
         return self._sizes[path]
 
-    def block(self, path: str, index: int, batch_bytes: int) -> LineBlock:
+    def block(self, path: str, index: int, batch_bytes: int, quoted: bool = False) -> LineBlock:
         """Return a block of a file."""
         with self._lock:
-            file = self._files.pop(path, None) or InflatedFile(path, batch_bytes)
+            file = self._files.pop(path, None) or InflatedFile(path, batch_bytes, quoted)
             self._files[path] = file
             old = [self._files.popitem(last=False)[1] for _ in range(len(self._files) - _MOST_OPEN)]
         # after the lock of all files is released: a thread may read a block of this one for a long time

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +15,13 @@ from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.text_lines import LineFiles
-from seqflow.providers.lines.typed_lines import Lines, check_types, not_utf8, parse_lines
+from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
 from seqflow.providers.provider import Provider
 from seqflow.providers.type_texts import SchemaLike, declared_schema
-from seqflow.record.arrow_types import LISTS, child_fields, is_any
+from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, is_any_level
 from seqflow.record.exact_casts import ALIKE, exact_cast
 from seqflow.record.record import Tensor
-from seqflow.record.selection import MAX_DEPTH
+from seqflow.record.selection import MAX_DEPTH, Selection, leaf_types
 
 _LEAVES = (
     types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
@@ -37,34 +37,40 @@ class JsonLines(Format):
     """Options of files with a JSON object in each line."""
 
     schema: SchemaLike | None = None
-    """Types by column, `{"ids": "list<int64>"}`, or a `pyarrow.Schema`; None infers them from the first lines."""
+    """Types of some columns, `{"ids": "list<int64>"}`, or a `pyarrow.Schema` of all; others are inferred from the
+    first lines."""
     extra_fields: Literal["error", "ignore"] = "error"
-    """Keys that are not in the schema: an error of their line, or left out."""
+    """Keys that are neither in the schema nor in the first lines: an error of their line, or left out. "ignore" reads
+    only the keys of a given schema."""
     batch_bytes: int | str = "4 MiB"
     """Bytes of a file that are read, and prepared, together."""
 
     def open(self, files: FileSet) -> Provider:
         """Return a provider of lines with an object each, whose keys are the columns. A missing key is null.
 
-        Without a `schema`, it is inferred from the lines of the first 64 KiB of the first file that has some. A key
-        that is not in the schema is an error of its line, or left out with `extra_fields="ignore"`.
+        Keys without a type in `schema` are inferred from the lines of the first 64 KiB of the first 16 files with
+        lines; a key that is null, empty or of several types in all of them is left out. An object may be a map of the
+        schema, as may a list of objects with "key" and "value". A later key is an error of its line, or left out with
+        `extra_fields="ignore"`.
         """
-        opened, inferred = LineFiles.of(files), ""
-        if self.schema is None:
-            found, inferred = infer_schema(opened.paths)
+        opened = LineFiles.of(files)
+        declared = None if self.schema is None else declared_schema(self.schema)
+        if declared is not None:
+            check_types(declared, is_readable, "JSON")
+        if declared is None or (isinstance(self.schema, Mapping) and self.extra_fields == "error"):
+            found, inferred = infer_schema(opened.paths, declared)
         else:
-            found = declared_schema(self.schema)
-            check_types(found, _is_readable, "JSON")
-        line_format = JsonLineFormat(found, self.extra_fields)
+            found, inferred = declared, ""
+        line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))
         return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
 
 
-def _is_readable(kind: pa.DataType) -> bool:
+def is_readable(kind: pa.DataType) -> bool:
     if types.is_list_view(kind) or types.is_large_list_view(kind):
         return False
     children = child_fields(kind)
     if children:
-        return all(_is_readable(child.type) for _, child in children)
+        return all(is_readable(child.type) for _, child in children)
     return is_any(kind, _LEAVES)
 
 
@@ -74,9 +80,15 @@ class JsonLineFormat:
 
     schema: pa.Schema
     extra_fields: str
+    left_out: frozenset[str] = frozenset()
+    """Paths of keys of unknown type that are not read."""
     kind: ClassVar[str] = "jsonl"
     blanks: ClassVar[bytes] = b" \t\r"
     counted: ClassVar[bytes] = b"[{"
+
+    def reading(self, selection: Selection) -> "JsonLineFormat":
+        unread = _unknown(self.schema, selection.leaves) if self.left_out else self.left_out
+        return self if unread == self.left_out else replace(self, left_out=unread)
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         return parse_lines(self, data)
@@ -92,16 +104,17 @@ class JsonLineFormat:
         yield (first != ord("{")) | (last != ord("}")), "expected one whole object, {…}, in the line"
 
     def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
-        from pyarrow import json as arrow_json
-
-        table = arrow_json.read_json(
-            pa.BufferReader(pa.py_buffer(data)),
-            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
-            arrow_json.ParseOptions(
-                explicit_schema=pa.schema([(field.name, _parsed_type(field.type)) for field in self.schema]),
-                unexpected_field_behavior=self.extra_fields,
-            ),
-        ).combine_chunks()
+        try:
+            table = self._table(data)
+        except pa.ArrowInvalid:
+            kind = pa.struct(list(self.schema))
+            if not self.left_out and not is_any_level(kind, types.is_map):
+                raise
+            # Arrow's parser reads no object as a map, and no value as a null
+            lines = (
+                self._rewritten(line, kind) for line in bytes(data).split(b"\n") if line.strip(self.blanks)
+            )
+            table = self._table(b"".join(lines))
         columns = [
             exact_cast(table.column(field.name).chunk(0), field.type, _FROM_JSON)
             if table.num_rows
@@ -109,6 +122,23 @@ class JsonLineFormat:
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _table(self, data: bytes | Tensor) -> pa.Table:
+        from pyarrow import json as arrow_json
+
+        return arrow_json.read_json(
+            pa.BufferReader(pa.py_buffer(data)),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            arrow_json.ParseOptions(
+                explicit_schema=pa.schema([(field.name, _parsed_type(field.type)) for field in self.schema]),
+                unexpected_field_behavior=self.extra_fields,
+            ),
+        ).combine_chunks()
+
+    def _rewritten(self, line: bytes, kind: pa.DataType) -> bytes:
+        """Return a line with lists of pairs for the objects of maps, and without values that are not read."""
+        found = json.loads(line, object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number)
+        return _text_of(found, kind, "", self.left_out).encode() + b"\n"
 
     def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
         """Return the first key whose value is refused when it is parsed alone."""
@@ -120,21 +150,101 @@ class JsonLineFormat:
             place = max(line.find(json.dumps(name, ensure_ascii=False).encode(errors="replace")), 0)
             if name not in self.schema.names:
                 if self.extra_fields == "error":
-                    return "", place, f"the key {name!r} is not in the schema"
+                    return "", place, _extra(name)
                 continue
-            value = json.loads(line)[name]
-            one = JsonLineFormat(pa.schema([self.schema.field(name)]), self.extra_fields)
+            value, kind = json.loads(line)[name], self.schema.field(name).type
+            one = replace(self, schema=pa.schema([self.schema.field(name)]))
             try:
                 one.rows(json.dumps({name: value}).encode() + b"\n")
             except (pa.ArrowException, ValueError) as found:
-                kind = self.schema.field(name).type
-                return name, place, f"{name!r} is not a {kind}: {_plain(found)}"
+                extra = _extra_key(value, kind, name)
+                if extra and self.extra_fields == "error":
+                    return name, place, _extra(extra)
+                advice = ""
+                if is_any_level(kind, types.is_null):
+                    advice = f"; schema={{{json.dumps(name)}: …}} declares its type"
+                elif types.is_integer(kind) and isinstance(value, float):
+                    advice = declare_float(name)
+                return name, place, f"{name!r} is not a {kind}: {_plain(found)}{advice}"
         return "", 0, _plain(error)
 
 
 def _plain(error: Exception) -> str:
     """Return pyarrow's reason without its row, which counts from the start of the block, not of the file."""
     return _PLACE.sub("", str(error))
+
+
+def _unknown(schema: pa.Schema, read: Collection[int] = ()) -> frozenset[str]:
+    """Return the paths of the keys of type null, except leaves with the numbers in `read`."""
+    return frozenset(
+        ".".join(part for at, part in enumerate(path) if not at or part != "values")
+        for number, (path, kind) in enumerate(leaf_types(schema))
+        if types.is_null(kind) and number not in read
+    )
+
+
+class _Number(str):
+    """Number as it is written."""
+
+
+class _Object(list[tuple[str, Any]]):
+    """Keys and values of an object."""
+
+
+def _text_of(value: Any, kind: pa.DataType | None, path: str, left_out: Collection[str]) -> str:
+    """Return a parsed value as JSON, with a list of pairs where the type is a map, and null if it is left out."""
+    if path in left_out:
+        return "null"
+    if isinstance(value, _Number):
+        return value
+    if isinstance(value, _Object) and kind is not None and types.is_map(kind):
+        if len(dict(value)) < len(value):
+            raise ValueError("a key of a map is there twice")
+        pairs = (
+            (_key_of(name, kind.key_type), _text_of(one, kind.item_type, path, left_out))
+            for name, one in value
+        )
+        return "[" + ",".join(f'{{"key":{key},"value":{one}}}' for key, one in pairs) + "]"
+    if isinstance(value, _Object):
+        children = {} if kind is None or not types.is_struct(kind) else {one.name: one.type for one in kind}
+        below = f"{path}." if path else ""
+        parts = (
+            f"{json.dumps(name)}:{_text_of(one, children.get(name), below + name, left_out)}"
+            for name, one in value
+        )
+        return f"{{{','.join(parts)}}}"
+    if isinstance(value, list):
+        inner = kind.value_type if kind is not None and is_any(kind, LISTS) else None
+        return f"[{','.join(_text_of(one, inner, path, left_out) for one in value)}]"
+    return json.dumps(value)
+
+
+def _key_of(name: str, kind: pa.DataType) -> str:
+    """Return the key of a map, which JSON writes as a text, as a value of its type."""
+    if is_any(_parsed_type(kind), TEXTS):
+        return json.dumps(name)
+    return _text_of(json.loads(name, parse_float=_Number, parse_int=_Number), kind, "", ())
+
+
+def _extra_key(value: Any, kind: pa.DataType, path: str) -> str:
+    """Return the path of a key of a parsed value that is not in the type; "" if there is none."""
+    found: Iterable[str] = ()
+    if types.is_struct(kind) and isinstance(value, dict):
+        children = {one.name: one.type for one in kind}
+        found = (
+            _extra_key(one, children[name], f"{path}.{name}") if name in children else f"{path}.{name}"
+            for name, one in value.items()
+        )
+    elif is_any(kind, LISTS) and isinstance(value, list):
+        found = (_extra_key(one, kind.value_type, path) for one in value)
+    return next(filter(None, found), "")
+
+
+def _extra(path: str) -> str:
+    return (
+        f"the key {path!r} is not in the schema; declare it with schema={{…}}, or leave such keys out with "
+        'format=sf.JsonLines(extra_fields="ignore")'
+    )
 
 
 def _too_deep(lines: Lines) -> Tensor:

@@ -1,4 +1,4 @@
-"""Inferred schema of JSON lines, from the first lines of a file."""
+"""Inferred schema of JSON lines, from the first lines of the first files."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,42 +9,48 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.providers.lines.text_lines import first_sample
-from seqflow.providers.lines.typed_lines import inferred_from
+from seqflow.providers.lines.text_lines import samples
+from seqflow.providers.lines.typed_lines import DECLARE, first_lines_of
+from seqflow.providers.type_texts import with_declared
+from seqflow.record.arrow_types import child_fields, with_child_fields
 
-_DECLARE = "declare the types with schema={…}"
 _DEEPEST = 64
 _NOT_FINITE = pa.float16()
 """Type of `NaN` and `Infinity`, which JSON does not have: another line must show that the column is double."""
+_MIXED = pa.month_day_nano_interval()
+"""Type of values of several types under one key, which no column can hold."""
 _BLANKS = b" \t\r"
 
 
-def infer_schema(paths: Sequence[str]) -> tuple[pa.Schema, str]:
-    """Return the schema of the first 64 KiB of lines of the first file that is not blank, and a message about it.
+def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> tuple[pa.Schema, str]:
+    """Return the schema of declared keys, and of others by the first lines, see `samples`; and a message about these.
 
-    Integers are int64, other numbers double, texts string, also those that look like times; objects are structs.
-    Raise ProviderError for a malformed line, for lines of unlike types, and for values that are null or empty in
-    all lines.
+    Integers are int64, other numbers double, texts string, also those that look like times; objects are structs. Keys
+    whose values are null or empty in all lines, or of unlike types, are null. Malformed lines do not count: they are
+    bad rows when they are read. Raise ProviderError if there is no key.
     """
-    path, lines = first_sample(paths, lambda line: line.strip(_BLANKS))
-    kind, count = pa.null(), 0
-    for number, line in enumerate(lines, start=1):
-        content = line.strip(_BLANKS)
-        if content:
+    kind, counts, fault = pa.struct([]), dict.fromkeys(paths[:1], 0), ""
+    for path, lines in samples(paths, lambda line: line.strip(_BLANKS)):
+        for number, line in enumerate(lines, start=1):
+            if not (content := line.strip(_BLANKS)):
+                continue
             try:
-                kind = _merged(kind, _type_of(_parsed(content), 1), "the line")
+                kind = _merged(kind, _type_of(_parsed(content), 1))
+                counts[path] = counts.get(path, 0) + 1
             except (ValueError, RecursionError) as error:
-                raise ProviderError(
-                    f"{path}, line {number}: the schema can't be inferred: {error}\n{_DECLARE}"
-                ) from None
-            count += 1
-    if not count or not types.is_struct(kind) or not kind.num_fields:
-        raise ProviderError(f"{path}: there is no line to infer a schema from\n{_DECLARE}")
-    for name, found in _unknown(kind, ""):
-        raise ProviderError(
-            f"{path}: {name!r} is {found} in the first {count:,} lines, so its type is not known\n{_DECLARE}"
-        )
-    return pa.schema(list(kind)), inferred_from(path, count)
+                fault = fault or f"{path}, line {number}: the schema can't be inferred: {error}"
+    inferred = pa.schema([(child.name, _with_nulls(child.type)) for child in kind])
+    found = with_declared(inferred, declared)
+    if not len(found):
+        raise ProviderError(f"{fault or f'{paths[0]}: there is no line to infer a schema from'}\n{DECLARE}")
+    if declared is not None and found.equals(declared):
+        return found, ""
+    names = () if declared is None else declared.names
+    unknown = [
+        f"{name!r} is {why}" for name, why in _unknown(kind, "") if name.partition(".")[0] not in names
+    ]
+    note = f"; schema={{…}} declares the types of others: {', '.join(unknown)}" if unknown else ""
+    return found, f"schema inferred from {first_lines_of(counts)}{note}"
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -63,7 +69,7 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
     if isinstance(value, list):
         kind = pa.null()
         for child in value:
-            kind = _merged(kind, _type_of(child, depth + 1), "a list")
+            kind = _merged(kind, _type_of(child, depth + 1))
         return pa.list_(kind)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         raise ValueError(f"{value} is beyond int64")
@@ -73,8 +79,8 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
     return kinds.get(type(value), pa.null())
 
 
-def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
-    """Return the type that holds values of both types; raise ValueError if there is none."""
+def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the type that holds values of both types; _MIXED if there is none."""
     if one == other or types.is_null(other):
         return one
     if types.is_null(one):
@@ -82,18 +88,28 @@ def _merged(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
     if {one, other} <= {pa.int64(), pa.float64(), _NOT_FINITE}:
         return pa.float64()
     if types.is_list(one) and types.is_list(other):
-        return pa.list_(_merged(one.value_type, other.value_type, path))
+        return pa.list_(_merged(one.value_type, other.value_type))
     if types.is_struct(one) and types.is_struct(other):
         fields = {child.name: child.type for child in one}
         for child in other:
-            fields[child.name] = _merged(fields.get(child.name, pa.null()), child.type, repr(child.name))
+            fields[child.name] = _merged(fields.get(child.name, pa.null()), child.type)
         return pa.struct(list(fields.items()))
-    raise ValueError(f"{path} has values of {one} and of {other}")
+    return _MIXED
+
+
+def _with_nulls(kind: pa.DataType) -> pa.DataType:
+    """Return the type with null in place of types that are not known."""
+    fields = [child.with_type(_with_nulls(child.type)) for _, child in child_fields(kind)]
+    if fields:
+        return with_child_fields(kind, fields)
+    return pa.null() if types.is_struct(kind) or kind in (_MIXED, _NOT_FINITE) else kind
 
 
 def _unknown(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths of fields whose type is not known, and a description of their values."""
-    if kind == _NOT_FINITE:
+    """Yield the paths of fields whose types are not known, and a description of their values."""
+    if kind == _MIXED:
+        yield path, "of several types"
+    elif kind == _NOT_FINITE:
         yield path, "NaN or infinite (NaN is not a number of JSON)"
     elif types.is_null(kind) or (types.is_struct(kind) and not kind.num_fields):
         yield path, "null or empty"

@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
 from typing import IO, ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +16,7 @@ from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
 from seqflow.providers.lines.line_faults import Malformed
+from seqflow.providers.lines.quotes import newline_finder, row_ends
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
@@ -24,6 +27,7 @@ from seqflow.record.validation import kind_of_error
 
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
+_SAMPLED_FILES = 16
 _CHUNK = 64 << 10
 _NEWLINE = b"\n"
 BOM = b"\xef\xbb\xbf"
@@ -33,7 +37,8 @@ BOM = b"\xef\xbb\xbf"
 class LineFormat(Protocol):
     """Parser of a kind of line. Blank lines are skipped.
 
-    It may have `header`: true if the first line of a file is not a row.
+    It may have `header`, true if the first line of a file is not a row, and `newlines`, true if newlines in quotes do
+    not end a row, and `reading`, which returns the parser for a selection of its columns.
     """
 
     @property
@@ -79,10 +84,15 @@ class LineSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         path, start = block.origin, block.index * self.batch_bytes
-        lines_before = None
+        lines_before, newlines = None, getattr(self.format, "newlines", False)
         if compression_of(path):
-            content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes)
+            content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes, newlines)
             data = np.frombuffer(content, np.uint8)
+        elif newlines:
+            with reading(path):
+                stamp = os.stat(path).st_mtime_ns
+            start, stop = _row_starts(path, stamp, self.batch_bytes)[block.index :][:2]
+            data = np.frombuffer(_ended(path, _read(path, start, stop)), np.uint8)
         else:
             data, start = _read_lines(path, start, start + self.batch_bytes)
         if start == 0:
@@ -90,22 +100,31 @@ class LineSource:
             if len(data) > start and getattr(self.format, "header", False):
                 start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
             data = data[start:]
-        batch, malformed = self.format.parse(data)
+        selection = self.selection.to(schema)
+        parser_of = getattr(self.format, "reading", None)
+        batch, malformed = (parser_of(selection) if parser_of else self.format).parse(data)
         # lines before the block are counted only for an error: that reads the file from its start
         first_line = None
         for row, position, column, reason in malformed:
             if first_line is None:
                 first_line = 1 + (_newlines_before(path, start) if lines_before is None else lines_before)
-                newlines = np.flatnonzero(data == _NEWLINE[0])
-            line = int(np.searchsorted(newlines, position))
-            line_start = newlines[line - 1] + 1 if line else 0
+                ends_of_lines, ends_of_rows = np.flatnonzero(data == _NEWLINE[0]), row_ends(data, newlines)
+            line, line_start, _ = _around(position, ends_of_lines, len(data))
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
             if bad_rows is None:
                 raise ProviderError(f"{place}: {reason}")
-            line_stop = newlines[line] if line < len(newlines) else len(data)
-            line_text = data[line_start:line_stop].tobytes()
-            bad_rows.append(BadLine(row, column, f"{place}: {reason}", without_values(reason), line_text))
-        return self.selection.to(schema).apply(batch)
+            _, start_of_row, stop_of_row = _around(position, ends_of_rows, len(data))
+            content_of_row = data[start_of_row:stop_of_row].tobytes()
+            bad_rows.append(
+                BadLine(row, column, f"{place}: {reason}", without_values(reason), content_of_row)
+            )
+        return selection.apply(batch)
+
+
+def _around(position: int, ends: Tensor, stop: int) -> tuple[int, int, int]:
+    """Return number, start and end of the line at a position; lines end at `ends`, the last one at `stop`."""
+    line = int(np.searchsorted(ends, position))
+    return line, int(ends[line - 1]) + 1 if line else 0, int(ends[line]) if line < len(ends) else stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +163,15 @@ class LineFiles:
         return self.files.provider(line_format.kind, chosen.schema, source, inferred)
 
 
-def first_sample(
+def samples(
     paths: Sequence[str], is_row: Callable[[bytes], object], header: bool = False
-) -> tuple[str, list[bytes]]:
-    """Return the first file with a row, and its first whole lines: 64 KiB of them, or more if they have no row.
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Yield the first 16 files with rows, each with its first whole lines: 64 KiB, or more if they have no row.
 
-    The line of a header is not a row. If no file has a row, no lines are returned.
+    The line of a header is not a row.
     """
-    for path in paths:
-        lines = first_lines(path, lambda lines: any(map(is_row, lines[header:])))
-        if any(map(is_row, lines[header:])):
-            return path, lines
-    return paths[0], []
+    starts = ((path, first_lines(path, lambda lines: any(map(is_row, lines[header:])))) for path in paths)
+    return islice((start for start in starts if any(map(is_row, start[1][header:]))), _SAMPLED_FILES)
 
 
 def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
@@ -189,14 +205,46 @@ def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
     end = content.find(_NEWLINE, stop - 1 - begin) + 1
     if not end:
         content += _rest_of_line(path, content, begin + len(content))
-        if content and not content.endswith(_NEWLINE):
-            content += _NEWLINE
+        content = _ended(path, content)
         end = len(content)
-    if end > INT32_MAX:
+    return np.frombuffer(content, np.uint8)[first:end], begin + first
+
+
+def _ended(path: str, content: bytes) -> bytes:
+    """Return lines of a file with a newline after the last one."""
+    if content and not content.endswith(_NEWLINE):
+        content += _NEWLINE
+    if len(content) > INT32_MAX:
         raise ProviderError(
             f"{path}: a line has more than {INT32_MAX} bytes\nsplit it, or leave out the file"
         )
-    return np.frombuffer(content, np.uint8)[first:end], begin + first
+    return content
+
+
+@lru_cache(maxsize=1024)
+def _row_starts(path: str, stamp: int, batch_bytes: int) -> tuple[int, ...]:
+    """Return where the first row starts in each range of `batch_bytes`, or after it, and the end of the file.
+
+    A newline ends no row inside quotes, which all bytes before it tell: the file is read once, and the result for a
+    large file is kept for later runs, as digests of large files are.
+    """
+    from seqflow.identity.content import cached_digest
+
+    size = _size(path)
+    part = f"rows in ranges of {batch_bytes}"
+    found = cached_digest(path, part, size, lambda: _row_starts_text(path, size, batch_bytes))
+    return tuple(map(int, found.split(",")))
+
+
+def _row_starts_text(path: str, size: int, batch_bytes: int) -> str:
+    starts, position, shown = [0], 0, newline_finder(True)
+    while piece := _read(path, position, position + BLOCK_BYTES):
+        piece_shown = shown(piece)
+        while (at := piece_shown.find(_NEWLINE, max(0, len(starts) * batch_bytes - 1 - position))) >= 0:
+            starts.append(position + at + 1)
+        position += len(piece)
+    blocks = -(-size // batch_bytes)
+    return ",".join(map(str, [*starts[:blocks], *[size] * (blocks + 1 - len(starts[:blocks]))]))
 
 
 def _rest_of_line(path: str, content: bytes, position: int) -> bytes:

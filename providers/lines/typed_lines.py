@@ -1,5 +1,6 @@
 """Lines with a schema: checked, parsed a block at once by Arrow, and searched for bad lines if that fails."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
@@ -171,9 +172,19 @@ def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception])
         yield Malformed(at, int(lines.starts[at]) + offset, column or parser.schema.names[0], str(reason))
 
 
-def inferred_from(path: str, num_lines: int) -> str:
-    """Return a message that says which lines a schema is inferred from."""
-    return f"schema inferred from the first {num_lines:,} line{'s' * (num_lines != 1)} of {path}"
+DECLARE = "declare the types with schema={…}"
+
+
+def declare_float(column: str) -> str:
+    """Return the advice for a fraction in a column of integers."""
+    return f'; schema={{{json.dumps(column, ensure_ascii=False)}: "float64"}} reads it'
+
+
+def first_lines_of(counts: Mapping[str, int]) -> str:
+    """Return which lines a schema is inferred from, by the number of lines of each file, for messages."""
+    (path, *more), lines = counts, sum(counts.values())
+    of_files = f"of {path}" if not more else f"of {path} and {len(more)} more file{'s' * (len(more) > 1)}"
+    return f"the first {lines:,} line{'s' * (lines != 1)} {of_files}"
 
 
 def check_types(schema: pa.Schema, fits: Callable[[pa.DataType], bool], kind: str) -> None:

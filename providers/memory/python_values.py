@@ -16,6 +16,7 @@ from pyarrow import types
 from seqflow.errors import ProviderError
 from seqflow.printable import printable_line
 from seqflow.record.arrow_types import LISTS, is_any, is_any_level
+from seqflow.record.buffers import buffer_of, offsets_of
 from seqflow.record.exact_casts import exact_cast
 
 DECLARE = "the first 1,000 rows tell the types: where later rows have others, pass schema=, a pyarrow.Schema"
@@ -53,19 +54,50 @@ def _converted(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
 
 def _not_inferred(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
     """Convert values of types that Arrow does not infer: uint64 and maps."""
-    if (kind is None or types.is_struct(kind)) and all(isinstance(one, Mapping) for one in values):
-        names = dict.fromkeys(chain.from_iterable(values))
+    rows = [one for one in values if one is not None]
+    if (kind is None or types.is_struct(kind)) and all(isinstance(one, Mapping) for one in rows):
+        names = dict.fromkeys(chain.from_iterable(rows))
         kinds = dict.fromkeys(names) if kind is None else {field.name: field.type for field in kind}
         if names.keys() - kinds.keys():
             raise ValueError(f"there are keys besides {', '.join(kinds)}")
-        columns = [_converted([row.get(name) for row in values], kinds[name]) for name in kinds]
-        return pa.StructArray.from_arrays(columns, list(kinds))
-    listed = [list(one.items()) if isinstance(one, Mapping) else one for one in values]
-    array = pa.array(listed, kind or pa.uint64())
+        columns = [
+            _converted([None if row is None else row.get(name) for row in values], kinds[name])
+            for name in kinds
+        ]
+        return pa.StructArray.from_arrays(
+            columns, list(kinds), mask=pa.array([one is None for one in values])
+        )
+    if kind is not None and is_any(kind, (types.is_map, types.is_list, types.is_large_list)):
+        return _not_inferred_lists(values, kind)
+    array = pa.array(values, kind or pa.uint64())
     # compared: Arrow may convert a value to another one without an error
-    if array.to_pylist() != listed:
+    if array.to_pylist() != list(values):
         raise ValueError(f"a value is none of {array.type}")
     return array
+
+
+def _not_inferred_lists(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Convert lists, or dicts and lists of pairs to maps, by converting all of their elements."""
+    listed = [list(one.items()) if types.is_map(kind) and isinstance(one, Mapping) else one for one in values]
+    if any(isinstance(one, str | bytes | Mapping) for one in listed):
+        raise ValueError(f"a value is none of {kind}")
+    elements = list(chain.from_iterable(one for one in listed if one is not None))
+    if types.is_map(kind):
+        if not all(
+            isinstance(one, tuple | list) and len(one) == 2 and one[0] is not None for one in elements
+        ):
+            raise ValueError("a map has a value that is not a pair of a key and a value")
+        pairs = [
+            _converted([one[at] for one in elements], part)
+            for at, part in enumerate((kind.key_type, kind.item_type))
+        ]
+        inner = pa.StructArray.from_arrays(pairs, fields=[kind.key_field, kind.item_field])
+    else:
+        inner = _converted(elements, kind.value_type)
+    lengths = np.array([0 if one is None else len(one) for one in listed], np.int64)
+    offsets = offsets_of(lengths, wide=types.is_large_list(kind))
+    validity = pa.array([one is not None for one in listed], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(kind, len(listed), [validity, buffer_of(offsets)], children=[inner])
 
 
 def _check_alike(values: Sequence[Any], kind: pa.DataType) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from seqflow.drawing.nested import Span, spans_of
+from seqflow.drawing.nested import Extent, spans_of
 from seqflow.drawing.svg import ADAPTIVE, arrow, box, curve, picture, style, text
 from seqflow.kernels.arrays import Array
 
@@ -100,7 +100,7 @@ def _grid(grid: Grid, left: float, top: float) -> tuple[list[str], float, float]
     for down, row in enumerate(grid.rows):
         for across, cell in enumerate(row):
             parts += _box(
-                Span(left + across * width, left + (across + 1) * width), top + down * _HEIGHT, cell
+                Extent(left + across * width, left + (across + 1) * width), top + down * _HEIGHT, cell
             )
     columns = max(map(len, grid.rows), default=0)
     return parts, left + columns * width, top + max(len(grid.rows), 1) * _HEIGHT + _GAP
@@ -125,7 +125,7 @@ def _width(values: Sequence[str]) -> float:
     return max([_CELL, *(len(value) * _CHAR + 10 for value in values)])
 
 
-def _box(span: Span, top: float, content: Cell | str) -> Iterator[str]:
+def _box(span: Extent, top: float, content: Cell | str) -> Iterator[str]:
     """Draw a value in its box: in the colour of its sequence, grey for padding; without a box if it is not moved."""
     if isinstance(content, str):
         fill, dashed, value = "none", False, content

@@ -15,7 +15,7 @@ _MOST = 24
 """Largest number of values, or empty sequences, that are drawn."""
 
 
-class Span(NamedTuple):
+class Extent(NamedTuple):
     """Start and end of a box."""
 
     start: float
@@ -81,11 +81,11 @@ def _shortened(levels: list[Array]) -> list[Array]:
     return levels
 
 
-def spans_of(levels: Sequence[Array], left: float, cell: float) -> list[list[Span]]:
+def spans_of(levels: Sequence[Array], left: float, cell: float) -> list[list[Extent]]:
     """Return, for each level and then the values, start and end of each box; empty sequences have a place of their
     own.
     """
-    found: list[list[Span]] = [[] for _ in range(len(levels) + 1)]
+    found: list[list[Extent]] = [[] for _ in range(len(levels) + 1)]
     taken = [0] * len(levels)
     edge = left
 
@@ -101,7 +101,7 @@ def spans_of(levels: Sequence[Array], left: float, cell: float) -> list[list[Spa
                 place(depth + 1)
             edge += 0 if length else cell
             edge += _GAP if depth == len(levels) - 1 or not length else 0
-        found[depth].append(Span(start, edge - (_GAP if depth < len(levels) else 0)))
+        found[depth].append(Extent(start, edge - (_GAP if depth < len(levels) else 0)))
 
     for _ in range(len(levels[0])):
         place(0)
@@ -111,7 +111,7 @@ def spans_of(levels: Sequence[Array], left: float, cell: float) -> list[list[Spa
 def _drawn(
     levels: Sequence[Array],
     texts: Sequence[str],
-    spans: Sequence[Sequence[Span]],
+    spans: Sequence[Sequence[Extent]],
     called: Sequence[str],
     left: float,
     theme: Theme,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import NoReturn
@@ -63,7 +64,8 @@ refuse = partial(fail, what="where", kind=FilterError)
 class _Filter(Parser[Filter]):
     what = "where"
     error = FilterError
-    lexicon = lexicon(MARKS + " [ ]")
+    # after a comma only: elsewhere `seed = 3` is a comparison that lacks a sign
+    lexicon = lexicon(MARKS + " [ ]", keyword=r"(?:(?<=,)|(?<=,\s))seed\s*=(?!=)")
     prefix = dict.fromkeys("-+~", UNARY) | {"not": _NOT}
     infix = _INFIX
     alone = frozenset({COMPARISON})
@@ -78,6 +80,8 @@ class _Filter(Parser[Filter]):
         match token.kind, token.text:
             case "number", _:
                 return self.number(token)
+            case "keyword", _:
+                return replace(self.number(self.kind("number", "an integer")), token=token)
             case "string", _:
                 return Constant(token, self.unescaped(token))
             case "column", text:

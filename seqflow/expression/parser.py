@@ -51,7 +51,7 @@ class Call(Node):
     arguments: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Parsed:
     """A parsed expression: text, tokens, syntax tree and the names of its inputs (`@0`, `@1`, … for numbers)."""
 
@@ -110,18 +110,19 @@ ADVICE = {
 }
 
 
-def lexicon(marked: str) -> Lexicon:
-    """Return the lexicon of expressions, or of filters, which have more marks."""
+def lexicon(marked: str, keyword: str = "(?!)") -> Lexicon:
+    """Return the lexicon of expressions, or of filters, which have more marks, and keywords of calls."""
     return Lexicon(
         "a number, a name or an operator",
         ADVICE,
         alone=True,
         number=r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
+        mark=marks(marked),  # first: with numbers they are most tokens
         operand=r"@[0-9]+",
+        keyword=keyword,
         column=r"(?:[^\W\d]\w*\.)*`[^`\n]+`(?:\.(?:[^\W\d]\w*|`[^`\n]+`))*",
         name=NAME,
         string=STRING,
-        mark=marks(marked),
     )
 
 
@@ -204,7 +205,7 @@ def canonical(tree: Node) -> str:
     return "".join(pieces)
 
 
-class Arithmetic(Parser[Node]):
+class FormulaParser(Parser[Node]):
     """Dialect of formulas, alone or in nets."""
 
     prefix = dict.fromkeys("-+~", UNARY)
@@ -278,12 +279,12 @@ class Arithmetic(Parser[Node]):
         return _ONLY_IN_FILTERS.get(token.kind) or _PYTHON.get(token.text, "")
 
     def number(self, token: Token) -> int | float:
-        digits = token.text.lstrip("0")
-        if digits.isdigit() or not digits:
+        digits = token.text.lstrip("0") or "0"
+        if digits.isdigit():
             # counted first: `int` refuses texts of more than 4,300 digits with an error of its own
-            if len(digits) > 20 or int(digits or "0") > _LARGEST_INTEGER:
+            if len(digits) > 20 or (whole := int(digits)) > _LARGEST_INTEGER:
                 self.fail(token, "the integer is larger than 2**64 - 1", "write it as a float: 1e30")
-            return int(digits or "0")
+            return whole
         value = float(token.text)
         if math.isinf(value):
             self.fail(token, "the number is larger than any float64", "infinity is written inf")
@@ -315,7 +316,7 @@ class Arithmetic(Parser[Node]):
         )
 
 
-class _Expression(Arithmetic):
+class _Expression(FormulaParser):
     what = "expression"
     error = ExpressionError
     lexicon = lexicon(MARKS)

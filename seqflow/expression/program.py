@@ -39,7 +39,7 @@ _PLANS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Instruction:
     """`slot = function(*arguments)`. The first slots hold the inputs, the others constants and results of steps."""
 
     function: Function
@@ -52,7 +52,7 @@ class Step:
 class Planned:
     """A step with its kernel, for operands of known dtypes."""
 
-    step: Step
+    step: Instruction
     kernel: Kernel
     dtype: np.dtype[Any]
     register: int
@@ -63,7 +63,7 @@ class BlockPlan:
     """Execution plan of a program for one set of input dtypes."""
 
     dtype: np.dtype[Any]
-    scalars: tuple[Step, ...]
+    scalars: tuple[Instruction, ...]
     """Steps on Python numbers only."""
     steps: tuple[Planned, ...]
     """Steps on arrays; the last one computes the result, unless that is a number or an input."""
@@ -79,7 +79,7 @@ class Program:
     text: str
     inputs: tuple[str, ...]
     constants: dict[int, Value]
-    steps: tuple[Step, ...]
+    steps: tuple[Instruction, ...]
     result: int
     """Slot of the result."""
     _plans: dict[tuple[DType, ...], BlockPlan] = field(default_factory=dict, repr=False)
@@ -113,7 +113,7 @@ class Program:
             return str(self.constants[slot])
         return next(f"the result of {step.function.name}" for step in self.steps if step.slot == slot)
 
-    def fail(self, step: Step, failure: Exception) -> NoReturn:
+    def fail(self, step: Instruction, failure: Exception) -> NoReturn:
         """Raise ExpressionError at the place of a step in the text, with the names of its operands."""
         why = step.function.explain(failure, [self.describe(slot) for slot in step.arguments])
         refuse(self.text, step.token.start, why)
@@ -123,7 +123,7 @@ def compile_tree(parsed: Parsed) -> Program:
     """Return the program of a parsed expression; raise ExpressionError when a call of literals has no value."""
     made: dict[tuple[Any, ...], int] = {}
     constants: dict[int, Value] = {}
-    steps: list[Step] = []
+    steps: list[Instruction] = []
     stack: list[int] = []
     first = len(parsed.inputs)
 
@@ -152,7 +152,7 @@ def compile_tree(parsed: Parsed) -> Program:
                     function, arguments = by_name[function.of_two], arguments[:1]
                 slot = made.setdefault((function.name, *arguments), first + len(made))
                 if not steps or slot > steps[-1].slot:  # an earlier slot is a common subexpression
-                    steps.append(Step(function, arguments, slot, token))
+                    steps.append(Instruction(function, arguments, slot, token))
                 stack.append(slot)
     return Program(parsed.text, parsed.inputs, constants, tuple(steps), stack.pop())
 
@@ -173,8 +173,8 @@ def _fold(text: str, token: Token, function: Function, values: Sequence[Value]) 
 def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
     dtypes: dict[int, DType] = dict(enumerate(inputs))
     dtypes.update((slot, dtype_of(value)) for slot, value in program.constants.items())
-    scalars: list[Step] = []
-    steps: list[tuple[Step, Kernel, np.dtype[Any]]] = []
+    scalars: list[Instruction] = []
+    steps: list[tuple[Instruction, Kernel, np.dtype[Any]]] = []
     arrays = {slot for slot, dtype in enumerate(inputs) if not isinstance(dtype, type)}
     for step in program.steps:
         operands = [dtypes[slot] for slot in step.arguments]
@@ -198,7 +198,7 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
 
 
 def _allocate(
-    steps: Sequence[tuple[Step, Kernel, np.dtype[Any]]],
+    steps: Sequence[tuple[Instruction, Kernel, np.dtype[Any]]],
 ) -> tuple[list[int], tuple[np.dtype[Any], ...]]:
     """Return the number of each step's register, and the registers' dtypes.
 
@@ -318,7 +318,7 @@ class _Run:
             value = inputs[slot]
             if isinstance(value, np.ndarray) and self.has_rows(value.shape):
                 self.by_rows[slot] = value
-        self.step: Step | None = None
+        self.step: Instruction | None = None
 
     def has_rows(self, shape: tuple[int, ...]) -> bool:
         # an array with fewer axes, or with axis 0 of size 1, is broadcast: each block uses all of it

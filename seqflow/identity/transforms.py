@@ -12,7 +12,7 @@ from seqflow.identity.content import content_of, digest_of_file
 from seqflow.identity.functions import function_content
 from seqflow.net import Net
 from seqflow.net.step import Step
-from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Reference, Statement
+from seqflow.net.syntax import Formula, Listed, LiteralOperand, NetCall, Operand, Reference, Statement
 
 SHOWN = ("lines", "names")
 """Entries for messages, which are not compared: a file may have another name, and a statement another line."""
@@ -103,7 +103,7 @@ class _Files:
 def _text(statement: Statement, files: _Files) -> str:
     """Return a statement as text, with paths of files replaced by their numbers."""
     value = _numbered(statement.value, files)
-    assert isinstance(value, Call | Formula)
+    assert isinstance(value, NetCall | Formula)
     return str(replace(statement, value=value))
 
 
@@ -113,12 +113,14 @@ def _numbered(operand: Operand, files: _Files) -> Operand:
             return replace(operand, items=tuple(_numbered(item, files) for item in items))
         case Formula(operands=operands):
             named = (_numbered(one, files) for one in operands)
-            return replace(operand, operands=tuple(one for one in named if isinstance(one, Reference | Call)))
-        case Call():
+            return replace(
+                operand, operands=tuple(one for one in named if isinstance(one, Reference | NetCall))
+            )
+        case NetCall():
             of_files = {one.name for one in registry.get(operand.op).attributes if one.names_file}
             keywords = tuple(
-                (name, Constant(files.number(value.value), value.location))
-                if name in of_files and isinstance(value, Constant) and isinstance(value.value, str)
+                (name, LiteralOperand(files.number(value.value), value.location))
+                if name in of_files and isinstance(value, LiteralOperand) and isinstance(value.value, str)
                 else (name, _numbered(value, files))
                 for name, value in operand.keywords
             )

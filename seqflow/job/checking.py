@@ -31,6 +31,7 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
         found = infer(one, name)
         check_tables(job, one, found)
         check_workers(job, one)
+        one.pipeline.check_rows()
         show(found)
     _check_output(job, loader)
     return found

@@ -14,9 +14,10 @@ from seqflow.job.source_bounds import SourceBounds
 from seqflow.job.step_totals import total_columns
 from seqflow.loader import BatchPlan, Loader
 from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.run.pipeline import empty_source
 from seqflow.net import Net, NetInference
 from seqflow.printable import printable_line
-from seqflow.record import Record, from_arrow
+from seqflow.record import Record
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows, Positions
 from seqflow.tensor import TensorSpec
@@ -68,8 +69,7 @@ def infer(loader: Loader, name: str = "") -> JobSpecs:
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
     """Return the tensors of a block of the source."""
-    empty = loader.source.schema.empty_table()
-    record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
+    record = empty_source(loader.recipe)
     rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
     specs = _specs(rows, record.parents, Dimension.symbol("rows", 0, bounds.block.get("rows")))
     return dict(Net("").infer(specs, bounds.limits(specs)).specs)

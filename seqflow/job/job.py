@@ -42,8 +42,10 @@ class Job:
     bad_rows: BadRows = field(default_factory=BadRows)
     bad_files: BadFiles = RAISE
     engine: EngineSettings = field(default_factory=EngineSettings)
+    keep: str | tuple[str, ...] = ()
+    """Conditions on prepared rows, which may use constants; a row for which one is false is left out."""
     require: str | tuple[str, ...] = ()
-    """Conditions on prepared rows; a row for which one is false is a bad row."""
+    """Conditions on prepared rows that are kept; a row for which one is false is a bad row."""
     skip: tuple[tuple[int, ...], ...] = ()
     """Spans of batches to omit, by their numbers: `[5000, 5024]` are those from 5000 to 5023."""
     totals: Mapping[str, str] | tuple[str, ...] = ()

@@ -125,6 +125,7 @@ def _loader_options(job: Job) -> dict[str, Any]:
         "rank": 0,
         "world_size": 1,
         "bad_rows": job.bad_rows,
+        "keep": job.keep or None,
         "require": job.require or None,
         "skip": job.skip or None,
     }

@@ -33,8 +33,8 @@ from seqflow.job.sections import (
 from seqflow.job.toml import line_of
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, Schedule, TokenBudget
 from seqflow.loader.epoch.deal import spans_of
+from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.plans.dealing import totals_of
-from seqflow.loader.run.windows import texts_of_required
 from seqflow.output import MAX_THREADS
 from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, check_option, option_types
@@ -389,12 +389,12 @@ def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
     return imports
 
 
-def _require(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
-    texts = _checked(tables.get("require", []), str | tuple[str, ...], "require", job_file)
+def _conditions(name: str, tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
+    texts = _checked(tables.get(name, []), str | tuple[str, ...], name, job_file)
     try:
-        return texts_of_required(texts or None)
+        return tuple(one.text for one in conditions_of(name, texts or None))
     except NetError as error:
-        job_file.fail("require", str(error))
+        job_file.fail(name, str(error))
 
 
 def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
@@ -531,7 +531,8 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "bad_rows": partial(_section, BadRows, "bad_rows"),
     "bad_files": partial(_section, BadFiles, "bad_files"),
     "engine": partial(_section, EngineSettings, "engine"),
-    "require": _require,
+    "keep": partial(_conditions, "keep"),
+    "require": partial(_conditions, "require"),
     "skip": _skip,
     "totals": _totals,
     "steps_of": _steps_of,

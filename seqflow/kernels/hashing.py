@@ -12,11 +12,12 @@ import numpy as np
 from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, INTEGERS, Form
+from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 
-__all__ = ["hash_ids", "hash_strings"]
+__all__ = ["HASHES", "hash_ids", "hash_state", "hash_strings"]
 
-BYTES = Form(("u1",), rows)
+HASHES = 2**63
+"""Number of buckets for whole hashes: a bucket is the upper 63 bits of the hash, which int64 holds."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -58,6 +59,11 @@ def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> A
     return _bucket(_output(states, lengths.view(np.uint64)), num_buckets)
 
 
+def hash_state(seed: int) -> int:
+    """Return `output(seed, 0)`, the state for a seed from 0 to 2**64 - 1, as int64."""
+    return int(_output(_unsigned(seed), np.zeros(1, np.uint64)).view(np.int64)[0])
+
+
 def _unsigned(number: int) -> np.uint64:
     return np.uint64(number % 2**64)
 
@@ -85,6 +91,6 @@ def _bucket(bits: Array, num_buckets: int) -> Array:
 
 
 def _check_buckets(num_buckets: int) -> None:
-    """Raise ValueError when there is no bucket, or more than int64 can count."""
-    if not 1 <= num_buckets < 2**63:
-        raise ValueError(f"num_buckets is {num_buckets}, expected 1 to 2**63 - 1")
+    """Raise ValueError when there is no bucket, or more than there are hashes."""
+    if not 1 <= num_buckets <= HASHES:
+        raise ValueError(f"num_buckets is {num_buckets}, expected 1 to 2**63")

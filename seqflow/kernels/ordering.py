@@ -43,7 +43,8 @@ def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]:
     In descending order. For a segment with fewer elements, values are 0 and positions -1 at the end.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
-    _check_column(data, "data")
+    if data.ndim != 1:
+        raise ValueError(f"data has {data.ndim} dimensions, expected 1")
     check_memory((len(lengths), k), np.dtype(np.int64))
     order = _order(data, lengths, descending=True)
     values = np.zeros((len(lengths), k), data.dtype)
@@ -63,7 +64,8 @@ def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
 
     The first NaN or NaT wins, as in `np.argmax`. An empty segment gives -1.
     """
-    _check_extreme(kind)
+    if kind not in ("max", "min"):
+        raise ValueError(f"kind is {kind!r}, expected 'max' or 'min'")
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     if data.size == 0:
         check_sum(lengths, len(data), "data")
@@ -91,15 +93,3 @@ def _order(data: Array, lengths: Array, descending: bool) -> Array:
         return np.lexsort((data, segments), axis=0)
     # reversed, sorted and reversed again: a descending order that is stable
     return len(data) - 1 - np.lexsort((data[::-1], -segments[::-1]), axis=0)[::-1]
-
-
-def _check_extreme(kind: str) -> None:
-    """Raise ValueError when kind is not "max" or "min"."""
-    if kind not in ("max", "min"):
-        raise ValueError(f"kind is {kind!r}, expected 'max' or 'min'")
-
-
-def _check_column(array: Array, argument: str) -> None:
-    """Raise ValueError when rows are not single elements."""
-    if array.ndim != 1:
-        raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")

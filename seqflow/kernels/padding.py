@@ -55,7 +55,7 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
     """The inverse of `pad`: padded[B, T, *d], lengths[B] -> data[sum(lengths), *d]."""
     check_side(side)
     padded, lengths = rows(padded, "padded"), int64_counts(lengths, "lengths")
-    _check_padded(padded, lengths)
+    _check_rows(padded, lengths, "padded", 0)
     total = total_of(lengths, "lengths")
     check_room(lengths, padded.shape[1])
     out = output(out, (total, *padded.shape[2:]), padded.dtype)
@@ -87,7 +87,7 @@ def pack_by_time(
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """The inverse of `pack_by_time`: packed[T, B, *d], lengths[B] -> data[sum(lengths), *d]."""
     packed, lengths = rows(packed, "packed"), int64_counts(lengths, "lengths")
-    _check_packed(packed, lengths)
+    _check_rows(packed, lengths, "packed", 1)
     total = total_of(lengths, "lengths")
     check_room(lengths, len(packed))
     out = output(out, (total, *packed.shape[2:]), packed.dtype)
@@ -109,17 +109,10 @@ def check_side(side: str) -> None:
         raise ValueError(f"side is {side!r}, expected 'right' or 'left'")
 
 
-def _check_padded(padded: Array, lengths: Array) -> None:
-    """Raise ValueError when `padded` is not [B, T, *d] for the B lengths."""
+def _check_rows(padded: Array, lengths: Array, argument: str, axis: int) -> None:
+    """Raise ValueError unless the rows along an axis are as many as the lengths."""
     if padded.ndim < 2:
-        raise ValueError(f"padded has {padded.ndim} dimensions, expected 2 or more")
-    if len(padded) != len(lengths):
-        raise ValueError(f"padded has {len(padded)} rows but there are {len(lengths)} lengths")
-
-
-def _check_packed(packed: Array, lengths: Array) -> None:
-    """Raise ValueError when `packed` is not [T, B, *d] for the B lengths."""
-    if packed.ndim < 2:
-        raise ValueError(f"packed has {packed.ndim} dimensions, expected 2 or more")
-    if packed.shape[1] != len(lengths):
-        raise ValueError(f"packed has {packed.shape[1]} columns but there are {len(lengths)} lengths")
+        raise ValueError(f"{argument} has {padded.ndim} dimensions, expected 2 or more")
+    if padded.shape[axis] != len(lengths):
+        found = f"{padded.shape[axis]} {'columns' if axis else 'rows'}"
+        raise ValueError(f"{argument} has {found} but there are {len(lengths)} lengths")

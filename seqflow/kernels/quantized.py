@@ -28,11 +28,8 @@ def pool_quantized(
     separately from biases, both in the dtype `scale`, in blocks and in float64. An empty segment gives 0. If the
     table is `pruned`, the index -1 means a row of zeros.
     """
-    table, indices, lengths = (
-        rows(table, "table"),
-        int64_counts(indices, "indices"),
-        int64_counts(lengths, "lengths"),
-    )
+    table, indices = rows(table, "table"), int64_counts(indices, "indices")
+    lengths = int64_counts(lengths, "lengths")
     _check_fused(table, bits, scale)
     check_sum(lengths, len(indices), "indices")
     if weights is not None:

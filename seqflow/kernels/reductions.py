@@ -65,16 +65,11 @@ def gather_segment_reduce(
 
     An index equal to `ignore_index` is skipped, also in the count of a mean; a segment of such indices is empty.
     """
-    table, indices, lengths = (
-        rows(table, "table"),
-        int64_counts(indices, "indices"),
-        int64_counts(lengths, "lengths"),
-    )
+    table, indices = rows(table, "table"), int64_counts(indices, "indices")
+    lengths = int64_counts(lengths, "lengths")
     reduced_dtype(kind, table.dtype)
     check_sum(lengths, len(indices), "indices")
-    picked, used = checked_indices(indices, len(table), False, ignore_index)
-    before = np.concatenate([[0], np.cumsum(used)])
-    kept = np.diff(before[offsets_of(lengths)])
+    picked, used, kept = _used(indices, lengths, len(table), ignore_index)
     return segment_reduce(kind, table[picked[used]], kept, empty)
 
 
@@ -94,20 +89,15 @@ def gather_segment_weigh(
     With `positional`, weights[P] belong to the first, second … position of every segment, and no segment is longer
     than P. An index equal to `ignore_index` is skipped.
     """
-    table, indices, lengths = (
-        rows(table, "table"),
-        int64_counts(indices, "indices"),
-        int64_counts(lengths, "lengths"),
-    )
+    table, indices = rows(table, "table"), int64_counts(indices, "indices")
+    lengths = int64_counts(lengths, "lengths")
     check_sum(lengths, len(indices), "indices")
     if positional:
         check_room(lengths, len(weights))
         weights = weights[np.arange(len(indices)) - np.repeat(offsets_of(lengths)[:-1], lengths)]
     else:
         check_same_size(weights=weights, indices=indices)
-    picked, used = checked_indices(indices, len(table), False, ignore_index)
-    before = np.concatenate([[0], np.cumsum(used)])
-    kept = np.diff(before[offsets_of(lengths)])
+    picked, used, kept = _used(indices, lengths, len(table), ignore_index)
     wide = np.result_type(weights, np.float64)
     factors = weights[used].astype(wide).reshape(-1, *[1] * (table.ndim - 1))
     with np.errstate(all="ignore"):
@@ -115,6 +105,15 @@ def gather_segment_weigh(
         out: Array = sums.astype(weights.dtype)
     out[kept == 0] = scalar(empty, weights.dtype)
     return out
+
+
+def _used(
+    indices: Array, lengths: Array, num_rows: int, ignore_index: int | None
+) -> tuple[Array, Array, Array]:
+    """Return the checked indices, whether each is used, and the number of used ones in each segment."""
+    picked, used = checked_indices(indices, num_rows, False, ignore_index)
+    before = np.concatenate([[0], np.cumsum(used)])
+    return picked, used, np.diff(before[offsets_of(lengths)])
 
 
 def widened(kind: str, data: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from seqflow import providers
 from seqflow.arguments import at_least_one
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
 from seqflow.loader.epoch.ranks import Ranks, Tail
+from seqflow.loader.order.conditions import Condition
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Shuffle, Transform
 from seqflow.loader.plans.dealing import Totals
@@ -27,6 +29,8 @@ from seqflow.record import Record
 T = TypeVar("T")
 RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are fields of Ranks, and of Prefetch."""
+_OF_PROVIDERS = ("columns", "where", "fill", "valid")
+"""Options of opening that a source takes that is open already."""
 _OTHER_NAMES = {
     "batch_size": "batch=n, or a plan such as TokenBudget(max_tokens) or Packed(capacity)",
     "num_workers": "threads=n; worker processes are not needed",
@@ -70,8 +74,13 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
     """Return the source, opened with the options of `sf.open`. A provider is already open."""
     given = {name: options[name] for name in options if name not in (*RANKS, *PREFETCH)}
     if isinstance(source, Provider):
+        others = [name for name, one in given.items() if name not in _OF_PROVIDERS and one is not None]
+        if others:
+            raise ProviderError(
+                f"Loader: the source is a provider already, and {others[0]} is an option of opening it\n"
+                f"write sf.open(…, {others[0]}=…)"
+            )
         given = {name: given[name] for name in ("where", "fill", "valid") if name in given}
-        return providers.open(source, **given)
     return providers.open(source, **given)
 
 
@@ -212,22 +221,27 @@ def transform_of(option: str, transform: Net | str | Transform | None) -> Net | 
 
 
 def bind_constants(
-    constants: Mapping[str, Any] | None, *transforms: Net | Transform | None
-) -> list[Net | Transform | None]:
-    """Give each net the constants it reads; raise NetError for one that no net reads."""
+    constants: Mapping[str, Any] | None,
+    prepare: Net | Transform | None,
+    net: Net | Transform | None,
+    conditions: Sequence[Condition],
+) -> tuple[Net | Transform | None, Net | Transform | None, tuple[Condition, ...]]:
+    """Give each net, and each condition, the constants it reads; raise NetError for one that none reads."""
     if constants is not None and not isinstance(constants, Mapping):
         raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
     given = dict(constants or {})
-    nets = [item for item in transforms if isinstance(item, Net)]
+    nets = [item for item in (prepare, net, *(one.net for one in conditions)) if isinstance(item, Net)]
     unused = [name for name in given if not any(name in net.inputs for net in nets)]
     if unused:
         raise NetError(f"net: nothing uses the constant {unused[0]!r}")
-    return [
-        item.bind(**{name: value for name, value in given.items() if name in item.inputs})
-        if isinstance(item, Net)
-        else item
-        for item in transforms
-    ]
+
+    def bound(item: Any) -> Any:
+        found = {
+            name: value for name, value in given.items() if isinstance(item, Net) and name in item.inputs
+        }
+        return item.bind(**found) if found else item
+
+    return bound(prepare), bound(net), tuple(replace(one, net=bound(one.net)) for one in conditions)
 
 
 def pads_of(pad: Pad | float | Mapping[str, Pad | float], empty: Callable[[], Record]) -> dict[str, Pad]:

@@ -32,6 +32,7 @@ from seqflow.loader.arguments import (
 from seqflow.loader.epoch.deal import Deal, spans_of
 from seqflow.loader.epoch.ranks import Ranks
 from seqflow.loader.epochs import EpochBatches
+from seqflow.loader.order.conditions import conditions_of
 from seqflow.loader.order.index import LengthsIndex
 from seqflow.loader.order.recipe import Recipe, Shuffle, Transform
 from seqflow.loader.plans.dealing import totals_of
@@ -40,7 +41,7 @@ from seqflow.loader.plans.row_plans import batch_plan
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.windows import WindowMaker, texts_of_required
+from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.net import Net
 from seqflow.record import Record
@@ -57,10 +58,10 @@ class Loader(EpochBatches):
     divided into windows of about `window` bytes. In a window, and independently of all others, `prepare` runs
     on each block and may change lengths and the number of rows; batches are planned on lengths; `net` runs on
     each batch. Both are a Net, its text, or a Python function from record to mapping. `batch` is a number of
-    rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are bound to both nets. `pad` names list
-    columns that become padded tensors. `options` are those of `sf.open`, such as `columns`; `fill` and `valid`
-    say how nulls are replaced, as in `from_arrow`: without them a null of any type makes its row a bad row.
-    `bad_rows` says what happens to bad rows.
+    rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are bound to both nets and to conditions.
+    `pad` names list columns that become padded tensors. `options` are those of `sf.open`, such as `columns`;
+    `fill` and `valid` say how nulls are replaced, as in `from_arrow`: without them a null of any type makes its
+    row a bad row. `bad_rows` says what happens to bad rows.
 
     `shuffle` is True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
     inside a window. A window that holds everything is shuffled exactly, and is kept for the next epoch.
@@ -87,8 +88,10 @@ class Loader(EpochBatches):
     `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
     A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
 
-    `require` is a condition on prepared rows, or several: a row for which one is false is a bad row, with the text as
-    its reason. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
+    `keep` is a condition on prepared rows, or a list of them: a row for which one is false is left out on purpose,
+    and counted in `stats().filtered`. It may use `constants`, too: `keep="find(drop, id) < 0"`. `require` is the
+    same, but a row for which one is false is a bad row, with the text as its reason; only kept rows are judged.
+    `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
 
     `rank`, `world_size` and `tail` may be given in place of `ranks`, and `threads`, `memory` and `reuse` in
     place of `prefetch`.
@@ -117,6 +120,7 @@ class Loader(EpochBatches):
         skip: Iterable[Sequence[int]] | None = None,
         totals: Mapping[str, str] | Sequence[str] | None = None,
         steps_of: int | None = None,
+        keep: str | Sequence[str] | None = None,
         require: str | Sequence[str] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
@@ -124,8 +128,9 @@ class Loader(EpochBatches):
         self.source = open_source(source, options)
         self.columns = options.get("columns")
         self.fill, self.valid = self.source.fill, self.source.valid
-        self.prepare, self.net = bind_constants(
-            constants, transform_of("prepare", prepare), transform_of("net", net)
+        kept, required = conditions_of("keep", keep), conditions_of("require", require)
+        self.prepare, self.net, conditions = bind_constants(
+            constants, transform_of("prepare", prepare), transform_of("net", net), (*kept, *required)
         )
         self.batch = batch_plan(batch)
         self.shuffle = shuffle_of(shuffle)
@@ -140,11 +145,12 @@ class Loader(EpochBatches):
         self.recipe = Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, {}, self.shuffle, self.window,
             self.streams, self.steps_per_epoch, self.fill, self.valid, self.bad_rows.policy, self.memory,
-            texts_of_required(require),
+            found.inputs if found else set(), conditions[: len(kept)], conditions[len(kept) :],
         )  # fmt: skip
         if pad is not None:
             check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
+        self.recipe = replace(self.recipe, columns=self.recipe.readable_columns())
         deal = Deal(grouped("ranks", ranks, Ranks, RANKS, options))
         check_totals(found, each, self.streams, deal.ranks, self.batch)
         super().__init__(
@@ -230,7 +236,8 @@ def known_of(loader: Loader) -> list[tuple[str, str]]:
     recipe = loader.pipeline.recipe
     source = recipe.source
     where = [] if source.where is None else [("where", source.where.text)]
-    lines = [("source", f"{source.kind}, {source.origin}"), *where]
+    keep = [("keep", one.text) for one in recipe.keep]
+    lines = [("source", f"{source.kind}, {source.origin}"), *where, *keep]
     try:
         rows = None if source.where is not None else source.num_rows
         return [

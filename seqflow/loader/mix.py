@@ -74,6 +74,7 @@ class Mix(EpochBatches):
         counted, each = totals_of(totals), steps_of_rank(steps_of, self.loaders[0].batch)
         for loader in self.loaders:
             check_totals(counted, each, loader.streams, loader.deal.ranks, loader.batch)
+            loader.recipe.counted.update(counted.inputs if counted else ())
         super().__init__(
             MixPipeline(
                 [loader.pipeline for loader in self.loaders], self.names, self.weights, self.quotas,

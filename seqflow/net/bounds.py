@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,23 +47,21 @@ def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
     )
 
 
+@dataclass(frozen=True)
 class NetBounds:
     """Upper bounds for the tensors of a net, computed lazily: `seqflow check` needs them, a run does not."""
 
-    def __init__(
-        self, specs: Mapping[str, TensorSpec], dropped: Mapping[str, TensorSpec], equalities: Equalities
-    ) -> None:
-        self._specs = specs
-        self._dropped = dropped
-        self._equalities = equalities
+    specs: Mapping[str, TensorSpec]
+    dropped: Mapping[str, TensorSpec]
+    equalities: Equalities
 
     @cached_property
     def longest(self) -> dict[str, int]:
         """Upper bounds of the elements of vectors of integers, if known."""
         found = {}
-        for name, spec in self._specs.items():
+        for name, spec in self.specs.items():
             if spec.dtype.kind in "iu" and spec.shape.rank == 1:
-                most = self._equalities.resolve(Dimension.max_of(name)).max_length
+                most = self.equalities.resolve(Dimension.max_of(name)).max_length
                 if most is not None:
                     found[name] = most
         return found
@@ -70,19 +69,19 @@ class NetBounds:
     @cached_property
     def of_bytes(self) -> dict[str, int | None]:
         """Upper bound of the bytes of each tensor; None without a bound."""
-        return {name: self._most_bytes(spec) for name, spec in self._specs.items()}
+        return {name: self._most_bytes(spec) for name, spec in self.specs.items()}
 
     @cached_property
     def total_bytes(self) -> int | None:
         """Upper bound of the bytes of all tensors together, including dropped ones; None without a bound."""
         total = 0
-        for bound in (*self.of_bytes.values(), *map(self._most_bytes, self._dropped.values())):
+        for bound in (*self.of_bytes.values(), *map(self._most_bytes, self.dropped.values())):
             if bound is None:
                 return None
             total += bound
         return total
 
     def _most_bytes(self, spec: TensorSpec) -> int | None:
-        most = self._equalities.resolve(spec.shape.num_elements).max_length
+        most = self.equalities.resolve(spec.shape.num_elements).max_length
         width = spec.dtype.itemsize or None  # None: texts of unknown width
         return None if most is None or width is None else most * width

@@ -14,14 +14,13 @@ from seqflow.errors import SeqflowError
 from seqflow.net.bounds import NetBounds, may_bound_inputs, note_bounds, tighten
 from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
-from seqflow.net.syntax import Constant, Listed
+from seqflow.net.syntax import Listed, LiteralOperand
 from seqflow.printable import printable
 from seqflow.registry.inference import CallOfSpecs, Inference, infer
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, literal
-from seqflow.signature.row_names import declare, publish
-from seqflow.signature.rows import Described, Positions
+from seqflow.signature.rows import Described, Positions, declare, publish
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -199,7 +198,7 @@ class _Inference:
     def step(self, step: Step, results: list[str]) -> Inference:
         """Infer one step, and again if its shape function requests values that can be computed now."""
         for operand in step.inputs.values():
-            if isinstance(operand, Constant):
+            if isinstance(operand, LiteralOperand):
                 self.set_literal(str(operand), operand.value)
         specs = {name: each(operand, self.spec) for name, operand in step.inputs.items()}
         names = {name: each(operand, str) for name, operand in step.inputs.items()}
@@ -244,18 +243,22 @@ class _Inference:
         self.specs[name] = self.equalities.specs[self.terms.find(self.terms.value(name))] = spec
 
     def spec(self, operand: Input) -> TensorSpec:
-        if isinstance(operand, Constant):
+        if isinstance(operand, LiteralOperand):
             return TensorSpec.of(np.asarray(operand.value))
         return self.specs[str(operand)]
 
     def known(self, operand: Input) -> Any | None:
         """Return the value of a literal or a constant."""
-        return np.asarray(operand.value) if isinstance(operand, Constant) else self.values.get(str(operand))
+        return (
+            np.asarray(operand.value)
+            if isinstance(operand, LiteralOperand)
+            else self.values.get(str(operand))
+        )
 
     def fold_sizes(self, operand: Input) -> Any | None:
         """Return the value of a tensor computed from constants, or its known sizes; None if neither is known."""
         value = self.known(operand)
-        value = self.fold(operand) if value is None and not isinstance(operand, Constant) else value
+        value = self.fold(operand) if value is None and not isinstance(operand, LiteralOperand) else value
         return self.sizes.get(str(operand)) if value is None else value
 
     def fold(self, operand: Input) -> Any | None:

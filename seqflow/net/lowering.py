@@ -14,13 +14,13 @@ from seqflow.net.ordering import Draft, ordered, producers
 from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
 from seqflow.net.syntax import (
-    Call,
-    Constant,
     Formula,
     Listed,
+    LiteralOperand,
     Location,
+    NetCall,
     Operand,
-    Program,
+    ParsedNet,
     Reference,
     Statement,
     fail,
@@ -36,7 +36,7 @@ class Lowered(NamedTuple):
     returned: tuple[Reference, ...] | None
 
 
-def lower(program: Program, folder: Path | None = None) -> Lowered:
+def lower(program: ParsedNet, folder: Path | None = None) -> Lowered:
     """Return the steps of a program; raise NetError when an op does not take its arguments.
 
     Paths of files in the program are relative to `folder`.
@@ -66,20 +66,20 @@ class _StepFields(NamedTuple):
     inputs: Mapping[str, Input]
     attributes: Mapping[str, Any]
     results: tuple[str, ...]
-    value: Call | Formula
+    value: NetCall | Formula
 
 
 @dataclass(slots=True)
 class _Lowering:
     """Turns one program into steps. Calls and expressions that are operands become steps of their own."""
 
-    program: Program
+    program: ParsedNet
     folder: Path | None
     sequences: Sequences = field(init=False)
     unnamed: Iterator[int] = field(default_factory=lambda: count(1))
     unfinished: list[_StepFields] = field(default_factory=list)
     """Steps of the current statement that are complete except for the statement."""
-    values: dict[str, Call | Formula] = field(default_factory=dict)
+    values: dict[str, NetCall | Formula] = field(default_factory=dict)
     """Call or formula of each result without a name (`%1`)."""
 
     def steps(self) -> Iterator[Step]:
@@ -104,18 +104,18 @@ class _Lowering:
     def draft(self, statement: Statement) -> Draft:
         """Return a draft of a statement, with the names that it assigns."""
         value = statement.value
-        if isinstance(value, Call) and value.op == "sequence":
+        if isinstance(value, NetCall) and value.op == "sequence":
             self.sequence(statement)
             return Draft(statement, (statement.targets[0].name,), declares=True)
         op = _expression() if isinstance(value, Formula) else self.op(value)
         gives_lists = op.signature.gives_lists
-        attributes = self.attributes(value, op) if gives_lists and isinstance(value, Call) else {}
+        attributes = self.attributes(value, op) if gives_lists and isinstance(value, NetCall) else {}
         return Draft(statement, self.results(value, op, attributes, statement.targets))
 
     def sequence(self, statement: Statement) -> list[Reference]:
         """Return the values and the lengths of `words = sequence(values, outer, …, inner)` or `sequence(doc)`."""
         call = statement.value
-        assert isinstance(call, Call)
+        assert isinstance(call, NetCall)
         given = [operand for operand in call.arguments if isinstance(operand, Reference)]
         if call.keywords or not given or len(given) != len(call.arguments) or len(statement.targets) != 1:
             usage = "name = sequence(values, lengths), the lengths of the outermost level first"
@@ -137,7 +137,7 @@ class _Lowering:
             self.sequences.values[statement.targets[0].name] = draft.results[0]
         return [Step(*fields, statement) for fields in self.unfinished]
 
-    def step(self, value: Call | Formula, results: tuple[str, ...] | None) -> Call | Formula:
+    def step(self, value: NetCall | Formula, results: tuple[str, ...] | None) -> NetCall | Formula:
         """Add the step that computes this value, and return the value with all lengths written out.
 
         Without `results` the value is an operand, and its result gets a generated name.
@@ -159,7 +159,7 @@ class _Lowering:
             inputs = self.sequences.fill(op, given, attributes, results)
         except LodError as error:
             self.fail(value.location, error.message, error.advice)
-        if isinstance(value, Call):
+        if isinstance(value, NetCall):
             required = (one.name for one in op.signature.input_arguments if not one.optional)
             self.check_complete(value, op, required, inputs)
             value = self.call(value, op, inputs)
@@ -175,7 +175,7 @@ class _Lowering:
                 return Listed(tuple(self.operand(item) for item in items), location)
             case Reference():
                 return self.sequences.tensor(operand)
-            case Constant():
+            case LiteralOperand():
                 return operand
         value = self.step(operand, None)
         (name,) = self.unfinished[-1].results
@@ -190,13 +190,13 @@ class _Lowering:
 
     # Calls
 
-    def op(self, call: Call) -> OpDef:
+    def op(self, call: NetCall) -> OpDef:
         try:
             return registry.get(call.op)
         except UnknownOpError as error:
             self.fail(call.location, error.message, error.advice)
 
-    def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
+    def attributes(self, call: NetCall, op: OpDef) -> dict[str, Any]:
         """Return all attributes of a call, checked, with defaults; the content of a file may be given as a tensor."""
         known = {attribute.name: attribute for attribute in op.attributes}
         names = [argument.name for argument in op.signature.input_arguments]
@@ -210,7 +210,7 @@ class _Lowering:
             if known[name].names_file and isinstance(operand, Reference):
                 found[name] = operand
                 continue
-            if not isinstance(operand, Constant):
+            if not isinstance(operand, LiteralOperand):
                 self.fail(operand.location, f"{op.name}: {name} is {operand}, expected a literal")
             try:
                 found[name] = known[name].check(self.located(known[name], operand.value))
@@ -219,7 +219,7 @@ class _Lowering:
         self.check_complete(call, op, (name for name, one in known.items() if one.required), found)
         return op.complete(found)
 
-    def keywords(self, call: Call) -> Iterable[tuple[str, Operand]]:
+    def keywords(self, call: NetCall) -> Iterable[tuple[str, Operand]]:
         """Return the keyword arguments of a call, by their new names."""
         if not old_names(call.op):
             return call.keywords
@@ -233,13 +233,13 @@ class _Lowering:
         return located(self.folder, value) if attribute.names_file and isinstance(value, str) else value
 
     def check_complete(
-        self, call: Call, op: OpDef, required: Iterable[str], given: Mapping[str, object]
+        self, call: NetCall, op: OpDef, required: Iterable[str], given: Mapping[str, object]
     ) -> None:
         missing = next((name for name in required if name not in given), None)
         if missing:
             self.fail(call.location, f"{op.name} needs {missing!r}", str(op.signature))
 
-    def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
+    def inputs(self, call: NetCall, op: OpDef) -> dict[str, Input]:
         """Return the inputs given to a call, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
@@ -256,26 +256,26 @@ class _Lowering:
             given[name] = operand
         lists = op.signature.listed
         for name, operand in given.items():
-            if isinstance(operand, Listed) != (name in lists) and not isinstance(operand, Constant):
+            if isinstance(operand, Listed) != (name in lists) and not isinstance(operand, LiteralOperand):
                 what = f"{op.name}: {name} is {self.written(operand)}"
                 wanted = "a list of tensors: [a, b]" if name in lists else "one tensor"
                 self.fail(operand.location, f"{what}, expected {wanted}", str(op.signature))
         return {name: given[name] for name in names if name in given}
 
-    def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
+    def call(self, call: NetCall, op: OpDef, inputs: Mapping[str, Input]) -> NetCall:
         """Return the call as it is printed: inputs by position up to the first omitted one, then by keyword."""
         names = [argument.name for argument in op.signature.input_arguments]
         first = next((i for i, name in enumerate(names) if name not in inputs), len(names))
         arguments = tuple(self.written(inputs[name]) for name in names[:first])
         keywords = [(name, self.written(inputs[name])) for name in names[first:] if name in inputs]
         keywords += [(name, operand) for name, operand in self.keywords(call) if name not in names]
-        return Call(op.name, arguments, tuple(keywords), call.location)
+        return NetCall(op.name, arguments, tuple(keywords), call.location)
 
     # Results
 
     def results(
         self,
-        value: Call | Formula,
+        value: NetCall | Formula,
         op: OpDef,
         attributes: Mapping[str, Any],
         targets: tuple[Reference, ...] | None,

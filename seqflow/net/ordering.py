@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from seqflow.net.syntax import Location, Program, Statement, fail, references
+from seqflow.net.syntax import Location, ParsedNet, Statement, fail, references
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Draft:
         return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
 
 
-def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
+def producers(program: ParsedNet, drafts: Sequence[Draft]) -> dict[str, Draft]:
     """Map each name, also of groups and of parts of Sequences, to the statement that assigns it.
 
     Raises NetError when two statements assign one name.
@@ -44,7 +44,7 @@ def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
     return {**parts, **groups, **found}
 
 
-def ordered(program: Program, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
+def ordered(program: ParsedNet, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
     """Return the statements in topological order; raise NetError when one needs its own result."""
     done: dict[int, Draft] = {}
     for draft in sorted(drafts, key=_rank):
@@ -57,7 +57,7 @@ def _rank(draft: Draft) -> int:
     return 1 if draft.declares else 2 if draft.results else 0
 
 
-def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:
+def _visit(program: ParsedNet, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:
     """Add a statement after all it needs: depth first, on a stack, since chains may be long."""
     stack, open_drafts = [start], {id(start)}
     while stack:

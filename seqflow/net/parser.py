@@ -12,16 +12,16 @@ from typing import Any, NoReturn
 from seqflow.errors import ExpressionError, NetError
 from seqflow.expression import Expression
 from seqflow.expression.functions import by_name as functions
-from seqflow.expression.parser import MARKS, STRING, Arithmetic, Node, Parsed
+from seqflow.expression.parser import MARKS, STRING, FormulaParser, Node, Parsed
 from seqflow.expression.parser import Operand as ExpressionOperand
 from seqflow.net.syntax import (
-    Call,
-    Constant,
     Formula,
     Listed,
+    LiteralOperand,
     Location,
+    NetCall,
     Operand,
-    Program,
+    ParsedNet,
     Reference,
     Statement,
 )
@@ -55,14 +55,14 @@ LEXICON = Lexicon(
 )
 
 
-def parse(text: str) -> Program:
+def parse(text: str) -> ParsedNet:
     """Read a net; raise NetError when it is malformed."""
     if not isinstance(text, str):
         raise NetError(f"net: found {type(text).__name__}, expected text")
     return NetParser(text).program()
 
 
-class NetParser(Arithmetic):
+class NetParser(FormulaParser):
     """Reads statements; their operands are read as formulas, whose parser is the base class."""
 
     what = "net"
@@ -81,7 +81,7 @@ class NetParser(Arithmetic):
             Token("newline", "\n", end.start, end.end),
             end,
         ]
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, NetCall] = {}
         """Calls that are operands of the current formula, by the names used in their place (`%0`)."""
         self.firsts: dict[str, int] = {}
         """Position where each name of the current formula is first used."""
@@ -93,7 +93,7 @@ class NetParser(Arithmetic):
 
     # Statements
 
-    def program(self) -> Program:
+    def program(self) -> ParsedNet:
         statements: list[Statement] = []
         returned: tuple[Reference, ...] | None = None
         while self.token.kind != "end":
@@ -106,7 +106,7 @@ class NetParser(Arithmetic):
                 self.take("\n", "the end of the line")
             else:
                 statements.append(self.statement())
-        return Program(self.text, tuple(statements), returned)
+        return ParsedNet(self.text, tuple(statements), returned)
 
     def reference(self, what: str) -> Reference:
         token = self.token
@@ -132,7 +132,9 @@ class NetParser(Arithmetic):
         start = self.token
         value = self.operand("an op or an expression", "an operator or the end of the line")
         self.take("\n", "the end of the line")
-        if isinstance(value, (Reference, Constant, Listed)) or (isinstance(value, Formula) and not targets):
+        if isinstance(value, (Reference, LiteralOperand, Listed)) or (
+            isinstance(value, Formula) and not targets
+        ):
             self.refuse(start, targets, value)
         return Statement(targets, value)
 
@@ -142,7 +144,7 @@ class NetParser(Arithmetic):
         match value:
             case Reference(name=name):
                 advice = f"a tensor has one name: write {name} wherever you mean it"
-            case Constant():
+            case LiteralOperand():
                 advice = "write the literal where it is used, or bind a constant"
             case Listed():
                 advice = "a list of tensors is written where an op takes one"
@@ -165,12 +167,12 @@ class NetParser(Arithmetic):
             self.next += 1
             if token.kind == "name" and token.text not in _WORDS:
                 return Reference(token.text, self.location(token.start))
-            return Constant(self.literal(token), self.location(token.start))
+            return LiteralOperand(self.literal(token), self.location(token.start))
         if self.at("-") and self.after.kind == "number" and self.ends(2):
             value = self.literal(self.after)
             if abs(value) < 2**63:
                 self.next += 2
-                return Constant(-value, self.location(token.start))
+                return LiteralOperand(-value, self.location(token.start))
         return self.formula(token, ending)
 
     def item(self, ending: str = "an operator, ',' or ']'") -> Operand:
@@ -186,17 +188,19 @@ class NetParser(Arithmetic):
         if self.levels > _DEEPEST:
             self.fail(token, f"found lists or calls nested deeper than {_DEEPEST} levels")
 
-    def listed(self) -> Constant | Listed:
+    def listed(self) -> LiteralOperand | Listed:
         opening = self.take("[")
         location = self.location(opening.start)
         self.enter(opening)
         items = self.items(opening, self.item, trailing=True)
         self.levels -= 1
-        if all(isinstance(item, Constant) for item in items):
-            return Constant([item.value for item in items if isinstance(item, Constant)], location)
+        if all(isinstance(item, LiteralOperand) for item in items):
+            return LiteralOperand(
+                [item.value for item in items if isinstance(item, LiteralOperand)], location
+            )
         return Listed(tuple(items), location)
 
-    def call(self) -> Call:
+    def call(self) -> NetCall:
         self.enter(self.token)
         op = self.reference("an op")
         arguments: list[Operand] = []
@@ -219,7 +223,7 @@ class NetParser(Arithmetic):
 
         self.items(self.take("("), argument, trailing=True)
         self.levels -= 1
-        return Call(op.name, tuple(arguments), tuple(keywords.items()), op.location)
+        return NetCall(op.name, tuple(arguments), tuple(keywords.items()), op.location)
 
     def literal(self, token: Token) -> Any:
         if token.text in _WORDS:
@@ -251,7 +255,7 @@ class NetParser(Arithmetic):
         try:
             expression = Expression.from_parsed(parsed)
             if not inputs:
-                return Constant(expression().item(), self.location(start.start))
+                return LiteralOperand(expression().item(), self.location(start.start))
         except ExpressionError as error:
             if error.fault is None:
                 raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seqflow.drawing.graph import GraphNode, graph
 from seqflow.drawing.svg import Theme, theme_of
-from seqflow.net.syntax import Call
+from seqflow.net.syntax import NetCall
 from seqflow.printable import printable_line
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def as_svg(net: Net, theme: str, specs: Mapping[str, str] | None = None) -> str:
 
 
 def _op(step: Step, colours: Theme) -> GraphNode:
-    label = step.op.name if isinstance(step.value, Call) else str(step.value)
+    label = step.op.name if isinstance(step.value, NetCall) else str(step.value)
     tooltip = printable_line(f"line {step.line}: {step.statement}")
     return GraphNode(printable_line(label), "", colours.fills[0], tooltip, is_target=True)
 

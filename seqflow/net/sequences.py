@@ -14,7 +14,7 @@ from typing import Any
 
 from seqflow.carrying.rule import Feed, Kind, Slot, Stack, brought_lengths, make_plan, name_of
 from seqflow.net.step import Input
-from seqflow.net.syntax import Constant, Listed, Reference
+from seqflow.net.syntax import Listed, LiteralOperand, Reference
 from seqflow.registry import OpDef
 from seqflow.signature.rows import dividing
 
@@ -118,7 +118,9 @@ class Sequences:
                 filled[argument.name] = Listed(items, items[0].location)
         return filled
 
-    def _fed(self, feed: Feed, slots: Mapping[Slot, Reference | Constant]) -> Reference | Constant:
+    def _fed(
+        self, feed: Feed, slots: Mapping[Slot, Reference | LiteralOperand]
+    ) -> Reference | LiteralOperand:
         """Return one input: the given operand, or the innermost lengths of the part that supplies it."""
         if feed.outer is None:
             return slots[feed.slot]
@@ -132,18 +134,18 @@ class Sequences:
         return Kind(len(levels), holds_lengths=self._is_lengths(slots[slot]))
 
     def _of_stack(
-        self, stack: Stack | None, slots: Mapping[Any, Reference | Constant], results: Sequence[str]
+        self, stack: Stack | None, slots: Mapping[Any, Reference | LiteralOperand], results: Sequence[str]
     ) -> Levels:
         """Return the lengths tensors of an output's LoD; () if one of them has no name."""
         if stack is None:
             return ()
         outer = () if stack.outer is None else self._levels(slots[stack.outer.source])[: stack.outer.levels]
         inner = [results[one] if isinstance(one, int) else str(slots[one]) for one in stack.inner]
-        literal = any(isinstance(slots.get(one), Constant) for one in stack.inner)
+        literal = any(isinstance(slots.get(one), LiteralOperand) for one in stack.inner)
         return () if literal or "_" in inner else (*outer, *inner)
 
 
-def _slots(given: Mapping[str, Input]) -> dict[Slot, Reference | Constant]:
+def _slots(given: Mapping[str, Input]) -> dict[Slot, Reference | LiteralOperand]:
     """Return the inputs by slot; inputs in lists have a slot for each place."""
     found: dict[Slot, Any] = {}
     for name, operand in given.items():

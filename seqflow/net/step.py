@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import SeqflowError
-from seqflow.net.syntax import Call, Constant, Formula, Listed, Reference, Statement, references
+from seqflow.net.syntax import Formula, Listed, LiteralOperand, NetCall, Reference, Statement, references
 from seqflow.printable import printable
 from seqflow.registry import OpDef
 
-Input = Reference | Constant | Listed
+Input = Reference | LiteralOperand | Listed
 """An input of a step: a tensor, a literal, or a list of these."""
 
 
@@ -28,7 +28,7 @@ class Step:
     """
     results: tuple[str, ...]
     """Names of the tensors of its outputs."""
-    value: Call | Formula
+    value: NetCall | Formula
     """Call or expression that it computes, with all lengths written out."""
     statement: Statement
     """Statement that it belongs to."""
@@ -76,7 +76,7 @@ def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
     An exception keeps its type and gains a note with the statement and the shapes it was given.
     """
     inputs = {
-        name: each(operand, lambda one: one.value if isinstance(one, Constant) else tensors[one.name])
+        name: each(operand, lambda one: one.value if isinstance(one, LiteralOperand) else tensors[one.name])
         for name, operand in step.inputs.items()
     }
     attributes = {

@@ -28,7 +28,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class LiteralOperand:
     """A literal: number, text, True, False, None, or a list of literals."""
 
     value: Any
@@ -54,11 +54,11 @@ class Formula:
     """An expression whose operands are tensors or calls: `2 * x + lengths_sum(y, n)`."""
 
     expression: Expression
-    operands: "tuple[Reference | Call, ...]"
+    operands: "tuple[Reference | NetCall, ...]"
     """Inputs of the expression, in its order."""
     location: Location
 
-    def on(self, operands: "tuple[Reference | Call, ...]") -> "Formula":
+    def on(self, operands: "tuple[Reference | NetCall, ...]") -> "Formula":
         """Return the same expression with other operands; equal names become one operand."""
         before = zip(operands, self.expression.inputs, strict=True)
         names = [one.name if isinstance(one, Reference) else name for one, name in before]
@@ -70,7 +70,7 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NetCall:
     """A call of an op: `op(arguments, keyword=operand)`."""
 
     op: str
@@ -88,7 +88,7 @@ class Call:
         return f"{self.op}({', '.join(inside)})"
 
 
-Operand = Reference | Constant | Listed | Formula | Call
+Operand = Reference | LiteralOperand | Listed | Formula | NetCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Statement:
     """An assignment `targets = value`, or a call alone."""
 
     targets: tuple[Reference, ...]
-    value: Call | Formula
+    value: NetCall | Formula
 
     @property
     def location(self) -> Location:
@@ -109,7 +109,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ParsedNet:
     """A parsed net: its statements as written and the names it returns, None without a `return`."""
 
     text: str
@@ -122,11 +122,11 @@ def references(operand: Operand) -> list[Reference]:
     match operand:
         case Reference():
             return [operand]
-        case Constant():
+        case LiteralOperand():
             return []
         case Listed(items=parts) | Formula(operands=parts):
             return [name for part in parts for name in references(part)]
-        case Call():
+        case NetCall():
             return [name for part in operand.operands for name in references(part)]
 
 

@@ -246,13 +246,20 @@ def _of_rows(lengths: Tensor) -> Iterator[None]:
 
 
 def _leaf(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not (is_any(array.type, TEXTS) and is_any(kind, TEXTS)):
+        return _by_value(array, kind)
+    is_checked = holds_text(kind) and not holds_text(array.type)
     if is_any(array.type, TEXT_VIEWS):
         array = checked_views(array)
-    elif is_any(array.type, TEXTS) and (
-        is_any(kind, TEXT_VIEWS) or holds_text(kind) > holds_text(array.type)
-    ):
-        # these casts read the bytes, not only the offsets
-        validated(array, "a text")
+    elif is_checked or is_any(kind, TEXT_VIEWS):
+        validated(array, "a text")  # these casts read the bytes, not only the offsets
+    if is_checked:
+        array = _by_value(array, pa.large_string() if types.is_large_binary(array.type) else kind)
+    # no value is refused here, only more bytes than the offsets count
+    return array.cast(kind)
+
+
+def _by_value(array: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return _checked(array, kind)
     except pa.ArrowInvalid:
@@ -279,9 +286,6 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
     import pyarrow.compute as pc
 
     found = array.type
-    if types.is_float16(found) and types.is_integer(kind):
-        # Arrow takes the bits of a float16 for an integer when it checks for fractions
-        return array.cast(pa.float32()).cast(kind)
     if (
         types.is_integer(found)
         and types.is_decimal(kind)
@@ -295,10 +299,10 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
     made = array.cast(kind, safe=not (types.is_integer(found) and types.is_floating(kind)))
     if not _are_among(found, kind, _UNCHECKED) or kind.bit_width > found.bit_width:
         return made
-    back = made.cast(pa.float32()) if types.is_float16(kind) else made
-    before, after = array, back if types.is_floating(found) else back.cast(found)
     if types.is_floating(found):
-        before, after = pc.is_finite(before), pc.is_finite(after)
+        before, after = pc.is_finite(array), pc.is_finite(made)
+    else:
+        before, after = array, made.cast(found)
     if not after.equals(before):
         raise pa.ArrowInvalid("a value would change")
     return made
@@ -307,10 +311,9 @@ def _checked(array: pa.Array, kind: pa.DataType) -> pa.Array:
 _UNCHECKED: Families = (
     ((types.is_integer, types.is_floating), (types.is_floating,)),
     ((types.is_timestamp,), (types.is_date,)),
-    ((types.is_time,), (types.is_time,)),
 )
-"""Casts that Arrow does not check unless the bits become more: it cuts times, wraps days, and makes large numbers
-infinite.
+"""Casts that Arrow does not check unless the bits become more: it cuts times, wraps days, rounds integers, and makes
+large numbers infinite.
 """
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from seqflow.deprecated_names import old_names, renamed_arguments
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
-from seqflow.registry.gradients import Gradients
+from seqflow.registry.gradients import Gradients, MovedRows
 from seqflow.signature import Attribute, Signature
-from seqflow.signature.op_properties import NONE, Claims, Condition, read_claims
+from seqflow.signature.language import Name, OpCall
+from seqflow.signature.op_properties import NONE, AttributeCondition, Claims, read_claims
 
 if TYPE_CHECKING:  # inference is imported when first needed: calls of ops do not use it
     from seqflow.registry.inference import Inference
@@ -115,12 +116,21 @@ class OpDef:
         return {name: read_term(self, value) for name, value in self.signature.definitions.items()}
 
     @cached_property
-    def padded(self) -> tuple[tuple[str, TermOf, Condition], ...]:
+    def padded(self) -> tuple[tuple[str, TermOf, AttributeCondition], ...]:
         """Claims of the lengths that outputs are padded for: an input of lengths, a term, and a condition."""
         from seqflow.registry.values import read_term
 
         steps = self.claims.steps.items()
         return tuple((name, read_term(self, value), condition) for name, (value, condition) in steps)
+
+    @cached_property
+    def selects_sequences(self) -> bool:
+        """Whether it selects whole sequences of `data`: its results are their values, and some of the lengths."""
+        lengths = self.signature.definitions.get("lengths")
+        moves = isinstance(self.grad, MovedRows) and self.output_names == ("values", "lengths")
+        if not (moves and isinstance(lengths, OpCall) and "data" in self.input_names):
+            return False
+        return lengths.op in ("boolean_mask", "gather") and lengths.arguments[0] == Name("lengths")
 
     @property
     def family(self) -> str | None:

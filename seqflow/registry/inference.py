@@ -14,8 +14,7 @@ from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.bind_rows import Facts, RowSpaces
 from seqflow.signature.bind_specs import Names, Specs, bind_specs
-from seqflow.signature.row_names import declare, declared, publish, published
-from seqflow.signature.rows import name_outputs
+from seqflow.signature.rows import declare, declared, name_outputs, publish, published
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ def _prepare_costs(loader: Loader) -> Iterator[str]:
     net, profile = recipe.prepare, Profile()
     unreadable: list[BadRow] = []
     table_of_block = recipe.source.read(block, recipe.columns, bad_rows=unreadable)
-    record, bad = convert(table_of_block, fill=recipe.fill, valid=recipe.valid)
+    record, bad = convert(table_of_block, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
     rows = take_rows(record, good_rows(record.num_rows, [*unreadable, *bad]))
     parts = by_halves(
         lambda start, stop: executor.run(net, slice_rows(rows, start, stop), profile),

@@ -9,6 +9,7 @@ plain sizes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
@@ -63,32 +64,25 @@ class BoundInput(NamedTuple):
     """Tensors whose sums its sizes may use, by their names in the signature."""
 
 
+@dataclass
 class RowSpaces:
     """Row spaces of one call: the rows that each dimension variable stands for."""
 
-    def __init__(
-        self,
-        op: str,
-        signature: Signature,
-        claims: Claims,
-        attributes: Mapping[str, Any],
-        equalities: Equalities,
-        guards: Guards,
-        facts: Facts,
-    ) -> None:
-        self.op = op
-        self.signature = signature
-        self.claims = claims
-        self.attributes = attributes
-        self.equalities = equalities
-        self.terms = equalities.terms
-        self.guards = guards
-        self.facts = facts
-        self.named: dict[str, tuple[Term, str]] = {}
-        """Row space of each dimension variable, and the input that it comes from."""
-        self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
-        self.arguments = signature.arguments
-        self.side = str(attributes.get("side") or "right")
+    op: str
+    signature: Signature
+    claims: Claims
+    attributes: Mapping[str, Any]
+    equalities: Equalities
+    guards: Guards
+    facts: Facts
+    named: dict[str, tuple[Term, str]] = field(default_factory=dict)
+    """Row space of each dimension variable, and the input that it comes from."""
+    rests: dict[tuple[str, int], tuple[Term, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.terms = self.equalities.terms
+        self.arguments = self.signature.arguments
+        self.side = str(self.attributes.get("side") or "right")
 
     # Inputs
 

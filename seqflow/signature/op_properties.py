@@ -30,7 +30,7 @@ from seqflow.signature.parser import parse_value
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class AttributeCondition:
     """Attributes that must, or must not, be given for a claim to hold."""
 
     given: tuple[str, ...] = ()
@@ -50,10 +50,10 @@ class Claims:
     depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rows: Mapping[str, Value] = field(default_factory=dict)
     """Rows made from other rows, `select(N, mask)`; a plain name is a dimension, an input or an attribute."""
-    steps: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
+    steps: Mapping[str, tuple[Value, AttributeCondition]] = field(default_factory=dict)
     masks: Mapping[str, str] = field(default_factory=dict)
-    describes: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
-    inverse: tuple[str, Condition] | None = None
+    describes: Mapping[str, tuple[Value, AttributeCondition]] = field(default_factory=dict)
+    inverse: tuple[str, AttributeCondition] | None = None
     moves: tuple[str, ...] = ()
     pure: bool = True
     several: str = ""
@@ -149,12 +149,12 @@ def _space(op: str, text: str) -> Value:
     raise OpError(f"{op}: rows are {text!r}, expected one of {sorted(_HEADS)} of names")
 
 
-def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, Condition]]:
+def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, AttributeCondition]]:
     return {name: _split(text) for name, text in (claims or {}).items()}
 
 
-def _split(text: str) -> tuple[str, Condition]:
+def _split(text: str) -> tuple[str, AttributeCondition]:
     """Split `claim if a, b` or `claim unless c` into the claim and its condition."""
     claim, _, given = text.partition(" if ")
     claim, _, not_given = claim.partition(" unless ")
-    return claim.strip(), Condition(_names(given), _names(not_given))
+    return claim.strip(), AttributeCondition(_names(given), _names(not_given))

@@ -54,7 +54,8 @@ class Lexicon:
             if kind == "other":
                 self._refuse(text, match.start(), refuse)
             found.append(new(Token, (kind, match[0], *match.span())))
-        return [*found, Token("end", "", len(text), len(text))]
+        found.append(new(Token, ("end", "", len(text), len(text))))
+        return found
 
     def _refuse(self, text: str, position: int, refuse: Refuse) -> NoReturn:
         number = self._number(text, position) if self._number is not None else None

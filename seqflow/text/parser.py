@@ -260,8 +260,12 @@ class _Reading(Generic[Node]):
                     if not parser.accept(")"):
                         self._open(token, _BRACKET, "call", parser.least_in_calls)
                         continue
-                    return self._push(parser.called(token, []), token)
-            return self._push(parser.atom(token), token)
+                    node = parser.called(token, [])
+                    break
+            node = parser.atom(token)
+            break
+        self.nodes.append(node)
+        self.start, self.height = token, 0
 
     def _may_be_loose(self, level: int) -> bool:
         return self.frames[-1].level <= level and level >= self.frames[-1].least
@@ -269,10 +273,6 @@ class _Reading(Generic[Node]):
     def _open(self, token: Token, level: int, kind: str, least: float) -> None:
         self.parser.deeper(token)
         self.frames.append(_Frame(token, level, kind, len(self.nodes), least, token))
-
-    def _push(self, node: Node, start: Token) -> None:
-        self.nodes.append(node)
-        self.start, self.height = start, 0
 
     def is_done(self) -> bool:
         """Read the tokens after an operand; return whether the value ends, or another operand must follow."""
@@ -285,11 +285,13 @@ class _Reading(Generic[Node]):
                 if self._infix(token, level):
                     return False
                 continue
-            self._reduce(_BRACKET)
+            if top.level > _BRACKET:
+                self._reduce(_BRACKET)
             bracket = self.frames[-1]
             if bracket.kind == "base":
                 return True
-            bracket.height = max(bracket.height, self.height)
+            if self.height > bracket.height:
+                bracket.height = self.height
             if bracket.kind == "call" and parser.accept(","):
                 return False
             if not parser.accept(")"):
@@ -303,7 +305,8 @@ class _Reading(Generic[Node]):
         is_joined, is_alone = level in parser.joined, level in parser.alone
         goes_right = level in parser.to_the_right
         # operators of the same level stay open if they group to the right, join, or must be refused as a chain
-        self._reduce(level if is_joined or is_alone or goes_right else level - 1)
+        if self.frames[-1].level >= level:
+            self._reduce(level if is_joined or is_alone or goes_right else level - 1)
         before = self.frames[-1]
         if before.level == level and is_alone:
             parser.chained(token)

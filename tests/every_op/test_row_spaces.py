@@ -16,8 +16,7 @@ from seqflow.ops.shared import random_bits
 from seqflow.shape import Equalities
 from seqflow.signature import Described
 from seqflow.signature.language import Name, Rest, Sum
-from seqflow.signature.row_names import declare
-from seqflow.signature.rows import name_outputs
+from seqflow.signature.rows import declare, name_outputs
 
 
 @contextmanager

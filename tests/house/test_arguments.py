@@ -128,6 +128,7 @@ DOORS: dict[str, Door] = {
     "Vocabulary.encode": door(sf.Vocabulary(["a"]).encode, keys=["a"]),
     "Vocabulary.save": door(sf.Vocabulary(["a"]).save, path="v.arrow"),
     "Vocabulary.load": door(sf.Vocabulary.load, path="v.arrow"),
+    "BadFiles": door(sf.BadFiles, lambda policy: sf.open("rows.parquet", bad_files=policy)),
     "BadRows": door(sf.BadRows, lambda policy: first(loader(bad_rows=policy))),
     "Balance": door(sf.Balance, group=2, linear=2.0),
     "Buckets": door(sf.Buckets, of_plan, boundaries=2, plan=sf.Rows(2)),

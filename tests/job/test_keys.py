@@ -17,6 +17,12 @@ def test_every_section_is_on_it():
     known = str(raised.value).partition("known are ")[2].split(", ")
     for name in keys.SECTIONS:
         assert f"## [{name}]" in text
-    assert set(keys.SECTIONS) | {"constants", "imports", "require", "skip", "totals", "steps_of"} == set(
-        known
-    )
+    assert set(keys.SECTIONS) | {
+        "constants",
+        "imports",
+        "keep",
+        "require",
+        "skip",
+        "totals",
+        "steps_of",
+    } == set(known)

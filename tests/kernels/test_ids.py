@@ -13,7 +13,7 @@ from seqflow.kernels import KernelError
 each_kind = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORD = 2**64
 STATES = st.integers(-(2**63), 2**63 - 1)
-NUM_BUCKETS = st.sampled_from([1, 2, 1000, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1])
+NUM_BUCKETS = st.sampled_from([1, 2, 1000, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1, 2**63])
 IDS = hnp.arrays(
     st.sampled_from(["int32", "int64", "uint8", "uint32"]),
     hnp.array_shapes(min_dims=0, max_dims=2, min_side=0),
@@ -56,7 +56,7 @@ def test_strings_are_hashed_to_the_bit(any_kernels, data, lengths, state, num_bu
 
 
 def test_what_cannot_be_hashed_is_named(any_kernels):
-    for num_buckets in (0, -1, 2**63):
+    for num_buckets in (0, -1, 2**63 + 1, 2**64):
         with pytest.raises(ValueError, match=f"num_buckets is {num_buckets}, expected 1 to"):
             kernels.hash_ids(np.arange(2), 0, num_buckets)
     with pytest.raises(KernelError, match=r"sum\(lengths\) is 3 but data has 2 rows"):

@@ -8,7 +8,7 @@ from marks import slow
 from seqflow.errors import NetError
 from seqflow.net import Net
 from seqflow.net.parser import parse
-from seqflow.net.syntax import Constant, Formula, Listed, Reference
+from seqflow.net.syntax import Formula, Listed, LiteralOperand, Reference
 
 
 def test_a_statement_has_targets_an_op_and_operands():
@@ -44,7 +44,7 @@ def test_lines_may_be_broken_inside_brackets_and_comments_are_skipped():
 )  # fmt: skip
 def test_literals(text, value):
     operand = parse(f"y = f({text})").statements[0].value.arguments[0]
-    assert isinstance(operand, Constant)
+    assert isinstance(operand, LiteralOperand)
     assert operand.value == value
 
 

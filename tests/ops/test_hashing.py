@@ -105,3 +105,57 @@ def test_floats_are_no_ids():
         ops.hash_indices(np.zeros(1, np.int32), num_buckets=2**31, method="caffe2")
     with pytest.raises(OpError, match="seed is 18446744073709551616, expected less than"):
         ops.hash_indices([1], num_buckets=3, seed=2**64)
+
+
+HASHES = {
+    0: 6017775124710473527, 1: 6467540162864785327, 2: 3570589976667487115, 7: 2445283482752209519,
+    -1: 2598789274482403935, -7: 4828107016678445192, 2147483647: 2582023443904468982,
+    -2147483648: 5667626158919609044, 9007199254740993: 5935244592584688230,
+    9223372036854775807: 2412831302839828043, -9223372036854775808: 3009226710796046534,
+    18446744073709551615: 2598789274482403935,
+    "": 6017775124710473527, "a": 4942033975871947269, "a\x00": 978105507120005763,
+    "abcdefgh": 6274025876054694824, "abcdefghi": 4236535691337403425, "é": 4794659337341285467,
+    "user_12345": 4558561151032081604, bytes(range(16)): 3699239227930923774,
+}  # fmt: skip
+"""Hashes with seed 0. Data sets are split by these numbers, in filters too: they must not change."""
+
+
+def hash_of(value):
+    """The hash of an integer, a text or bytes, by the op."""
+    if isinstance(value, int):
+        return int(ops.hash(np.array([value], np.uint64 if value >= 2**63 else np.int64))[0])
+    content = value.encode() if isinstance(value, str) else value
+    return int(ops.hash_text(np.frombuffer(content, np.uint8), [len(content)])[0])
+
+
+def test_hashes_stay_as_they_are():
+    assert {value: hash_of(value) for value in HASHES} == HASHES
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1))
+def test_a_hash_is_the_number_of_the_docstring(number, seed):
+    expected = output(output(seed, 0), number % 2**64) >> 1
+    assert ops.hash(np.array([number]), seed=seed) == expected
+    assert expected >> 1 == ops.hash_indices(np.array([number]), num_buckets=2**62, seed=seed)
+
+
+@given(hnp.arrays(st.sampled_from(["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"]), 9))
+def test_the_dtype_of_hashed_ids_does_not_matter(ids):
+    np.testing.assert_array_equal(ops.hash(ids), ops.hash(ids.astype(np.int64)))
+
+
+@pytest.mark.parametrize("x", [[1.5], [True], np.array([1], "M8[s]"), np.array([1], "m8[D]")])
+def test_only_integers_are_hashed(x):
+    with pytest.raises(OpTypeError, match=r"hash: x is .*, expected integers"):
+        ops.hash(np.array(x))
+    with pytest.raises(OpError, match=r"seed is 18446744073709551616, expected less than 2\*\*64"):
+        ops.hash(np.array([1]), seed=2**64)
+
+
+def test_splits_are_even_and_those_of_other_seeds_independent():
+    """Chi-square with 9 and 81 degrees of freedom: above 27.9 and 130 once in a thousand."""
+    ids = np.arange(100_000)
+    one, other = ops.hash(ids) % 10, ops.hash(ids, seed=1) % 10
+    for counts in (np.bincount(one), np.bincount(other), np.bincount(one * 10 + other)):
+        expected = len(ids) / len(counts)
+        assert np.square(counts - expected).sum() / expected < 28 + len(counts)

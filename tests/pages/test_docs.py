@@ -36,7 +36,8 @@ def headings_of(page):
     [*slow(*(page for page in DOCS if page in SLOW)), *(page for page in DOCS if page not in SLOW)],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
-def test_the_examples_of_a_page_run(page):
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # examples write files
     text = page.read_text(encoding="utf-8")
     for name in ("torch", "transformers", "accelerate", "tokenizers"):
         if re.search(rf"^>>> (import .*\b{name}\b|from {name}\b)", text, re.MULTILINE):

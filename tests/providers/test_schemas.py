@@ -134,7 +134,7 @@ def rows_of(source: Any, **options: Any) -> list[dict[str, Any]]:
 
 
 def test_each_value_of_each_file_comes_out(tmp_path: Path) -> None:
-    write(
+    write_all(
         tmp_path,
         a={"id": pa.array([1, 2], pa.int32()), "x": [0.5, 1.5], "text": ["a", "b"], "doc": [{"n": 1}, None]},
         b={"text": pa.array(["c"], pa.large_string()), "id": pa.array([2**40]), "doc": [{"m": "z", "n": 2}]},
@@ -170,7 +170,7 @@ def test_what_differs_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
 
 def test_only_columns_that_are_read_must_agree(tmp_path: Path) -> None:
-    write(
+    write_all(
         tmp_path,
         a={"n": [1], "x": ["text"], "s": [{"a": 1, "b": 1}]},
         b={"x": [1], "s": [{"b": "t", "a": 2}]},
@@ -267,7 +267,7 @@ def test_an_error_of_unlike_types_names_a_schema_that_reads_both(
 
 def test_filters_compare_by_value(tmp_path: Path) -> None:
     """Statistics are of each file's own type."""
-    write(
+    write_all(
         tmp_path,
         a={"n": pa.array([1, 100], pa.int8()), "t": pa.array([1, 2000], pa.timestamp("ms"))},
         b={"n": pa.array([2**40, 5]), "t": pa.array([1_000_000, 7], pa.timestamp("us"))},

@@ -378,6 +378,22 @@ def test_more_values_than_offsets_of_32_bits_count_are_refused(kind):
         cast_values(array, kind)
 
 
+def test_more_bytes_than_offsets_of_32_bits_count_are_refused():
+    offsets = pa.py_buffer(np.array([0, 2**30, 2**31 + 8]))
+    pages = pa.py_buffer(np.zeros(2**31 + 8, np.uint8))  # never touched, so they take no memory
+    array = pa.Array.from_buffers(pa.large_binary(), 2, [None, offsets, pages])
+    with pytest.raises(pa.ArrowInvalid, match="input array too large") as refused:
+        cast_values(array, pa.binary())
+    assert not isinstance(refused.value, UnfitValues)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_dictionary_is_ordered_if_the_type_is(ordered):
+    array = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["a"]), ordered=True)
+    kind = pa.dictionary(pa.int32(), pa.large_string(), ordered=ordered)
+    assert cast_values(array, kind).values.type.ordered == ordered
+
+
 def test_codes_that_do_not_fit_are_refused():
     array = pa.DictionaryArray.from_arrays(pa.array([200], pa.int32()), pa.array(np.arange(201)))
     with pytest.raises(pa.ArrowInvalid, match="not in range"):

@@ -277,7 +277,7 @@ def test_renaming_keeps_the_memory():
     ("array", "advice"),
     [
         (pa.array([decimal.Decimal(1)]), "cast it to a float"),
-        (pa.nulls(1), "every value is null"),
+        (pa.nulls(1), "no value tells its type: declare it with schema="),
         (pa.array([[decimal.Decimal(1)]]), "c.values has type decimal"),
     ],
     ids=lambda value: str(getattr(value, "type", "")),

@@ -167,3 +167,19 @@ def test_unlike_fields_are_named_by_position():
     with pytest.raises(UnlikeTypes) as refused:
         unified_field("a", fields)
     assert (refused.value.one, refused.value.other) == (1, 3)
+
+
+def test_codes_of_uint64_and_signed_ones_become_int64():
+    one, other = (pa.dictionary(codes, pa.string()) for codes in (pa.uint64(), pa.int8()))
+    assert unified_type([one, other]) == pa.dictionary(pa.int64(), pa.string())
+
+
+def test_decimals_of_256_bits_keep_their_width():
+    kinds = [pa.decimal256(5, 2), pa.decimal128(6, 2), pa.int8()]
+    assert unified_type(kinds) == pa.decimal256(6, 2)
+
+
+def test_integers_that_do_not_unify_do_not_become_decimals():
+    with pytest.raises(UnlikeTypes, match="no integer type holds uint64 and negative numbers") as refused:
+        unified_type([pa.decimal128(30, 2), pa.uint64(), pa.int8()])
+    assert (refused.value.one, refused.value.other) == (1, 2)

@@ -18,6 +18,7 @@ from seqflow import errors, ops
 from seqflow.cli.build_vocabulary import build_vocabulary
 from seqflow.errors import (
     BatchPlanError,
+    DamagedFileError,
     ExpressionError,
     FilterError,
     GradientError,
@@ -131,7 +132,7 @@ def batches_of_mix() -> object:
 
 
 def other_columns() -> object:
-    pq.write_table(pa.table({"n": [1]}), "other.parquet")
+    pq.write_table(pa.table({"n": ["1"]}), "other.parquet")
     return sf.open(["rows.parquet", "other.parquet"])["n"]
 
 
@@ -206,17 +207,17 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("load_state_dict: this is not the state of …, expected what state_dict() gave", "another dict", "the state that the loader returned, as JSON or not", lambda: sf.Loader(TABLE).load_state_dict({})),
         Kind("shapes … and … do not broadcast", "elementwise on arrays of different sizes", "sizes are equal, or 1", lambda: ops.add(np.ones(2), np.ones(3))),
         Kind("signature: sum or max of …, which it does not name", "a signature of your own speaks of lengths that it does not take", "name the lengths among the inputs", lambda: declare("x[N], y[sum(z)] -> w[N]", first_only)),
-        Kind("Ranks: tail is …, expected one of …", "another word for what becomes of the last round", '`"drop"`, `"pad"` or `"repeat"`', lambda: sf.Loader(TABLE, tail="cut")),
         Kind("Loader: … has …, but rows are shuffled in windows of …", "a block that is larger than the window", "raise `window=`, or write the data with smaller row groups", lambda: batches(pa.table({"x": np.arange(100_000)}), shuffle=True, window="1 KiB")),
         Kind("Loader: streams = … needs as many windows, but the data are …", "more streams than windows", "fewer streams, or a smaller `window`", lambda: batches("rows.parquet", streams=4)),
         Kind("Loader: steps_of is …, which totals= or a balance needs, and there are none", "a step is described but not used", "leave it out", lambda: sf.Loader(TABLE, steps_of=2)),
         Kind("Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'", "totals would be wrong", '`tail="drop"` or `"pad"`', lambda: sf.Loader(TABLE, totals={"t": "n"}, tail="repeat")),
         Kind("Loader: window: size is …, expected bytes as a number or text such as '32 MiB'", "no size", "a number of bytes, or text with a unit", lambda: sf.Loader(TABLE, window="5 apples")),
-        Kind("require: … is …, expected one truth value for each of … rows", "a condition that is not a comparison", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
+        Kind("…: … is …, expected one truth value for each of … rows", "a condition (`keep=`, `require=`) that is not a comparison of rows", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
         Kind("Mix: … is … in batches of source …, and … in those of source 0", "sources with different columns or types", "`prepare`, `columns` and `rename` make them alike", lambda: batches_of_mix()),
         Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
+        Kind("Loader: tail is …, expected …", "another word for what becomes of the last round", '`"drop"`, `"pad"` or `"repeat"`', lambda: sf.Loader(TABLE, tail="cut")),
         Kind("op: the function is …, expected one with a name, which is the name of the op", "`@sf.op` on a lambda, or on an object", "`@sf.op(…)` above a function: `def doubled(x): …`", lambda: sf.op("x[N] -> y[N]")(lambda x: x)),
         Kind("the attribute … has no annotation, expected what it takes", "a keyword-only parameter of your own op without a type", "`k: int`, `float`, `bool`, `str`, `Literal[…]`, or `Any`", lambda: sf.op("x[N] -> y[N]")(not_annotated)),
         Kind("… is …, expected …", "an input of a dtype, or an argument of a type, that the op does not take", "`cast(x, dtype=…)`, or `x.astype(…)`", lambda: ops.lengths_sum(X, [2.0, 4.0])),
@@ -269,16 +270,19 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("gradient: … does not depend on …, or only through integers and conditions", "nothing floats from one to the other", "look which path was meant", lambda: sf.Net("l = reduce_sum(x)\nm = z * 2").gradient("l", ["z"])),
         Kind("the derivative by … does not infer: …", "a formula of your own op is wrong", "[its derivative](signatures.md#write-an-op)", lambda: declare("float x[N] -> y[N]", first_only, grad={"x": "nothing(d.y)"})),
     ],
+    DamagedFileError: [
+        Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats have similar messages", "copy it again; `bad_files=\"skip\"` leaves it out; `kind=` sets the format", lambda: sf.open("cut.parquet")["n"]),
+        Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_files=\"skip\"` leaves out the block, and counts it", lambda: sf.open("damaged.parquet")["tokens"]),
+        Kind("… files are damaged, and bad_files allows max=…:", "more damaged files than the policy allows", "look at them; `sf.BadFiles(\"skip\", max=…)` allows more", lambda: sf.open(["cut.parquet", "rows.parquet"], bad_files=sf.BadFiles("skip", max=0))),
+    ],
     ProviderError: [
         Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
         Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](loader.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
         Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", format=sf.JsonLines(schema={"n": "int64"}))["n"]),
-        Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats have similar messages", "copy it again; `kind=` sets the format", lambda: sf.open("cut.parquet")["n"]),
-        Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_rows=` leaves out rows, not blocks", lambda: sf.open("damaged.parquet")["tokens"]),
         Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", '`rename={"a.b": "a_b"}`', lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
         Kind("expected a record batch, a table or another holder of Arrow columns, not …", "`from_arrow` of a list or another object", "`pa.table({…})`, or `sf.Sequence.from_lists`", lambda: sf.from_arrow([1])),
         Kind("the function … gives no rows, so that its columns are not known", "a stream without a batch", "pass `schema=`", lambda: sf.open(lambda: iter([]))["x"]),
-        Kind("column … is in …, but not in …", "files of one source with different columns", "`columns=` that all have, or two sources in a `Mix`", lambda: other_columns()),
+        Kind("column … is … in …, but … in …: …", "files of one source with types that none holds without loss", "`schema={…}` as the message says, or `exclude=`", lambda: other_columns()),
         Kind("two columns are called …", "a source has the name twice, or `rename` gives one that is taken", "another name", lambda: sf.open("rows.parquet", rename={"tokens": "n"})),
         Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
         Kind("…, column …, row …: found …, expected …: …", "a Python value that does not fit the type of its column, which comes from the first 1,000 rows", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
@@ -306,11 +310,12 @@ KINDS: dict[type[Exception], list[Kind]] = {
     FilterError: [
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "compare its lengths: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
+        Kind("where, column …: … is …, expected integers or texts to hash", "`hash` of floats, bools or times", "hash an id", lambda: sf.open("rows.parquet", where="hash(n / 2) > 2")["n"]),
         Kind("where is …, expected text, such as …", "something that is not a condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
     ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [
-        Kind("there is no column … (did you mean …?); there are …", "`columns=` names an unknown column", "one of those; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
+        Kind("…: there is no column … (did you mean …?); there are …", "`columns=` names an unknown column", "one of those; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
         Kind("where: there is no column …; there are …", "a condition names an unknown column", "the names are those before `rename`", lambda: sf.open("rows.parquet", where="m > 2")["n"]),
         Kind("the record has no tensor … (did you mean …?); it has …", "a list column is two tensors, none of its own name", '`batch["tokens.values"]` and `batch["tokens.lengths"]`; `sf.open(path)["tokens"]` is the Sequence', lambda: sf.from_arrow(TABLE)["token.values"]),
         Kind("pad: there is no list column …; there are …", "`pad=` names an unknown column", "one of the columns that it lists", lambda: batches(TABLE, pad={"m": sf.Pad()})),

@@ -7,7 +7,7 @@ from seqflow import LoD, Sequence, TensorSpec, auto
 from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.signature import Described, OwnRows, Repeated
 from seqflow.signature.language import Arithmetic, AtLeast, Max, Name, Rest, Sum, parts
-from seqflow.signature.row_names import declare
+from seqflow.signature.rows import declare
 
 PACKED = {"boolean_unmask": {"values": "mask"}}
 """The inputs of ops with the rows that a mask is the first to select."""

@@ -22,22 +22,13 @@ class CellArguments(NamedTuple):
     c0: Array | None
 
 
-def cell_arguments(
-    cell: str,
-    num_sequences: int,
-    x: Array,
-    w_ih: Array,
-    w_hh: Array,
-    bias_ih: Array | None,
-    bias_hh: Array | None,
-    h0: Array | None,
-    c0: Array | None,
-) -> CellArguments:
+def checked_arguments(cell: str, num_sequences: int, given: CellArguments) -> CellArguments:
     """Return the checked arguments; raise ValueError for an unknown cell or a wrong shape, TypeError for other
     dtypes.
     """
     if cell not in NUM_GATES:
         raise ValueError(f"cell is {cell!r}, expected one of {', '.join(NUM_GATES)}")
+    x, w_hh = given.x, given.w_hh
     hidden = w_hh.shape[-1] if w_hh.ndim else 0
     gates = NUM_GATES[cell] * hidden
     shapes = {
@@ -49,15 +40,16 @@ def cell_arguments(
         "h0": (num_sequences, hidden),
         "c0": (num_sequences, hidden),
     }
-    given = dict(zip(shapes, (x, w_ih, w_hh, bias_ih, bias_hh, h0, c0), strict=True))
-    for name, array in given.items():
+    for name, array in given._asdict().items():
         if array is None:
             continue
         if array.dtype != x.dtype or array.dtype.kind != "f":
             raise TypeError(f"{name} is {array.dtype}, expected floats of the dtype of x, {x.dtype}")
         if array.shape != shapes[name]:
             raise ValueError(f"{name} has the shape {array.shape}, expected {shapes[name]}")
-    return CellArguments(*(None if array is None else rows(array, name) for name, array in given.items()))  # type: ignore[arg-type]
+    return given._replace(
+        **{name: rows(array, name) for name, array in given._asdict().items() if array is not None}
+    )
 
 
 def empty_states(

@@ -10,7 +10,7 @@ from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, FLOATS
-from seqflow.kernels.recurrent_cells.cells import CellArguments, cell_arguments, empty_states
+from seqflow.kernels.recurrent_cells.cells import CellArguments, checked_arguments, empty_states
 
 __all__ = ["run_cell"]
 
@@ -49,7 +49,8 @@ def run_cell(
     its end. The last state of an empty sequence is its first state.
     """
     lengths = int64_counts(lengths, "lengths")
-    arguments = cell_arguments(cell, len(lengths), x, w_ih, w_hh, bias_ih, bias_hh, h0, c0)
+    given = CellArguments(x, w_ih, w_hh, bias_ih, bias_hh, h0, c0)
+    arguments = checked_arguments(cell, len(lengths), given)
     check_sum(lengths, len(x), "x")
     out, h_last, c_last = empty_states(arguments, cell, len(lengths))
     weights, bias, step = _CELLS[cell](arguments)

@@ -8,10 +8,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from seqflow.errors import OpError, OpTypeError, nearest
+from seqflow.errors import OpError, OpTypeError
 
 Tail = Literal["drop", "pad", "repeat"]
-TAILS = ("drop", "pad", "repeat")
 _NODES = ("NNODES", "SLURM_NNODES"), ("NODE_RANK", "GROUP_RANK")
 """Environment variables that are above 1, or above 0, if there are several nodes."""
 
@@ -47,10 +46,6 @@ class Ranks:
         if not 0 <= rank < world_size:
             raise OpError(
                 f"Ranks: rank is {rank}, expected 0 or more and less than world_size = {world_size}{by}"
-            )
-        if self.tail not in TAILS:
-            raise OpError(
-                f"Ranks: tail is {self.tail!r}{nearest(str(self.tail), TAILS)}, expected one of {', '.join(TAILS)}"
             )
         object.__setattr__(self, "rank", rank)
         object.__setattr__(self, "world_size", world_size)

@@ -50,8 +50,6 @@ class Schedule:
                 f"is {points!r}, expected a dict of weights by the number of the batch, such as "
                 "{0: 0.8, 10_000: 0.2}",
             )
-        if not isinstance(linear, bool):
-            raise OpTypeError.of("Schedule.linear", f"is {linear!r}, expected True or False")
         found = {_number(key): _weight(key, weight) for key, weight in points.items()}
         if 0 not in found:
             raise OpError.of(

@@ -89,8 +89,24 @@ class LoaderIdentity:
             "valid": _valid(recipe),
             "bad_rows": recipe.bad_rows,
             **_bad_files(recipe.source),
-            **_require(recipe),
+            **self._conditions("keep", "require"),
         }
+
+    def _conditions(self, *options: str) -> dict[str, Any]:
+        """Return the identities of conditions by option; nothing without any."""
+        return {name: found for name in options if (found := self._of_conditions(name))}
+
+    def _of_conditions(self, option: str) -> list[Any]:
+        if option not in self._transforms:
+            self._transforms[option] = [
+                # without constants as older versions wrote it
+                one.text
+                if option == "require" and not one.net.constants
+                else transform_identity(one.net, self.version)
+                for one in getattr(self.recipe, option)
+            ]
+        found: list[Any] = self._transforms[option]
+        return found
 
     def index_key(self, lengths: str | None) -> dict[str, Any]:
         """Return the identity of the lengths in an index: the data, and everything before the planning of batches.
@@ -98,7 +114,7 @@ class LoaderIdentity:
         `lengths` are the planned ones. Without `prepare` and omitted rows it has only their column.
         """
         recipe, columns, data = self.recipe, _columns(self.recipe), self.data
-        as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
+        as_read = recipe.prepare is None and not recipe.omits_rows and lengths is not None
         sliced = bool(self.listing.slices().is_slice.any())
         if as_read:
             assert lengths is not None
@@ -117,7 +133,7 @@ class LoaderIdentity:
             "bad_rows": "left out" if recipe.keeps_going else "raise",
             "window": recipe.window if sliced and not as_read else None,
             "data": dict(data),
-            **(_require(recipe) if recipe.keeps_going else {}),
+            **self._conditions("keep", *(["require"] if recipe.keeps_going else [])),
         }
 
     @cached_property
@@ -274,14 +290,7 @@ def _valid(recipe: Recipe) -> bool | list[str]:
     return recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid)
 
 
-def _require(recipe: Recipe) -> dict[str, list[str]]:
-    return {"require": list(recipe.require)} if recipe.require else {}
-
-
 _FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
-
-
-_FILE = (str, object, object, object)
 
 
 _OF_FILES = ("rows", "blocks", "files")
@@ -493,10 +502,28 @@ def _shuffle_differences(name: str, then: Any, now: Any) -> Iterator[str]:
         yield from by_value(name, then, now)
 
 
+def _condition_differences(name: str, then: Any, now: Any) -> Iterator[str]:
+    """Yield the differences of conditions one by one, if there are as many as before."""
+    are_nets = all(has_form(found, [{"net": [str]}]) for found in (then, now))
+    if are_nets and len(then) == len(now):
+        for before, after in zip(then, now, strict=True):
+            yield from transform_differences(name, before, after)
+    else:
+        yield from by_value(name, *(_statements(found) for found in (then, now)))
+
+
+def _statements(conditions: Any) -> Any:
+    """Return the statements of conditions, without what they read."""
+    are_nets = has_form(conditions, [{"net": [str]}])
+    return [one["net"][0] for one in conditions] if are_nets else conditions
+
+
 section("data", _data_differences)
 section("batch", _plan_differences)
 section("pad", _pad_differences)
 section("shuffle", _shuffle_differences)
 section("prepare", transform_differences, may_change=True)
 section("net", transform_differences, may_change=True)
+section("keep", _condition_differences)
+section("require", _condition_differences)
 section("skip", may_change=True)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from pyarrow import types
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
+from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
+from seqflow.loader.order.conditions import Condition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
-from seqflow.loader.plans.selection import check_list_columns, planned_lengths
+from seqflow.loader.plans.selection import lengths_of, planned_lengths
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
+from seqflow.record.from_arrow.reader import is_read
+from seqflow.record.selection import leaf_types, select_schema
 
 BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS = range(6)
 """Purposes of random numbers, mixed into the keys so that no two purposes share numbers. Do not renumber them: the
@@ -69,8 +74,12 @@ class Recipe:
     """Name of the policy for rows that cannot be used."""
     memory: int
     """Largest number of bytes in memory at one time."""
-    require: tuple[str, ...] = ()
-    """Conditions on prepared rows; rows for which one is false are bad rows."""
+    counted: set[str] = field(default_factory=set)
+    """Tensors of prepared rows that totals of steps are made of."""
+    keep: tuple[Condition, ...] = ()
+    """Conditions on prepared rows; rows for which one is false are left out."""
+    require: tuple[Condition, ...] = ()
+    """Conditions on prepared rows that are kept; rows for which one is false are bad rows."""
 
     @property
     def keeps_going(self) -> bool:
@@ -78,9 +87,43 @@ class Recipe:
         return self.bad_rows != "raise"
 
     @property
+    def omits_rows(self) -> bool:
+        """Whether rows may be omitted after they are read: bad rows, or rows that `keep` leaves out."""
+        return self.keeps_going or bool(self.keep)
+
+    @property
     def functions(self) -> list[Transform]:
         """The Python functions among `prepare` and `net`, whose results are not known before they run."""
         return [one for one in (self.prepare, self.net) if one is not None and not isinstance(one, Net)]
+
+    @property
+    def tensors_read(self) -> set[str] | None:
+        """The tensors of the source, or columns of them, that nets, plan and conditions read; None if all are read.
+
+        Nulls in others make no row bad.
+        """
+        plan, found = self.batch, _read_by(self.net, None)
+        if found is not None:
+            if plan.needs_lengths and plan.lengths is None:
+                return None  # the plan takes the only list column, which the rows tell
+            of_conditions = {name for one in (*self.keep, *self.require) for name in one.net.inputs}
+            of_plan = {*filter(None, [plan.lengths]), *(plan.columns or ()), *self.pad}
+            found |= of_plan | of_conditions | self.counted
+            if plan.balance is not None and plan.balance.cost is not None:
+                found |= {*Expression(plan.balance.cost).inputs}
+        return _read_by(self.prepare, found)
+
+    def readable_columns(self) -> Sequence[str] | None:
+        """Return the columns, without fields of type null that nothing reads: nothing tells their tensors."""
+        schema = self.source.schema
+        chosen = schema if self.columns is None else select_schema(schema, self.columns)
+        leaves, read = [(".".join(path), kind) for path, kind in leaf_types(chosen)], self.tensors_read
+        kept = [
+            name
+            for name, kind in leaves
+            if not types.is_null(kind) or is_read(name.removesuffix(".values"), read)
+        ]
+        return self.columns if len(kept) == len(leaves) else kept
 
     def planned_slices(self) -> Slices:
         """Return all blocks in the order of the source in columns, the large ones sliced."""
@@ -101,7 +144,7 @@ class Recipe:
     @property
     def _needs_counts(self) -> bool:
         """Whether batches run across windows if the rows of the windows are known."""
-        return self.batch.rows_across is not None and not self.keeps_going
+        return self.batch.rows_across is not None and not self.omits_rows
 
     @property
     def slices_large(self) -> bool:
@@ -143,13 +186,25 @@ class Recipe:
         """
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
-            check_list_columns(record, plan.columns, type(plan).__name__)
+            lengths_of(record, plan.columns, type(plan).__name__)  # raises an error that names the column
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
         """Return the batches of a window whose rows are in order. Only their lengths are read."""
         key = self.key(epoch, BATCHES, window.number)
         return self.batch.of_window(rows, lengths, key, window.number)
+
+
+def _read_by(net: Net | Transform | None, later: set[str] | None) -> set[str] | None:
+    """Return what is read before a net if `later` is read after it; None is all tensors."""
+    if net is None:
+        return later
+    if not isinstance(net, Net):
+        return None
+    if net.returned is not None:
+        return {*net.inputs}
+    # without `return`, tensors that no step uses pass through
+    return None if later is None else {*net.inputs, *later} - {*net.assigned}
 
 
 Stamp = tuple[int, int]

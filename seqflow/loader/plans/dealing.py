@@ -53,7 +53,7 @@ class Span(NamedTuple):
         return self.batches.of_rows(self.rows)
 
 
-class Dealt(NamedTuple):
+class DealtPool(NamedTuple):
     """A pool of steps whose items are assigned."""
 
     slots: Slots
@@ -70,7 +70,7 @@ def deals_rows(plan: BatchPlan, balance: Balance | None) -> bool:
     return balance is not None and not balance.needs_longest and plan.deals_rows
 
 
-def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: Array, key: int) -> Dealt:
+def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: Array, key: int) -> DealtPool:
     """Assign the items of the batches of some spans to these steps and these ranks of the group.
 
     Without a balance the batches stay as they are.
@@ -79,10 +79,10 @@ def deal(spans: Sequence[Span], balance: Balance | None, steps: Array, columns: 
     counts = np.concatenate([one.row_counts for one in spans]) if rows else np.ones(len(steps), np.int64)
     slots = Slots(steps, columns, counts)
     if balance is None:
-        return Dealt(slots, np.arange(len(steps)), None, None)
+        return DealtPool(slots, np.arange(len(steps)), None, None)
     costs = np.concatenate([_costs(one, balance, rows) for one in spans])
     items = deal_pool(whole_costs(costs), slots, key)
-    return Dealt(slots, items, costs, _dealt_batches(spans, items, counts) if rows else None)
+    return DealtPool(slots, items, costs, _dealt_batches(spans, items, counts) if rows else None)
 
 
 def _costs(span: Span, balance: Balance, rows: bool) -> Array:
@@ -137,7 +137,7 @@ def window_tokens(batches: WindowBatches) -> Array:
     return np.concatenate(found)
 
 
-def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, Dealt]]:
+def _pools(batches: WindowBatches, balance: Balance) -> Iterator[tuple[Span, DealtPool]]:
     """Yield the pools of whole steps of a window, as if it were the first."""
     whole = len(batches) // balance.step * balance.step
     pool = (balance.steps_in_pool or max(1, whole // balance.step)) * balance.step
@@ -233,6 +233,11 @@ class Totals:
     def __reduce__(self) -> tuple[type[Totals], tuple[dict[str, str]]]:
         """Make another process start without the elements: it has its own rows."""
         return Totals, (self.texts,)
+
+    @property
+    def inputs(self) -> set[str]:
+        """The tensors that are counted."""
+        return {one for expression in self._expressions.values() for one in expression.inputs}
 
     def check(self, record: Record, pads: Collection[str] = ()) -> None:
         """Raise BatchPlanError unless an expression gives one number for each element or row of records like

@@ -30,7 +30,6 @@ from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
     check_lengths_between,
-    check_oversize,
     checked_columns,
 )
 from seqflow.loader.plans.window_rows import Pieces, WindowRows
@@ -105,12 +104,7 @@ class Packed(BatchPlan):
         # segment_ids and position_ids are int32
         if self.capacity >= 2**31:
             raise OpError.of("Packed.capacity", f"is {self.capacity}, expected less than {2**31}")
-        if self.strategy not in ("best_fit", "first_fit", "concat"):
-            raise OpError.of(
-                "Packed.strategy", f"is {self.strategy!r}, expected 'best_fit', 'first_fit' or 'concat'"
-            )
         check_lengths_between("Packed", self.min_length, self.max_length)
-        check_oversize("Packed", self.oversize)
         check_balance("Packed", self.balance)
         columns = checked_columns(self.columns, "Packed")
         object.__setattr__(self, "columns", columns)

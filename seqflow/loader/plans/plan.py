@@ -309,7 +309,7 @@ def _plain(value: Any) -> Any:
     return repr(value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class WindowBatches:
     """The batches of a window: pieces of rows, batch after batch."""
 
@@ -341,8 +341,8 @@ class WindowBatches:
     """Lengths of `columns`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cut", {one.lengths for one in self.columns})
-        object.__setattr__(self, "sizes", sizes_of(self.plan, self.pieces, self.ends, self.first))
+        self.cut = {one.lengths for one in self.columns}
+        self.sizes = sizes_of(self.plan, self.pieces, self.ends, self.first)
 
     def __len__(self) -> int:
         return len(self.ends) - 1

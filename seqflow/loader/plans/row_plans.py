@@ -21,7 +21,6 @@ from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
     check_lengths_between,
-    check_oversize,
     checked_columns,
 )
 
@@ -136,7 +135,6 @@ class TokenBudget(BatchPlan):
             "TokenBudget", max_tokens=self.max_tokens, max_rows=self.max_rows, multiple_of=self.multiple_of
         )  # fmt: skip
         check_lengths_between("TokenBudget", self.min_length, self.max_length)
-        check_oversize("TokenBudget", self.oversize)
         check_balance("TokenBudget", self.balance)
         if self.multiple_of > 1 and not self.padded:
             raise OpError.of("TokenBudget.multiple_of", f"is {self.multiple_of}, which needs padded=True")
@@ -153,10 +151,6 @@ class TokenBudget(BatchPlan):
             )
 
     def _check_strategy(self) -> None:
-        if self.strategy not in ("in_order", "best_fit"):
-            raise OpError.of(
-                "TokenBudget.strategy", f"is {self.strategy!r}, expected 'in_order' or 'best_fit'"
-            )
         if self.linear is not None:
             check_linear("TokenBudget", self.linear)
             if not self._packs:
@@ -165,11 +159,8 @@ class TokenBudget(BatchPlan):
                 raise OpError.of(
                     "TokenBudget.linear", "is 0, with which short rows would fill a batch without end"
                 )
-        for name, value in (
-            ("padded", self.padded),
-            ("max_rows", self.max_rows),
-            ("drop_last", self.drop_last),
-        ):
+        for name in ("padded", "max_rows", "drop_last"):
+            value = getattr(self, name)
             if value and self._packs:
                 raise OpError.of(
                     f"TokenBudget.{name}", f"is {value!r}, which strategy='best_fit' cannot hold to"

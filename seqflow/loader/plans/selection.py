@@ -80,11 +80,6 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
     return names
 
 
-def check_list_columns(record: Record, columns: Sequence[str], plan: str) -> None:
-    """Raise BatchPlanError when one of the columns that are cut together is not a list column."""
-    _lengths_of(record, columns, plan)
-
-
 def cut_tensors(
     record: Record, lengths: str, columns: Sequence[str] | None, plan: str, left_whole: Collection[str] = ()
 ) -> Mapping[str, str]:
@@ -124,7 +119,7 @@ def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, 
     if columns is None:
         return sizes
     unequal = np.zeros(len(sizes), bool)
-    first, *others = _lengths_of(rows.records[0], columns, plan)
+    first, *others = lengths_of(rows.records[0], columns, plan)
     for other in others:
         unequal |= rows.tensor(other) != rows.tensor(first)
     return np.where(unequal, UNUSABLE, sizes)
@@ -136,7 +131,7 @@ def unusable_rows(
     """Return the numbers of rows that cannot be used: their columns have different lengths, or they are too long."""
     found, unequal = [], np.flatnonzero(sizes == UNUSABLE)
     if columns is not None and len(unequal):
-        first, *others = _lengths_of(rows.records[0], columns, "columns")
+        first, *others = lengths_of(rows.records[0], columns, "columns")
         tensors = {name: rows.tensor(name) for name in (first, *others)}
         for place, number in zip(unequal.tolist(), rows.numbers(unequal).tolist(), strict=True):
             expected = tensors[first][place]
@@ -157,7 +152,8 @@ def unusable_rows(
     ]
 
 
-def _lengths_of(record: Record, columns: Sequence[str], plan: str) -> list[str]:
+def lengths_of(record: Record, columns: Sequence[str], plan: str) -> list[str]:
+    """Return the lengths of columns that are cut together; raise BatchPlanError when one is not a list column."""
     return list(dict.fromkeys(of for column in columns for of in _tensors_of(record, column, plan).values()))
 
 
@@ -184,7 +180,6 @@ def _column(lengths: str) -> str:
 Oversize = Literal["bad_rows", "truncate", "split", "skip"]
 """Treatment of a row above the budget: "bad_rows" makes it a bad row, which is an error unless the loader's
 `bad_rows` say otherwise; "truncate" keeps its head; "split" makes several rows from it; "skip" omits it."""
-OVERSIZE = ("bad_rows", "truncate", "split", "skip")
 UNUSABLE = -1
 """Size of a row that cannot be used, in place of its length."""
 
@@ -250,11 +245,6 @@ class RowSelection:
         if kept.all():
             return self
         return replace(self, pieces=self.pieces.take(kept), whole=False)
-
-
-def check_oversize(plan: str, oversize: str) -> None:
-    if oversize not in OVERSIZE:
-        raise OpError.of(f"{plan}.oversize", f"is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")
 
 
 def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:

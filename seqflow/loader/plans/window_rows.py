@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,15 +39,13 @@ class Pad:
     fill: float = 0
     dtype: DtypeLike = None
     """NumPy dtype or its name; None keeps that of the data."""
-    side: str = "right"
+    side: Literal["right", "left"] = "right"
     multiple_of: int = 1
     max_length: int | None = None
     truncate: bool = False
     mask: bool = True
 
     def __post_init__(self) -> None:
-        if self.side not in ("right", "left"):
-            raise OpError.of("Pad.side", f"is {self.side!r}, expected 'right' or 'left'")
         at_least_one("Pad", multiple_of=self.multiple_of, max_length=self.max_length)
         if self.truncate and self.max_length is None:
             raise OpError.of("Pad", "truncate=True needs max_length, the length to cut rows to")
@@ -267,7 +265,7 @@ class Pieces:
         return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class WindowRows:
     """The rows of some records, one record after another or in another order.
 
@@ -287,11 +285,11 @@ class WindowRows:
         if not self.records:
             return
         if self._source is None:
-            object.__setattr__(self, "_source", RowSource(self.records))
+            self._source = RowSource(self.records)
         if self._ranges is None and not self._are_views:
-            object.__setattr__(self, "_ranges", _ranges_in(self.order, self.source))
+            self._ranges = _ranges_in(self.order, self.source)
         if self.pads:
-            object.__setattr__(self, "_padding", Padding(self.source, self.pads))
+            self._padding = Padding(self.source, self.pads)
 
     @property
     def _are_views(self) -> bool:

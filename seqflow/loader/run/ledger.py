@@ -240,6 +240,12 @@ class Ledger:
         if not is_prepared:
             self.rows_read -= rejected.count
 
+    def leave_out(self, rows: int) -> None:
+        """Count prepared rows that `keep` omits."""
+        move(self, rows, "rows_left", "skipped")
+        self.filtered += rows
+        self.filtered_by_keep += rows
+
     def add(self, other: Ledger) -> None:
         """Add the ledger of one of several slices."""
         add_columns(self, other)

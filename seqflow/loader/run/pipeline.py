@@ -25,6 +25,7 @@ from seqflow.loader.epoch.state import (
     check_streams,
 )
 from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, Stream, Table
+from seqflow.loader.order.conditions import fulfilling
 from seqflow.loader.order.identity import (
     Change,
     LoaderIdentity,
@@ -43,10 +44,11 @@ from seqflow.loader.run.ledger import BadRowHandler, BadRows
 from seqflow.loader.run.making import Turn
 from seqflow.loader.run.reading import read_slices
 from seqflow.loader.run.source_run import SourceRun
-from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply, unfulfilled
+from seqflow.loader.run.windows import NET_ERRORS, ROW_ERRORS, KeptWindow, WindowMaker, apply
 from seqflow.loader.run.workers import Prefetch
 from seqflow.net import Net
-from seqflow.record import Record, from_arrow
+from seqflow.record import Record, convert
+from seqflow.record.selection import select_schema
 from seqflow.shape import Dimension
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
@@ -122,7 +124,7 @@ class Pipeline:
         """Return a run of one pass over the source from a place on."""
         if self.recipe.functions:
             self.identity.look_at_functions()
-        self._check_rows()
+        self.check_rows()
         steps = self.steps(consumer.numbering)
         if steps is not None and self.totals is not None:
             check_step(start, self.deal.world_size, steps.size)
@@ -152,19 +154,19 @@ class Pipeline:
         """Whether a Python function prepares rows, so that their columns are not known before they are read."""
         return self.recipe.prepare is not None and not isinstance(self.recipe.prepare, Net)
 
-    def _check_rows(self) -> None:
+    def check_rows(self) -> None:
         """Raise an error, before anything is read, when costs, totals or conditions use columns that prepared
         rows lack.
         """
         recipe, balance = self.recipe, self.recipe.batch.balance
-        if self._has_function or not (balance or self.totals or recipe.require):
+        if self._has_function or not (balance or self.totals or recipe.keep or recipe.require):
             return
         rows = empty_rows(recipe)
         if balance is not None:
             balance.check(rows)
         if self.totals is not None:
             self.totals.check(rows, recipe.pad)
-        unfulfilled(recipe.require, rows)
+        fulfilling((*recipe.keep, *recipe.require), rows)
 
     def check_totals(self, totals: Totals) -> None:
         """Raise BatchPlanError when totals do not fit the prepared rows, if these are known before reading."""
@@ -308,7 +310,7 @@ class Pipeline:
         windows.
         """
         recipe = self.recipe
-        if recipe.batch.rows_across is None or recipe.keeps_going:
+        if recipe.batch.rows_across is None or recipe.omits_rows:
             return None
         rows = [windows.rows for windows in dealt]
         known = [one for one in rows if one is not None]
@@ -535,9 +537,9 @@ def _restarts(kept: tuple[Table, int] | None, stream: int) -> tuple[tuple[int, i
 
 def empty_source(recipe: Recipe) -> Record:
     """Return a record of the source without rows."""
-    empty = recipe.source.schema.empty_table()
-    record: Record = from_arrow(empty, columns=recipe.columns, fill=recipe.fill, valid=recipe.valid)
-    return record
+    schema = recipe.source.schema
+    chosen = schema if recipe.columns is None else select_schema(schema, recipe.columns)
+    return convert(chosen.empty_table(), fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)[0]
 
 
 def empty_rows(recipe: Recipe) -> Record:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from time import perf_counter
 from typing import Any, TypeVar
@@ -21,11 +20,11 @@ from seqflow.errors import (
     OpMemoryError,
     OpResultError,
     OpTypeError,
-    SeqflowError,
     ShapeError,
 )
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.order.conditions import fulfilling, unfulfilled
 from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
@@ -200,65 +199,11 @@ def _total(record: Record, lengths: str, name: str) -> int:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
 
 
-_NAME = re.compile(r"[^\W\d][\w.]*")
-
-
-@lru_cache(maxsize=64)
-def _condition(text: str) -> Net:
-    """Return the net that computes a condition, as its only output."""
-    return Net(f"return {text}" if _NAME.fullmatch(text) else f"required = {text}\nreturn required")
-
-
-def unfulfilled(require: Sequence[str], record: Record) -> list[BadRow]:
-    """Return the rows for which some condition is false, each with the first such condition.
-
-    Raise OpError when a condition does not give one truth value for each row.
-    """
-    left = np.ones(record.num_rows, np.bool_)
-    found = []
-    for text in require:
-        fulfilled = _fulfilled(text, record)
-        column = ", ".join(dict.fromkeys(name.removesuffix(".lengths") for name in _condition(text).inputs))
-        found += [
-            BadRow(row, column, f"require: {text} is false")
-            for row in np.flatnonzero(left & ~fulfilled).tolist()
-        ]
-        left &= fulfilled
-    return sorted(found)
-
-
-def _fulfilled(text: str, record: Record) -> Array:
-    """bool[num_rows]: for which rows a condition is true."""
-    net = _condition(text)
-    try:
-        found = executor.run(net, record)[net.outputs()[0]]
-    except SeqflowError as error:
-        error.add_note(f"in require = {text!r}")
-        raise
-    if found.dtype != np.bool_ or found.shape != (record.num_rows,):
-        raise OpError(
-            f"require: {text} is {found.dtype}{list(found.shape)}, expected one truth value for each of "
-            f"{record.num_rows} rows\n  lengths_any and lengths_all make one of those of elements"
-        )
-    return found
-
-
-def texts_of_required(require: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the texts of conditions; raise OpTypeError when one is not a text, NetError when it is not a
-    condition.
-    """
-    if require is None:
-        return ()
-    texts = [require] if isinstance(require, str) else require
-    if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
-        raise OpTypeError.of(
-            "Loader.require",
-            f"is {require!r}, expected a condition, such as "
-            "'lengths_any(labels.values != -100, labels.lengths)', or a list of conditions",
-        )
-    for text in texts:
-        _condition(text)
-    return tuple(texts)
+def _taken(record: Record, numbers: RowNumbers | None, rows: Array) -> tuple[Record, RowNumbers | None]:
+    """Return some rows, in order, and their numbers in the block."""
+    if len(rows) == record.num_rows:
+        return record, numbers
+    return take_rows(record, rows), None if numbers is None else np.asarray(numbers)[rows]
 
 
 PreparedSlice = tuple[tuple[Record, ...], Ledger]
@@ -336,7 +281,7 @@ class WindowMaker:
         record, numbers, ledger = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, ledger))
-        if self.recipe.require:
+        if self.recipe.keep or self.recipe.require:
             found = [self._fulfilling(*pair, one, ledger) for pair in found]
         ledger.ranges = tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found)
         ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
@@ -353,7 +298,7 @@ class WindowMaker:
             rows=None if one.stop is None else range(one.start, one.stop),
             max_bytes=recipe.memory,
         )
-        record, bad = convert(table, fill=recipe.fill, valid=recipe.valid)
+        record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         ledger = Ledger.of_source(table.num_rows, filtered)
         ledger.damaged = [] if damage is None else [damage]
         known = {row.row for row in unreadable}  # which are null in that column, or in all
@@ -417,14 +362,17 @@ class WindowMaker:
     def _fulfilling(
         self, record: Record, numbers: RowNumbers | None, one: BlockSlice, ledger: Ledger
     ) -> tuple[Record, RowNumbers | None]:
-        """Return the prepared rows that fulfil all conditions, and their numbers; the others are rejected."""
+        """Return the prepared rows that fulfil all conditions, and their numbers.
+
+        Rows that `keep` omits are counted as filtered; `require` judges the others, and rejects some.
+        """
+        kept = fulfilling(self.recipe.keep, record)
+        ledger.leave_out(record.num_rows - len(kept))
+        record, numbers = _taken(record, numbers, kept)
         bad = unfulfilled(self.recipe.require, record)
-        if not bad:
-            return record, numbers
-        for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]):
+        for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]) if bad else ():
             self._reject(ledger, rejected, is_prepared=numbers is None)
-        good = good_rows(record.num_rows, bad)
-        return take_rows(record, good), None if numbers is None else np.asarray(numbers)[good]
+        return _taken(record, numbers, good_rows(record.num_rows, bad))
 
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Return the window with its rows in order and its batches planned."""
@@ -452,10 +400,10 @@ class WindowMaker:
     def known(self, window: Window) -> Ledger | None:
         """Return the ledger of a window without batches, from the listing and the index; None if it must be read.
 
-        It is known if no row can be bad, and `prepare` keeps the number of rows. Then each row is omitted by
-        its length, or dropped.
+        It is known if no row can be bad or left out by `keep`, and `prepare` keeps the number of rows. Then each
+        row is omitted by its length, or dropped.
         """
-        if self.index is None or self.recipe.keeps_going:
+        if self.index is None or self.recipe.omits_rows:
             return None
         lengths = self.index.of_window(window)
         selection = self.recipe.batch.select(lengths)

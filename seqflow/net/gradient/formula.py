@@ -1,6 +1,7 @@
 """Formulas of derivatives: rewrites their text with the names of a net instead of the op's own."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,22 +113,17 @@ def _targets(line: Sequence[Token]) -> list[Token] | None:
     return None
 
 
+@dataclass
 class _Writer:
-    def __init__(
-        self,
-        text: str,
-        names: Names,
-        attributes: Mapping[str, Any],
-        assigned: set[str],
-        local: Callable[[str], str],
-    ) -> None:
-        self.text = text
-        self.names = names
-        self.attributes = attributes
-        self.assigned = assigned
-        self.local = local
-        self.uses: set[str] = set()
-        """Tensors in the current part."""
+    """Writes parts of a formula with the names of a net."""
+
+    text: str
+    names: Names
+    attributes: Mapping[str, Any]
+    assigned: set[str]
+    local: Callable[[str], str]
+    uses: set[str] = field(default_factory=set)
+    """Tensors in the current part."""
 
     def source(self, line: Sequence[Token]) -> str:
         return self.text[line[0].start : line[-1].end]

@@ -8,7 +8,7 @@ from seqflow.net.gradient.derivative import has_floats, is_differentiable, state
 from seqflow.net.gradient.expressions import differentiable_operands, expression_statements
 from seqflow.net.gradient.formula import Line, literal
 from seqflow.net.step import Input, Step, each
-from seqflow.net.syntax import Constant, Listed, Reference
+from seqflow.net.syntax import Listed, LiteralOperand, Reference
 from seqflow.printable import printable
 from seqflow.signature import Argument
 
@@ -23,7 +23,7 @@ def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None
     does not depend on a tensor.
     """
     steps = net.steps
-    named = _Names(net)
+    named = _TensorNames(net)
     known = {*net.inputs, *net.constants, *net.assigned}
     for name in (of, *wrt):
         if name not in known:
@@ -55,7 +55,7 @@ def _needed(lines: Sequence[Line], returned: Sequence[str]) -> list[Line]:
     return found[::-1]
 
 
-class _Names:
+class _TensorNames:
     """Names for the tensors of the gradient of a net; names of the net itself are kept."""
 
     def __init__(self, net: "Net") -> None:
@@ -110,13 +110,13 @@ class _Names:
     def written(self, operand: Input) -> str:
         if isinstance(operand, Listed):
             return f"[{', '.join(self.written(one) for one in operand.items)}]"  # type: ignore[arg-type]
-        return literal(operand.value) if isinstance(operand, Constant) else self.tensor(operand.name)
+        return literal(operand.value) if isinstance(operand, LiteralOperand) else self.tensor(operand.name)
 
 
 class _Reverse:
     """Tensors that gradients reach, and the statements that compute these gradients."""
 
-    def __init__(self, steps: Sequence[Step], names: _Names, of: str, wrt: Sequence[str]) -> None:
+    def __init__(self, steps: Sequence[Step], names: _TensorNames, of: str, wrt: Sequence[str]) -> None:
         self.steps = steps
         self.names = names
         self.of = of
@@ -196,9 +196,9 @@ class _Reverse:
             return
         yield from statements_of(step.op, step.attributes, self._tensors(step), targets, local)
 
-    def _target(self, operand: Reference | Constant, arrived: dict[str, list[str]]) -> str:
+    def _target(self, operand: Reference | LiteralOperand, arrived: dict[str, list[str]]) -> str:
         """Return the name of the contribution of this use of a tensor to its gradient."""
-        if isinstance(operand, Constant) or operand.name not in self.used:
+        if isinstance(operand, LiteralOperand) or operand.name not in self.used:
             return "_"
         given = arrived.setdefault(operand.name, [])
         # the contribution of an only use is the gradient itself

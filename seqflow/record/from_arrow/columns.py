@@ -1,6 +1,7 @@
 """`from_arrow`: Arrow columns as named tensors, and the rows that cannot be converted."""
 
 from collections import abc
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -120,16 +121,21 @@ def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[
 
 
 def convert(
-    table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: Valid = False
+    table: pa.RecordBatch | pa.Table,
+    *,
+    fill: Fill = None,
+    valid: Valid = False,
+    read: Collection[str] | None = None,
 ) -> tuple[Record, list[BadRow]]:
     """Convert a table to a record, and list its bad rows, which from_arrow refuses; their nulls become 0.
 
-    The names of its columns must have been checked.
+    `read` has the names of the tensors that are read later, if not all are: other nulls make no row bad. The names of
+    the columns must have been checked.
     """
     whole = TensorReader(fill, valid if isinstance(valid, bool) else len(valid) > 0)
     bad_rows: list[BadRow] = []
     for position, field in enumerate(table.schema):
-        tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid)
+        tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid, read)
         whole.update(tensors)
         bad_rows += bad
     record = Record(whole.tensors, whole.parents, table.num_rows, table.schema, whole.dictionaries)
@@ -172,7 +178,12 @@ def column_from_arrow(
 
 
 def _read_column(
-    name: str, field: pa.Field, chunks: abc.Sequence[pa.Array], fill: Fill, valid: Valid
+    name: str,
+    field: pa.Field,
+    chunks: abc.Sequence[pa.Array],
+    fill: Fill,
+    valid: Valid,
+    read: Collection[str] | None = None,
 ) -> tuple[TensorReader, list[BadRow]]:
     """Read the tensors of one column. Chunks are joined as tensors: a joined Arrow array could overflow its
     offsets.
@@ -181,7 +192,7 @@ def _read_column(
     bad: dict[int, BadRow] = {}
     start = 0
     for chunk in chunks:
-        part = TensorReader(fill, is_masked(valid, name))
+        part = TensorReader(fill, is_masked(valid, name), read)
         part.read(name, decoded(chunk), parent=None, nullable=field.nullable)
         for reason, rows in part.bad_rows():
             for row in (rows + start).tolist():

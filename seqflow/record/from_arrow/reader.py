@@ -1,7 +1,7 @@
 """TensorReader: converts one Arrow array to tensors, level by level of its nested type."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,6 +65,8 @@ class TensorReader:
 
     fill: Fill
     valid: bool
+    read_names: Collection[str] | None = None
+    """Names of the tensors that are read later, or of columns of them; None if all are."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     dictionaries: dict[str, pa.Array] = field(default_factory=dict)
@@ -223,7 +225,7 @@ class TensorReader:
                 reason += f", and {unfit_message(fill, level.name, level.kind)}"
         if self.valid and not level.nullable:
             reason += ", which is declared not null"
-        if not self.valid or not level.nullable:
+        if (not self.valid or not level.nullable) and is_read(level.name, self.read_names):
             self.faults.append(Fault(level, reason))
         return None
 
@@ -236,6 +238,13 @@ class TensorReader:
     def _keep(self, name: str, tensor: Tensor, parent: str | None) -> None:
         self.tensors[name] = tensor
         self.parents[name] = parent
+
+
+def is_read(name: str, names: Collection[str] | None) -> bool:
+    """Return whether one of these tensors, or columns of them, is of this level, one below or one above."""
+    return names is None or any(
+        f"{name}.".startswith(f"{one}.") or one.startswith(f"{name}.") for one in names
+    )
 
 
 def _text_rows(fill: Any, kind: pa.DataType) -> pa.Array:
@@ -286,5 +295,5 @@ def _advice(kind: pa.DataType) -> str:
     if types.is_decimal(kind):
         return "cast it to a float or, scaled, to an integer"
     if types.is_null(kind):
-        return "every value is null: cast it to the type it should have"
+        return "no value tells its type: declare it with schema=, or cast it"
     return "cast it to numbers, lists or strings"

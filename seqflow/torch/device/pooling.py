@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from seqflow.torch.device.checks import check_indices
-from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
+from seqflow.torch.device.dtypes import scalar
 from seqflow.torch.device.lengths import counts_of
-from seqflow.torch.device.reductions import extreme_by, means_of, sums_of, weighted
+from seqflow.torch.device.reductions import FIRST_EXTREMES, REDUCTIONS
 from seqflow.torch.device.registration import IMPLEMENTED, implements
 from seqflow.torch.device.segment_ids import LARGEST, LAST
 from seqflow.torch.device.structure import positions, segment_ids, take
@@ -31,31 +31,20 @@ def _looked_up(
     return take(table, indices, used), ids, counts_of(ids, len(lengths) + 1)
 
 
-@implements("sparse_lengths_sum")
-def _sum(table: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any) -> Tensor:
-    value = scalar("empty", empty, sum_dtype(table))
-    return sums_of(*_looked_up(table, indices, lengths, ignore_index), value)[:-1]
+def _pooled(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
+    """Return a pooled look-up; `dtype_of` returns the dtype of its results."""
+
+    def pool(table: Tensor, *given: Tensor, ignore_index: int | None, empty: Any) -> Tensor:
+        *weights, indices, lengths = given
+        value = scalar("empty", empty, dtype_of(table, *weights))
+        rows, *segments = _looked_up(table, indices, lengths, ignore_index)
+        return reduce(rows, *weights, *segments, value)[:-1]
+
+    return pool
 
 
-@implements("sparse_lengths_mean")
-def _mean(table: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any) -> Tensor:
-    value = scalar("empty", empty, mean_dtype(table))
-    return means_of(*_looked_up(table, indices, lengths, ignore_index), value)[:-1]
-
-
-@implements("sparse_lengths_max")
-def _max(table: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any) -> Tensor:
-    value = scalar("empty", empty, table.dtype)
-    return extreme_by(*_looked_up(table, indices, lengths, ignore_index), "amax", value)[:-1]
-
-
-@implements("sparse_lengths_weighted_sum")
-def _weighted_sum(
-    table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, *, ignore_index: int | None, empty: Any
-) -> Tensor:
-    value = scalar("empty", empty, sum_dtype(table, weights))
-    rows, ids, counts = _looked_up(table, indices, lengths, ignore_index)
-    return sums_of(weighted(rows, weights), ids, counts, value)[:-1]
+for _kind in ("sum", "mean", "weighted_sum", "max"):
+    implements(f"sparse_lengths_{_kind}")(_pooled(*(REDUCTIONS | FIRST_EXTREMES)[_kind]))
 
 
 @implements("sparse_lengths_positional_weighted_sum")
@@ -64,7 +53,8 @@ def _positional_weighted_sum(
 ) -> Tensor:
     places = positions(lengths, segment_ids(lengths, len(indices)))
     own = take(weights, places)
-    return _weighted_sum(table, own, indices, lengths, ignore_index=ignore_index, empty=empty)
+    weighted_sum: Callable[..., Tensor] = IMPLEMENTED["sparse_lengths_weighted_sum"].body
+    return weighted_sum(table, own, indices, lengths, ignore_index=ignore_index, empty=empty)
 
 
 # By ids
@@ -85,6 +75,6 @@ def _looked_up_first(name: str, dtype_of: Callable[..., torch.dtype]) -> Callabl
 
 
 for _order, _syncs in (("sorted", LAST), ("unsorted", LARGEST)):
-    for _kind, _dtype_of in (("sum", sum_dtype), ("mean", mean_dtype), ("weighted_sum", sum_dtype)):
+    for _kind in ("sum", "mean", "weighted_sum"):
         _name = f"{_order}_segment_{_kind}"
-        implements(f"sparse_{_name}", syncs=_syncs)(_looked_up_first(_name, _dtype_of))
+        implements(f"sparse_{_name}", syncs=_syncs)(_looked_up_first(_name, REDUCTIONS[_kind][1]))

@@ -118,51 +118,25 @@ _CELLS = {
 
 
 @implements("rnn", syncs=_SYNCS)
-def _rnn(
-    x: Tensor,
-    lengths: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    bias: Tensor | None,
-    h0: Tensor | None,
-    *,
-    nonlinearity: str,
-    reverse: bool,
-) -> tuple[Tensor, ...]:
+def _rnn(x: Tensor, lengths: Tensor, *given: Any, nonlinearity: str, reverse: bool) -> tuple[Tensor, ...]:
+    w_ih, w_hh, bias, h0 = given
     return _run(f"rnn_{nonlinearity}", x, lengths, (w_ih, w_hh), (bias, None), (h0,), reverse)
 
 
 @implements("gru", syncs=_SYNCS)
 def _gru(
-    x: Tensor,
-    lengths: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    h0: Tensor | None,
-    *,
-    linear_before_reset: bool,
-    reverse: bool,
+    x: Tensor, lengths: Tensor, *given: Any, linear_before_reset: bool, reverse: bool
 ) -> tuple[Tensor, ...]:
+    w_ih, w_hh, bias_ih, bias_hh, h0 = given
     cell = "gru" if linear_before_reset else "gru_reset_first"
     return _run(cell, x, lengths, (w_ih, w_hh), (bias_ih, bias_hh), (h0,), reverse)
 
 
 @implements("lstm", syncs=_SYNCS)
 def _lstm(
-    x: Tensor,
-    lengths: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    bias: Tensor | None,
-    h0: Tensor | None,
-    c0: Tensor | None,
-    *,
-    gate_order: str,
-    forget_bias: float,
-    reverse: bool,
+    x: Tensor, lengths: Tensor, *given: Any, gate_order: str, forget_bias: float, reverse: bool
 ) -> tuple[Tensor, ...]:
+    w_ih, w_hh, bias, h0, c0 = given
     if forget_bias:
         added = w_hh.new_zeros(len(w_hh))  # w_hh may have no columns
         added[w_hh.shape[1] : 2 * w_hh.shape[1]] = forget_bias

@@ -1,17 +1,20 @@
 """Reductions of rows by the number of their segment: sums, extremes, products, in differentiable forms."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
-from seqflow.torch.device.structure import arange, column, fill_like, with_rows
+from seqflow.torch.device.dtypes import mean_dtype, sum_dtype
+from seqflow.torch.device.structure import arange, column, fill_like, positions, starts_of, with_rows
 
 
 def filled(results: Tensor, counts: Tensor, empty: Any) -> Tensor:
-    """Return the results, with `empty` for segments without rows."""
+    """Return the results, with `empty` for segments without rows; None leaves them as they are."""
+    if empty is None:
+        return results
     return torch.where(column(counts, results.ndim) == 0, fill_like(results, empty), results)
 
 
@@ -19,20 +22,6 @@ def sum_by(data: Tensor, ids: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     """Return the sums of the rows of each segment."""
     data = data.to(dtype)
     return data.new_zeros((count, *data.shape[1:])).index_add(0, ids, data)
-
-
-def sums_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
-    """Return the sums of the rows of each segment, in the dtype of a sum; `empty`, if given, for none."""
-    dtype = sum_dtype(data)
-    sums = sum_by(data, ids, len(counts), dtype)
-    return sums if empty is None else filled(sums, counts, scalar("empty", empty, dtype))
-
-
-def means_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any = None) -> Tensor:
-    """Return the means of the rows of each segment, in the dtype of a mean; `empty`, if given, for none."""
-    dtype = mean_dtype(data)
-    means = mean_by(data, ids, counts, dtype)
-    return means if empty is None else filled(means, counts, scalar("empty", empty, dtype))
 
 
 def weighted(data: Tensor, weights: Tensor) -> Tensor:
@@ -75,7 +64,7 @@ def _reduce(values: Tensor, everywhere: Tensor, count: int, kind: str) -> Tensor
     return zeros.scatter_reduce(0, everywhere, values, kind, include_self=False)
 
 
-def extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
+def first_extreme_by(kind: str, data: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
     """Return the extreme of each segment; its gradient goes to the first of equal elements."""
     return picked(data, first_extreme(data, ids, len(counts), kind), empty)
 
@@ -87,7 +76,7 @@ def picked(data: Tensor, rows: Tensor, empty: Any) -> Tensor:
     return torch.where(inside, data.gather(0, rows.clamp_max(len(data) - 1)), fill_like(data, empty))
 
 
-def shared_extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
+def shared_extreme_by(kind: str, data: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
     """Return the extreme of each segment; equal elements share its gradient."""
     apply: Callable[..., Tensor] = _Extreme.apply
     return filled(apply(data, ids, len(counts), kind), counts, empty)
@@ -135,20 +124,60 @@ def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
     return data
 
 
-def prod_by(data: Tensor, places: Tensor, starts: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the products of the rows of each segment, which follow one another; 1 for segments without rows."""
-    products = scan(data.to(dtype), places, "prod")
-    products = with_rows(products)
-    ends = products.index_select(0, (starts + counts - 1).clamp(0, len(products) - 1))
-    return filled(ends, counts, 1)
+# Reductions of rows by segment, with `empty` for segments without rows, or None if all have some
 
 
-def logsumexp_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype, empty: Any) -> Tensor:
-    """Return log(sum(exp(data))) of each segment, without overflow."""
-    data = data.to(dtype)
-    largest = extreme_by(data.detach(), ids, counts, "amax", 0)
+def sums_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
+    """Return the sums, in the dtype of a sum."""
+    return filled(sum_by(data, ids, len(counts), sum_dtype(data)), counts, empty)
+
+
+def means_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
+    """Return the means, in the dtype of a mean."""
+    return filled(mean_by(data, ids, counts, mean_dtype(data)), counts, empty)
+
+
+def weighted_sums_of(data: Tensor, weights: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
+    """Return the sums of the rows times their weights."""
+    return sums_of(weighted(data, weights), ids, counts, empty)
+
+
+def products_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
+    """Return the products of the rows, which follow one another."""
+    products = with_rows(scan(data.to(sum_dtype(data)), positions(counts, ids), "prod"))
+    ends = products.index_select(0, (starts_of(counts) + counts - 1).clamp(0, len(products) - 1))
+    return filled(ends, counts, empty)
+
+
+def logsumexp_of(data: Tensor, ids: Tensor, counts: Tensor, empty: Any) -> Tensor:
+    """Return log(sum(exp(data))), without overflow."""
+    data = data.to(mean_dtype(data))
+    largest = first_extreme_by("amax", data.detach(), ids, counts, 0)
     largest = torch.where(torch.isfinite(largest), largest, fill_like(largest, 0))
-    sums = sum_by(torch.exp(data - largest.index_select(0, ids)), ids, len(counts), dtype)
+    sums = sum_by(torch.exp(data - largest.index_select(0, ids)), ids, len(counts), data.dtype)
     is_zero = sums == 0  # for no rows, and for rows of only -inf: there the gradient is 0
     logs = torch.log(torch.where(is_zero, fill_like(sums, 1), sums)) + largest
     return filled(torch.where(is_zero, fill_like(logs, -torch.inf), logs), counts, empty)
+
+
+def own_dtype(data: Tensor) -> torch.dtype:
+    """Return the dtype of the data, which is that of their extremes."""
+    return data.dtype
+
+
+Reduction = tuple[Callable[..., Tensor], Callable[..., torch.dtype]]
+"""Reduction of data, or of data and weights, and the dtype of its results."""
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": (sums_of, sum_dtype),
+    "mean": (means_of, mean_dtype),
+    "weighted_sum": (weighted_sums_of, sum_dtype),
+    "max": (partial(shared_extreme_by, "amax"), own_dtype),
+    "min": (partial(shared_extreme_by, "amin"), own_dtype),
+    "prod": (products_of, sum_dtype),
+    "logsumexp": (logsumexp_of, mean_dtype),
+}
+FIRST_EXTREMES: dict[str, Reduction] = {
+    "max": (partial(first_extreme_by, "amax"), own_dtype),
+    "min": (partial(first_extreme_by, "amin"), own_dtype),
+}
+"""Extremes in which only the first of equal elements has a gradient."""

@@ -8,18 +8,11 @@ from torch import Tensor
 
 from seqflow.errors import OpError
 from seqflow.torch.device.checks import check, check_indices, first_wrong, number_of
-from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
+from seqflow.torch.device.dtypes import scalar
 from seqflow.torch.device.lengths import counts_of
-from seqflow.torch.device.reductions import (
-    logsumexp_by,
-    means_of,
-    prod_by,
-    shared_extreme_by,
-    sums_of,
-    weighted,
-)
+from seqflow.torch.device.reductions import REDUCTIONS, logsumexp_of
 from seqflow.torch.device.registration import implements
-from seqflow.torch.device.structure import column, positions, starts_of
+from seqflow.torch.device.structure import column
 
 LAST = "the last id"
 LARGEST = "the largest id, without num_segments"
@@ -42,46 +35,19 @@ def _gap(ids: Tensor, sound: Tensor) -> OpError:
     return OpError(f"ids[{i}] = {int(ids[i])}, expected {expected}: sorted ids without gaps")
 
 
-@implements("sorted_segment_sum", syncs=LAST)
-def _sorted_sum(data: Tensor, ids: Tensor) -> Tensor:
-    return sums_of(data, ids, sorted_counts(ids))
+def _sorted(reduce: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a reduction by sorted ids; no segment is empty."""
+    return lambda *given: reduce(*given, sorted_counts(given[-1]), None)
 
 
-@implements("sorted_segment_mean", syncs=LAST)
-def _sorted_mean(data: Tensor, ids: Tensor) -> Tensor:
-    return means_of(data, ids, sorted_counts(ids))
-
-
-@implements("sorted_segment_weighted_sum", syncs=LAST)
-def _sorted_weighted_sum(data: Tensor, weights: Tensor, ids: Tensor) -> Tensor:
-    return _weighted_sums(data, weights, ids, sorted_counts(ids))
-
-
-@implements("sorted_segment_max", syncs=LAST)
-def _sorted_max(data: Tensor, ids: Tensor) -> Tensor:
-    return shared_extreme_by(data, ids, sorted_counts(ids), "amax", 0)
-
-
-@implements("sorted_segment_min", syncs=LAST)
-def _sorted_min(data: Tensor, ids: Tensor) -> Tensor:
-    return shared_extreme_by(data, ids, sorted_counts(ids), "amin", 0)
-
-
-@implements("sorted_segment_prod", syncs=LAST)
-def _sorted_prod(data: Tensor, ids: Tensor) -> Tensor:
-    counts = sorted_counts(ids)
-    return prod_by(data, positions(counts, ids), starts_of(counts), counts, sum_dtype(data))
-
-
-@implements("sorted_segment_logsumexp", syncs=LAST)
-def _sorted_logsumexp(data: Tensor, ids: Tensor) -> Tensor:
-    return logsumexp_by(data, ids, sorted_counts(ids), mean_dtype(data), 0)
+for _kind, (_reduce, _) in REDUCTIONS.items():
+    implements(f"sorted_segment_{_kind}", syncs=LAST)(_sorted(_reduce))
 
 
 @implements("sorted_segment_logmeanexp", syncs=LAST)
 def _sorted_logmeanexp(data: Tensor, ids: Tensor) -> Tensor:
     counts = sorted_counts(ids)
-    logs = logsumexp_by(data, ids, counts, mean_dtype(data), 0)
+    logs = logsumexp_of(data, ids, counts, None)
     return logs - column(torch.log(counts.double()).to(logs.dtype), logs.ndim)
 
 
@@ -105,20 +71,5 @@ def _unsorted(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype
     return reduced
 
 
-def _weighted_sums(data: Tensor, weights: Tensor, *segments: Any) -> Tensor:
-    return sums_of(weighted(data, weights), *segments)
-
-
-def _extreme(kind: str) -> Callable[..., Tensor]:
-    return lambda data, ids, counts, empty: shared_extreme_by(data, ids, counts, kind, empty)
-
-
-def _own_dtype(data: Tensor) -> torch.dtype:
-    return data.dtype
-
-
-implements("unsorted_segment_sum", syncs=LARGEST)(_unsorted(sums_of, sum_dtype))
-implements("unsorted_segment_mean", syncs=LARGEST)(_unsorted(means_of, mean_dtype))
-implements("unsorted_segment_weighted_sum", syncs=LARGEST)(_unsorted(_weighted_sums, sum_dtype))
-implements("unsorted_segment_max", syncs=LARGEST)(_unsorted(_extreme("amax"), _own_dtype))
-implements("unsorted_segment_min", syncs=LARGEST)(_unsorted(_extreme("amin"), _own_dtype))
+for _kind in ("sum", "mean", "weighted_sum", "max", "min"):
+    implements(f"unsorted_segment_{_kind}", syncs=LARGEST)(_unsorted(*REDUCTIONS[_kind]))

@@ -1,36 +1,32 @@
 """Reductions of the segments that lengths describe."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
-from seqflow.torch.device.reductions import (
-    extreme_by,
-    filled,
-    first_extreme,
-    logsumexp_by,
-    mean_by,
-    means_of,
-    prod_by,
-    sum_by,
-    sums_of,
-    weighted,
-)
+from seqflow.torch.device.dtypes import mean_dtype, scalar
+from seqflow.torch.device.reductions import FIRST_EXTREMES, REDUCTIONS, filled, first_extreme, mean_by, sum_by
 from seqflow.torch.device.registration import implements
-from seqflow.torch.device.structure import arange, column, fill_like, positions, segment_ids, starts_of, take
+from seqflow.torch.device.structure import arange, column, fill_like, segment_ids, starts_of, take
 from seqflow.torch.device.within import argsort_rows
 
 
-@implements("lengths_sum")
-def _lengths_sum(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    return sums_of(data, segment_ids(lengths, len(data)), lengths, empty)
+def _of_lengths(reduce: Callable[..., Tensor], dtype_of: Callable[..., torch.dtype]) -> Callable[..., Tensor]:
+    """Return a reduction of segments that lengths describe; `dtype_of` returns the dtype of its results."""
+
+    def reduced(*given: Tensor, empty: Any) -> Tensor:
+        *rows, lengths = given
+        value = scalar("empty", empty, dtype_of(*rows))
+        return reduce(*rows, segment_ids(lengths, len(rows[0])), lengths, value)
+
+    return reduced
 
 
-@implements("lengths_mean")
-def _lengths_mean(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    return means_of(data, segment_ids(lengths, len(data)), lengths, empty)
+for _kind, _reduction in (REDUCTIONS | FIRST_EXTREMES).items():
+    implements(f"lengths_{_kind}")(_of_lengths(*_reduction))
 
 
 @implements("lengths_sqrt_sum")
@@ -39,31 +35,6 @@ def _lengths_sqrt_sum(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
     means = mean_by(data, segment_ids(lengths, len(data)), lengths, dtype)
     roots = torch.sqrt(lengths.clamp_min(1).double()).to(dtype)
     return filled(means * column(roots, means.ndim), lengths, scalar("empty", empty, dtype))
-
-
-@implements("lengths_max")
-def _lengths_max(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    value = scalar("empty", empty, data.dtype)
-    return extreme_by(data, segment_ids(lengths, len(data)), lengths, "amax", value)
-
-
-@implements("lengths_min")
-def _lengths_min(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    value = scalar("empty", empty, data.dtype)
-    return extreme_by(data, segment_ids(lengths, len(data)), lengths, "amin", value)
-
-
-@implements("lengths_prod")
-def _lengths_prod(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    dtype = sum_dtype(data)
-    ids = segment_ids(lengths, len(data))
-    products = prod_by(data, positions(lengths, ids), starts_of(lengths), lengths, dtype)
-    return filled(products, lengths, scalar("empty", empty, dtype))
-
-
-@implements("lengths_weighted_sum")
-def _lengths_weighted_sum(data: Tensor, weights: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    return sums_of(weighted(data, weights), segment_ids(lengths, len(data)), lengths, empty)
 
 
 @implements("lengths_var")
@@ -93,13 +64,6 @@ def _variances(data: Tensor, lengths: Tensor, ddof: int, empty: Any, dtype: torc
     return torch.where(enough, squares / column(freedom, data.ndim), fill_like(squares, empty))
 
 
-@implements("lengths_logsumexp")
-def _lengths_logsumexp(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
-    dtype = mean_dtype(data)
-    value = scalar("empty", empty, dtype)
-    return logsumexp_by(data, segment_ids(lengths, len(data)), lengths, dtype, value)
-
-
 @implements("lengths_any")
 def _lengths_any(data: Tensor, lengths: Tensor, *, empty: bool) -> Tensor:
     return filled(_nonzero(data, lengths) > 0, lengths, empty)
@@ -125,19 +89,13 @@ def _lengths_last(data: Tensor, lengths: Tensor, *, empty: Any) -> Tensor:
     return take(data, lengths.cumsum(0) - 1, lengths > 0, scalar("empty", empty, data.dtype))
 
 
-@implements("lengths_argmax")
-def _lengths_argmax(data: Tensor, lengths: Tensor) -> Tensor:
-    return _positions(data, lengths, "amax")
-
-
-@implements("lengths_argmin")
-def _lengths_argmin(data: Tensor, lengths: Tensor) -> Tensor:
-    return _positions(data, lengths, "amin")
-
-
-def _positions(data: Tensor, lengths: Tensor, kind: str) -> Tensor:
+def _positions(kind: str, data: Tensor, lengths: Tensor) -> Tensor:
     rows = first_extreme(data, segment_ids(lengths, len(data)), len(lengths), kind)
     return torch.where(rows < len(data), rows - column(starts_of(lengths), rows.ndim), -1)
+
+
+implements("lengths_argmax")(partial(_positions, "amax"))
+implements("lengths_argmin")(partial(_positions, "amin"))
 
 
 @implements("lengths_topk")

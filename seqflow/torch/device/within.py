@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from seqflow.torch.device.dtypes import mean_dtype, sum_dtype
-from seqflow.torch.device.reductions import comparable, extreme_by, scan, sum_by
+from seqflow.torch.device.reductions import comparable, first_extreme_by, scan, sum_by
 from seqflow.torch.device.registration import implements
 from seqflow.torch.device.structure import arange, column, fill_like, positions, segment_ids, starts_of, take
 
@@ -87,7 +87,7 @@ def _log_softmax_within(data: Tensor, lengths: Tensor) -> Tensor:
 def _shifted(data: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return each row minus the largest row of its segment, and the segment of each row."""
     data, ids = data.to(mean_dtype(data)), segment_ids(lengths, len(data))
-    return data - extreme_by(data.detach(), ids, lengths, "amax", 0).index_select(0, ids), ids
+    return data - first_extreme_by("amax", data.detach(), ids, lengths, 0).index_select(0, ids), ids
 
 
 @implements("normalize_within")

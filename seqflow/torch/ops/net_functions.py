@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqflow.net import Net
 from seqflow.net.step import Step
-from seqflow.net.syntax import Constant, Listed, Reference
+from seqflow.net.syntax import Listed, LiteralOperand, Reference
 from seqflow.torch.ops.dtypes import torch_dtype
 from seqflow.torch.ops.elementwise import program_of, run_program
 
@@ -135,7 +135,7 @@ def _line(
                 return f"[{', '.join(map(written, items))}]"
             case Reference(name=name):
                 return local(name)
-            case Constant(value=value):
+            case LiteralOperand(value=value):
                 name = f"c{number}_{literals}"
                 literals += 1
                 array = np.asarray(value)

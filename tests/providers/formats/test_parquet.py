@@ -168,7 +168,7 @@ def test_files_may_have_their_columns_in_another_order(tmp_path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"a": ["x"]}, r"'a' is int64 in .*0\.parquet, but string in .*1\.parquet: a number is not text"),
+        ({"a": ["x"]}, r"'a' is int64 in .*0\.parquet, but string in .*1\.parquet: a number is not a text"),
         (
             {"a": [1.5]},
             r"'a' is int64 in .*0\.parquet, but double in .*1\.parquet[^$]*schema=\{'a': 'float64'\}",

@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import io
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -81,13 +83,11 @@ def test_a_line_that_does_not_fit_is_a_bad_row(path, line, column, reason):
     assert str(raised.value) == bad[0].reason
 
 
-def test_a_value_with_a_newline_is_refused_in_each_of_its_lines(path):
+def test_a_value_with_a_newline_that_no_option_allows_is_refused_in_each_of_its_lines(path):
     path.write_bytes(b'a,b\n1,"x\ny"\n2,z\n')
     bad = []
-    assert rows(sf.open(path, format=sf.Csv(schema={"a": "int64", "b": "string"})), bad)[2:] == [
-        {"a": 2, "b": "z"}
-    ]
-    assert ["values with newlines can't be read" in row.reason for row in bad] == [True, True]
+    assert rows(sf.open(path, format=sf.Csv(newlines_in_values=False)), bad)[2:] == [{"a": 2, "b": "z"}]
+    assert ["format=sf.Csv(newlines_in_values=True) reads" in row.reason for row in bad] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,11 @@ def test_a_value_with_a_newline_is_refused_in_each_of_its_lines(path):
         (b"\na\n1\n", {}, "line 1: expected a header"),
         (b"a\n", {}, "no line to infer a schema from"),
         (b"\xff\n1\n", {}, "line 1: not UTF-8"),
-        (b"a,b\n1,2\n", {"schema": {"a": "int64"}}, "column 'b' is not in the schema"),
+        (b"a,b\n1,2\n", {"schema": pa.schema({"a": pa.int64()})}, "column 'b' is not in the schema"),
         (b"a\n1\n", {"schema": {"b": "int64"}}, "has no column 'b'"),
-        (b"a\n1\n", {"schema": {"a": "list<int64>"}}, r"list_delimiter=…\) separates"),
-        (b"a\n1\n", {"schema": {"a": "struct<x: int8>"}}, "which CSV can't be read as"),
+        (b"a\n1\n", {"schema": {"a": "duration[s]"}}, "which CSV can't be read as"),
+        (b"a\n1\n", {"schema": {"a": "list<date32>"}}, "which CSV can't be read as"),
+        (b"a\n1\n", {"decimal": ";"}, "decimal is ';', expected '.' or ','"),
         (b"1\n", {"header": False}, "CSV without a header needs schema="),
         (b"a\n1\n", {"header": 1}, "header is 1, expected True or False"),
         (b"a\n1\n", {"delimiter": ";;"}, "delimiter is ';;', expected one letter"),
@@ -145,11 +146,133 @@ def damaged(draw):
     return b"id,tags,text\n" + bytes(data)
 
 
+def test_newlines_in_quotes_are_found_by_the_first_lines_or_an_option(path):
+    path.write_bytes(b'a,b\r\n1,"x\r\ny"\r\n2,"""\n"\r\n')
+    assert rows(sf.open(path)) == [{"a": 1, "b": "x\r\ny"}, {"a": 2, "b": '"\n'}]
+    # an odd quote that no later line closes is a bad line, and does not take the lines after it along
+    for content in (b'a,b\n1,5" pipe\n2,c\n3,7" pipe\n', b'a,b\n1,"x\n2,y\n', b'a,b\n1,"x\n2,"y\n3,z\n'):
+        path.write_bytes(content)
+        bad = []
+        assert len(rows(sf.open(path), bad)) == content.count(b"\n") - 1
+        assert all("newlines_in_values=True" in row.reason for row in bad)
+
+
+def test_a_bad_row_of_several_lines_is_named_by_its_line_and_kept_whole(path):
+    path.write_bytes(b'a,b\n1,"x\ny"\nz,"c\n\nd"\n3,"e\nf"g\n4,h\n5,"i\n')
+    bad = []
+    found = rows(sf.open(path, format=sf.Csv(schema={"a": "int64"}, newlines_in_values=True)), bad)
+    assert [row["a"] for row in found] == [1, None, None, 4, None]
+    assert [row.line for row in bad] == [b'z,"c\n\nd"', b'3,"e\nf"g', b'5,"i\n']
+    assert f"{path}, line 4, column 1: 'a' is not a int64: 'z'" in bad[0].reason
+    assert f"{path}, line 7, column 3: found '\"e\\nf\"g'" in bad[1].reason
+    assert "line 10, column 1: a quote that is not closed in its line" in bad[2].reason
+
+
+VALUES = st.text('a,"\n\r\x01é ', max_size=8)
+
+
+@given(
+    st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=12),
+    st.sampled_from([1, 7, 40, 4096]),
+    st.sampled_from(["x.csv", "x.csv.gz"]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_values_with_newlines_come_out_however_blocks_are_cut(
+    tmp_path_factory, values, batch_bytes, name, end
+):
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerows([("a", "b"), *values])
+    path = tmp_path_factory.mktemp("lines") / name
+    path.write_bytes((gzip.compress if name.endswith("gz") else bytes)(file.getvalue().encode()))
+    options = {"schema": {"a": "string", "b": "string"}, "newlines_in_values": True}
+    provider = sf.open(path, format=sf.Csv(batch_bytes=batch_bytes, **options))
+    assert [(row["a"], row["b"]) for row in rows(provider)] == values
+    blocks = list(provider.blocks())
+    assert [row for block in blocks[::-1] for row in provider.read(block).to_pylist()[::-1]] == rows(
+        provider
+    )[::-1]
+
+
+@given(damaged(), st.sampled_from([5, 30, 4096]))
+def test_each_damaged_row_with_newlines_is_counted_once(tmp_path_factory, content, batch_bytes):
+    path = tmp_path_factory.mktemp("lines") / "x.csv"
+    path.write_bytes(content)
+    options = {"schema": SCHEMA, "list_delimiter": " ", "newlines_in_values": True}
+    found = rows(sf.open(path, format=sf.Csv(**options, batch_bytes=batch_bytes)), [])
+    expected, row = [], b""
+    for line in content.split(b"\n")[1:]:
+        row += line
+        if row.count(b'"') % 2 == 0:
+            expected.append(row)
+            row = b""
+    assert len(found) == sum(bool(row.strip(b"\r")) for row in [*expected, row])
+
+
+def test_decimal_commas_are_an_option_that_bad_rows_name(path):
+    path.write_text("a;b;c\n1,5;-2e3;x\n2;;1,5\n1.5;0,1;\n")
+    bad = []
+    found = rows(sf.open(path, format=sf.Csv(delimiter=";", decimal=",", schema={"b": "decimal(9, 1)"})), bad)
+    assert [row["b"] for row in found] == [Decimal("-2000.0"), None, Decimal("0.1")]
+    assert [row["a"] for row in found] == ["1,5", "2", "1.5"]
+    options = {"delimiter": ";", "schema": {"a": "double", "b": "double"}}
+    found = rows(sf.open(path, format=sf.Csv(decimal=",", **options)), bad)
+    assert [row["a"] for row in found] == [1.5, 2.0, None]
+    assert [row.row for row in bad] == [2]
+    bad.clear()
+    rows(sf.open(path, format=sf.Csv(**options)), bad)
+    assert [row.reason.partition("; ")[2] for row in bad] == [
+        'format=sf.Csv(decimal=",") reads decimal commas'
+    ] * 2
+    path.write_text("a;b\n1,5;1,0|2,5\n-3;\n")
+    options = {"delimiter": ";", "decimal": ",", "list_delimiter": "|", "schema": {"b": "list<float>"}}
+    found = rows(sf.open(path, format=sf.Csv(**options)))
+    assert found == [{"a": 1.5, "b": [1.0, 2.5]}, {"a": -3.0, "b": []}]
+
+
+def test_nested_values_are_json(path):
+    path.write_text(
+        'id,m,l,s\n1,"{""a"": 1, ""b"": 2.50}","[1, 2]","{""x"": [""\n""]}"\n2,,,\n3,{},[],{}\n'
+        '4,"{""a"": ""x""}",[1],\n5,"[], ""value"": {}",[2],\n6,{},[,\n'
+    )
+    kinds = {"m": "map<string, decimal(5, 2)>", "l": "list<int32>", "s": "struct<x: list<string>>"}
+    bad = []
+    found = rows(sf.open(path, format=sf.Csv(schema=kinds, newlines_in_values=True)), bad)
+    assert found[0] == {
+        "id": 1,
+        "m": [("a", Decimal("1.00")), ("b", Decimal("2.50"))],
+        "l": [1, 2],
+        "s": {"x": [" "]},
+    }
+    assert found[1] == {"id": 2, "m": None, "l": None, "s": None}
+    assert found[2] == {"id": 3, "m": [], "l": [], "s": {"x": None}}
+    assert [row.row for row in bad] == [3, 4, 5]
+    assert [row.column for row in bad] == ["m", "m", "l"]
+
+
+def test_a_mapping_declares_some_columns_and_the_first_lines_of_all_files_the_others(path):
+    path.write_text("id,n,t\n1,1,\n")
+    path.with_name("y.csv").write_text("id,n,t\n2,1.5,a\n")
+    provider = sf.open(path.parent, format=sf.Csv(schema={"id": "string"}))
+    assert provider.schema == pa.schema({"id": pa.string(), "n": pa.float64(), "t": pa.string()})
+    assert provider.inferred == f"schema inferred from the first 2 lines of {path} and 1 more file"
+    only = sf.open(path.parent, format=sf.Csv(schema={"id": "string"}, extra_fields="ignore"))
+    assert (only.columns, only.inferred) == (("id",), "")
+
+
+def test_a_fraction_among_integers_says_which_type_reads_it(path):
+    path.write_text("x\n1\n1.5\n")
+    bad = []
+    rows(sf.open(path, format=sf.Csv(schema={"x": "int64"})), bad)
+    assert bad[0].reason.endswith('; schema={"x": "float64"} reads it')
+
+
 @given(damaged(), st.sampled_from([5, 30, 4096]))
 def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, batch_bytes):
     path = tmp_path_factory.mktemp("lines") / "x.csv"
     path.write_bytes(content)
-    provider = sf.open(path, format=sf.Csv(schema=SCHEMA, list_delimiter=" ", batch_bytes=batch_bytes))
+    options = {"schema": SCHEMA, "list_delimiter": " ", "newlines_in_values": False}
+    provider = sf.open(path, format=sf.Csv(**options, batch_bytes=batch_bytes))
     bad, found = [], []
     for block in provider.blocks():
         before = len(bad)

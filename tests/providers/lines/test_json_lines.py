@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -70,14 +71,7 @@ def test_inference_keeps_texts_and_widens_integers_to_numbers(path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"a": null}\n{"a": null}', "'a' is null or empty in the first 2 lines"),
-        ('{"a": [[]]}', "'a' is null or empty"),
         ('{"a": 9223372036854775808}', "beyond int64"),
-        ('{"a": NaN}', "NaN is not a number"),
-        (
-            '{"a": 1}\n{"a": "x"}',
-            "line 2: the schema can't be inferred: 'a' has values of int64 and of string",
-        ),
         ("[1]", "expected an object"),
         ('{"a": 1', "line 1: the schema can't be inferred"),
         ('{"a": ' + "[" * 3000 + "]" * 3000 + "}", "the schema can't be inferred"),
@@ -104,7 +98,8 @@ def test_what_can_not_be_inferred_has_to_be_declared(path, content, message):
         ('{"id": 1, "id": 2}', "twice"),
         ('{"id": 1', "expected one whole object"),
         ('{"id": 1,}', "Missing a name"),
-        ('{"s": {"y": 1}}', "'s' is not a struct<x: string>"),
+        ('{"s": {"y": 1}}', "the key 's.y' is not in the schema; declare it with schema="),
+        ('{"s": {"x": 1}}', "'s' is not a struct<x: string>"),
         ('{"ids": [1, "x"]}', "'ids' is not a list<item: int64>"),
         ("[1]", "expected one whole object"),
         ('{"ids": ' + "[" * 30_000 + "]" * 30_000 + "}", "nested in 64 levels or more"),
@@ -113,7 +108,8 @@ def test_what_can_not_be_inferred_has_to_be_declared(path, content, message):
 def test_a_line_that_does_not_fit_is_a_bad_row(path, line, reason):
     path.write_bytes(LINES + b"\n" + line.encode() + b'\n{"id": 7}\n')
     bad = []
-    options = {"schema": {"id": "int64", "ids": "list<int64>", "s": "struct<x: string>"}}
+    struct = pa.struct({"x": pa.string()})
+    options = {"schema": pa.schema({"id": pa.int64(), "ids": pa.list_(pa.int64()), "s": struct})}
     found = rows(sf.open(path, format=sf.JsonLines(**options)), bad)
     assert found[:3] == ROWS
     assert found[-1]["id"] == 7
@@ -164,6 +160,8 @@ def test_maps_and_other_lists_are_declared(path):
         '{"m": [{"value": 1}]}\n'
         '{"f": [1]}\n'
         '{"m": {"a": 1}}\n'
+        '{"m": {"a": "x"}}\n'
+        '{"m": {"a": 1, "a": 2}}\n'
     )
     schema = pa.schema(
         {
@@ -182,7 +180,8 @@ def test_maps_and_other_lists_are_declared(path):
         {"m": [("a", 1.5)], "l": [1], "f": [1, 2], "n": [[("k", [3])]]},
         {"m": None, "l": [], "f": None, "n": []},
     ]
-    assert [row.row for row in bad] == [2, 3, 4]
+    assert batch.to_pylist()[4]["m"] == [("a", 1.0)]
+    assert [row.row for row in bad] == [2, 3, 5, 6]
 
 
 def test_keys_beside_the_schema_may_be_ignored(path):
@@ -214,14 +213,14 @@ def test_a_wrong_schema_is_an_error(path, schema, message):
 def test_types_are_written_as_text(path):
     schema = {
         "a": "list<item: int32>",
-        "b": "struct<x: list<string>, y: timestamp[us]>",
-        "c": "map<string, double>",
+        "b": "struct<x: list<string>, y: timestamp[us, tz=UTC]>",
+        "c": "map<string, decimal(10, 2)>",
     }
-    assert sf.open(path, format=sf.JsonLines(schema=schema)).schema == pa.schema(
+    assert sf.open(path, format=sf.JsonLines(schema=schema, extra_fields="ignore")).schema == pa.schema(
         {
             "a": pa.list_(pa.int32()),
-            "b": pa.struct({"x": pa.list_(pa.string()), "y": pa.timestamp("us")}),
-            "c": pa.map_(pa.string(), pa.float64()),
+            "b": pa.struct({"x": pa.list_(pa.string()), "y": pa.timestamp("us", "UTC")}),
+            "c": pa.map_(pa.string(), pa.decimal128(10, 2)),
         }
     )
 
@@ -246,6 +245,143 @@ def test_a_shuffled_loader_resumes_and_leaves_bad_lines_out(tmp_path, policy):
         second = loader()
         second.load_state_dict(first.state_dict())
         assert begun + [batch["id"].tolist() for batch in second] == whole
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        ("null", "null", "null or empty"),
+        ("[]", "[[]]", "null or empty"),
+        ("{}", "null", "null or empty"),
+        ('"text"', '[{"type": "image"}]', "of several types"),
+        ("NaN", "null", "NaN or infinite"),
+    ],
+)
+def test_a_key_whose_type_the_first_lines_do_not_tell_is_no_obstacle_until_it_is_read(
+    path, first, second, why
+):
+    lines = [
+        f'{{"a": 1, "b": {first}}}',
+        f'{{"a": 2, "b": {second}}}',
+        *['{"a": 3}'] * 9000,
+        '{"a": 4, "b": 5}',
+    ]
+    path.write_text("\n".join(lines))
+    provider = sf.open(path, columns=["a"])
+    assert [row["a"] for row in rows(provider)] == [1, 2, *[3] * 9000, 4]
+    assert f"'b' is {why}" in sf.open(path).inferred
+    bad = []
+    rows(sf.open(path), bad)
+    assert bad[-1].row == 9002
+    assert 'schema={"b": …} declares its type' in bad[-1].reason
+    assert sum(batch["a"].sum() for batch in sf.Loader(path, net="return a")) == 27007
+    with pytest.raises(
+        ProviderError, match=r"'b'.* no tensor form\nno value tells its type: declare it with schema="
+    ):
+        list(sf.Loader(path, bad_rows="skip"))
+
+
+def test_a_key_that_comes_after_the_first_lines_is_an_error_or_ignored_and_named(path):
+    lines = [{"a": row, "t": None} for row in range(6000)] + [{"a": 1, "t": "x"}, {"a": 2, "late": [1]}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    bad = []
+    rows(sf.open(path, columns=["a"]), bad)
+    assert [row.row for row in bad] == [6001]
+    assert "the key 'late' is not in the schema" in bad[0].reason
+    assert 'format=sf.JsonLines(extra_fields="ignore")' in bad[0].reason
+    ignoring = sf.open(path, columns=["a"], format=sf.JsonLines(extra_fields="ignore"))
+    assert [row["a"] for row in rows(ignoring)] == [line["a"] for line in lines]
+    declared = sf.open(path, format=sf.JsonLines(schema={"late": "list<int64>", "t": "string"}))
+    assert rows(declared) == [
+        {"a": line["a"], "t": line.get("t"), "late": line.get("late")} for line in lines
+    ]
+
+
+def test_types_come_from_the_first_lines_of_several_files(path):
+    path.write_text('{"a": 1, "n": 1}\n')
+    for number, line in enumerate(["", '{"a": 2, "n": 1.5, "b": ["x"]}', '{"a": 3, "c": {"d": true}}']):
+        path.with_name(f"y{number}.jsonl").write_text(line + "\n")
+    provider = sf.open(path.parent)
+    kinds = {
+        "a": pa.int64(),
+        "n": pa.float64(),
+        "b": pa.list_(pa.string()),
+        "c": pa.struct({"d": pa.bool_()}),
+    }
+    assert provider.schema == pa.schema(kinds)
+    assert provider.inferred == f"schema inferred from the first 3 lines of {path} and 2 more files"
+    assert [row["a"] for row in rows(provider)] == [1, 2, 3]
+    path.write_text("\n")
+    for number in range(3):
+        path.with_name(f"y{number}.jsonl").write_text("")
+    with pytest.raises(ProviderError, match="no line to infer a schema from\ndeclare the types with schema="):
+        sf.open(path.parent)
+
+
+def test_malformed_lines_among_the_first_do_not_count(path):
+    path.write_text('{"a": 1\n{"a": 1}\n[1]\n{"a": 9223372036854775808}\n{"a": 2.5}\n')
+    provider, bad = sf.open(path), []
+    assert provider.schema == pa.schema({"a": pa.float64()})
+    assert provider.inferred.startswith("schema inferred from the first 2 lines")
+    assert [row["a"] for row in rows(provider, bad)] == [None, 1.0, None, 9223372036854775808.0, 2.5]
+    assert [row.row for row in bad] == [0, 2]
+
+
+def test_a_fraction_in_a_column_of_integers_says_which_type_reads_it(path):
+    path.write_text('{"x": 1}\n{"x": 1.5}\n')
+    (reason,) = reasons(path, schema={"x": "int64"})
+    assert reason.endswith('; schema={"x": "float64"} reads it')
+    assert rows(sf.open(path, format=sf.JsonLines(schema={"x": "float64"})))[1] == {"x": 1.5}
+
+
+@pytest.mark.parametrize("key", ["int64", "double", "string", "bool"])
+def test_objects_become_maps_with_keys_of_their_type(path, key):
+    names = {"int64": "-3", "double": "1.5", "string": '3, "x": "\\n', "bool": "true"}
+    path.write_text("".join(json.dumps({"m": {name: 0.1}}) + "\n" for name in ["1, 2", names[key]]))
+    bad = []
+    found = rows(sf.open(path, format=sf.JsonLines(schema={"m": f"map<{key}, decimal(20, 17)>"})), bad)
+    expected = {"int64": -3, "double": 1.5, "string": names["string"], "bool": True}[key]
+    assert found[1] == {"m": [(expected, Decimal("0.1"))]}
+    assert [row.row for row in bad] == ([] if key == "string" else [0])
+
+
+def values_of(depth):
+    leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.text("ab{\n", max_size=3)
+    nested = st.lists(st.deferred(lambda: values_of(depth - 1)), max_size=2)
+    objects = st.dictionaries(st.sampled_from("uvw"), st.deferred(lambda: values_of(depth - 1)), max_size=3)
+    return leaves | nested | objects if depth else leaves
+
+
+def agrees(value, found, kind):
+    """Whether a value came out, or is of a type that no line tells."""
+    if value is None or pa.types.is_null(kind):
+        return found is None
+    if pa.types.is_struct(kind):
+        return all(agrees(value.get(one.name), found[one.name], one.type) for one in kind)
+    if pa.types.is_list(kind):
+        return len(value) == len(found) and all(
+            agrees(*pair, kind.value_type) for pair in zip(value, found, strict=True)
+        )
+    return value == found
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), values_of(2)), min_size=1, max_size=6), st.data())
+def test_optional_keys_come_out_as_the_values_that_json_has(tmp_path_factory, lines, data):
+    path = tmp_path_factory.mktemp("lines") / "x.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if not any(lines):
+        return
+    schema, bad = sf.open(path).schema, []
+    known = [field.name for field in schema if "null" not in str(field.type)]
+    chosen = data.draw(st.lists(st.sampled_from(known), unique=True, min_size=1)) if known else []
+    found = rows(sf.open(path, columns=chosen)) if chosen else []
+    for line, row in zip(lines, found, strict=bool(chosen)):
+        assert all(agrees(line.get(name), row[name], schema.field(name).type) for name in chosen)
+    found = rows(sf.open(path), bad)
+    wrong = {row.row for row in bad}
+    for number, (line, row) in enumerate(zip(lines, found, strict=True)):
+        if number not in wrong:
+            assert all(agrees(line.get(field.name), row[field.name], field.type) for field in schema)
 
 
 @st.composite

@@ -7,17 +7,20 @@
 namespace seqflow {
 namespace {
 
-nb::object hash_ids(nb::handle ids, Index state, Index num_buckets) {
+// 2**63 buckets, one more than Index can hold: the upper 63 bits of the hash.
+bool fits(uint64_t num_buckets) { return num_buckets >= 1 && num_buckets <= uint64_t{1} << 63; }
+
+nb::object hash_ids(nb::handle ids, Index state, uint64_t num_buckets) {
   const Buffer buffer(ids);
   const Integers integers = buffer.integers();
-  if (num_buckets < 1) decline();
+  if (!fits(num_buckets)) decline();
   nb::object buckets = empty_array({}, buffer, 0, dtype_named(INT64));
   Buffer result(buckets, NUMERIC, true);
   Hashing job = {};
   job.ids = integers.values;
   job.wide = integers.wide;
   job.state = static_cast<uint64_t>(state.value);
-  job.num_buckets = static_cast<uint64_t>(num_buckets.value);
+  job.num_buckets = num_buckets;
   job.out = reinterpret_cast<int64_t *>(result.data());
   const Unlocked unlocked(result.bytes());
   const auto run = SEQFLOW_SELECTED(hashing_kernels).hash_ids;
@@ -25,9 +28,9 @@ nb::object hash_ids(nb::handle ids, Index state, Index num_buckets) {
   return buckets;
 }
 
-nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, Index num_buckets) {
+nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, uint64_t num_buckets) {
   const Buffer bytes(data), counts(lengths);
-  if (bytes.type() != UINT8 || !dtype_of(data).equal(dtype_named(UINT8)) || bytes.rank() != 1 || num_buckets < 1) decline();
+  if (bytes.type() != UINT8 || !dtype_of(data).equal(dtype_named(UINT8)) || bytes.rank() != 1 || !fits(num_buckets)) decline();
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   const int64_t count = offsets.size - 1;
   check_sum(offsets[count], bytes.extent(0), "lengths", "data");
@@ -37,7 +40,7 @@ nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, Index 
   job.data = bytes.data();
   job.offsets = offsets.data();
   job.state = static_cast<uint64_t>(state.value);
-  job.num_buckets = static_cast<uint64_t>(num_buckets.value);
+  job.num_buckets = num_buckets;
   job.out = reinterpret_cast<int64_t *>(result.data());
   const int64_t work = bytes.bytes() + result.bytes();
   const Unlocked unlocked(work);
