@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -48,6 +48,9 @@ class RowFileSource:
         return tuple(
             one for path, file in self.files.items() for one in (path, *getattr(file, "other_files", ()))
         )
+
+    def of_files(self, paths: Collection[str]) -> RowFileSource:
+        return replace(self, files={path: self.files[path] for path in paths if path in self.files})
 
     @property
     def num_rows(self) -> int | None:

@@ -1,9 +1,9 @@
 """Text files with one row in each line, read in blocks of whole lines."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import IO, ClassVar, Protocol
@@ -70,6 +70,11 @@ class LineSource:
     inflated: InflatedFiles = field(default_factory=InflatedFiles, compare=False)
 
     num_rows: ClassVar[None] = None
+
+    def of_files(self, paths: Collection[str]) -> "LineSource":
+        sizes = dict(zip(self.paths, self.sizes, strict=True))
+        chosen = tuple(path for path in paths if path in sizes)
+        return replace(self, paths=chosen, sizes=tuple(sizes[path] for path in chosen))
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, stored in zip(self.paths, self.sizes, strict=True):

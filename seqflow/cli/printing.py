@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from typing import Any
 
 from seqflow.printable import printable, printable_line
@@ -14,9 +15,25 @@ before_text: Callable[[], AbstractContextManager[None]] = nullcontext
 """Context in which text is printed: it removes the progress line from the terminal."""
 
 
+error_form: Callable[[str], str] = str
+"""Form of the lines on stderr: as they are, or, in a log of JSON, each an object."""
+
+
+def log_json(event: str, **facts: Any) -> None:
+    """Print an event as a JSON object in a line of stderr; from now on, all text there has this form."""
+    global error_form
+    error_form = lambda text: text if text.startswith("{") else _as_line("message", text=text)  # noqa: E731
+    say(_as_line(event, **facts), err=True)
+
+
+def _as_line(event: str, **facts: Any) -> str:
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    return json.dumps({"event": event, "time": now, **facts}, default=str)
+
+
 def say(text: str, *, err: bool = False) -> None:
     """Print text, on stderr if `err`; characters that cannot be printed or encoded are escaped."""
-    stream = sys.stderr if err else sys.stdout
+    stream, text = (sys.stderr, error_form(text)) if err else (sys.stdout, text)
     encoding = stream.encoding or "utf-8"
     shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     with before_text():

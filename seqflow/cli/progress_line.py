@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from shutil import get_terminal_size
 from time import perf_counter
@@ -16,6 +16,8 @@ from seqflow.progress import Stage, Watch, watched
 
 _FIRST, _EACH = 0.3, 0.1
 """Seconds until the line is shown, and between two updates."""
+SECONDS_BETWEEN_LINES, _LOG_WIDTH = 30.0, 200
+"""Seconds between two lines of a log, and the width of each."""
 _LEAST_BAR, _WIDEST_BAR = 4, 24
 
 
@@ -24,7 +26,7 @@ def progress_line(*, show: bool = True) -> Iterator[None]:
     """Show the progress of the work inside the context, if both streams are a terminal that can return to the start
     of its line.
     """
-    if not show or not _is_watched():
+    if not show or not is_terminal():
         yield
         return
     with watched() as watch:
@@ -35,7 +37,29 @@ def progress_line(*, show: bool = True) -> Iterator[None]:
             line.end()
 
 
-def _is_watched() -> bool:
+@contextmanager
+def log_lines(write: Callable[[str, float], None]) -> Iterator[None]:
+    """Call `write` with a line about the work inside the context and the seconds since its beginning, every 30 s."""
+    with watched() as watch:
+        stop, started = threading.Event(), perf_counter()
+
+        def run() -> None:
+            while not stop.wait(SECONDS_BETWEEN_LINES):
+                if watch.outer is not None:
+                    seconds = perf_counter() - started
+                    write(line_of(watch.outer, watch.inner, seconds, _LOG_WIDTH, bar=""), seconds)
+
+        thread = threading.Thread(target=run, name="seqflow-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def is_terminal() -> bool:
+    """Return whether both streams are a terminal that can return to the start of its line."""
     plain = os.environ.get("TERM") in ("dumb", "unknown")
     return sys.stderr.isatty() and sys.stdout.isatty() and not plain
 
@@ -114,7 +138,7 @@ def line_of(outer: Stage, inner: Stage | None, seconds: float, width: int, bar: 
     bar_of_inner = inner is not None and bool(inner.total) and outer.done == outer.before
     measured = inner if bar_of_inner else outer
     drawn: list[str] = []
-    if measured is not None and measured.total and size >= _LEAST_BAR:
+    if bar and measured is not None and measured.total and size >= _LEAST_BAR:
         full = round(min(1.0, measured.done / measured.total) * size)
         drawn = [bar[0] * full + bar[1] * (size - full)]
     parts = [begin, *times, *notes, *end, *drawn] if bar_of_inner else [begin, *drawn, *times, *notes, *end]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,8 +21,8 @@ from seqflow.cli.job_options import (
     Workers,
     overrides_of,
 )
-from seqflow.cli.printing import print_json, print_table, say
-from seqflow.cli.progress_line import progress_line
+from seqflow.cli.printing import log_json, print_json, print_table, say
+from seqflow.cli.progress_line import is_terminal, log_lines, progress_line
 from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ EXAMPLES = (
     ("seqflow run job.toml --dry-run", "Windows, batches, fill and memory; nothing is written."),
     ("seqflow run job.toml", "Write the output; a complete output stays."),
     ("seqflow run job.toml --resume", "Continue a killed run."),
+    ("seqflow run job.toml --append --resume --log json", "Each night: add what is new."),
     (
         'seqflow run job.toml --input "docs/a*.parquet" --output part/ --set batch.capacity=64',
         "Other files, another output, another setting.",
@@ -54,6 +56,9 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start again, and replace an existing output.")
     ] = False,
+    append: Annotated[
+        bool, typer.Option("--append", help="Add the rows of new files to a complete output.")
+    ] = False,
     accept_changes: Annotated[
         bool,
         typer.Option(
@@ -66,6 +71,10 @@ def run(
     task_memory: Annotated[
         str | None, typer.Option(help='Memory that Ray reserves for each worker, such as "4 GiB".')
     ] = None,
+    log: Annotated[
+        Literal["json"] | None,
+        typer.Option(help="Print a JSON object for the start, each 30 s, and the end, in lines on stderr."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
     ] = False,
@@ -74,7 +83,8 @@ def run(
 
     Paths in the job file are relative to its folder, paths given here to the current one. --resume continues a killed
     run. A job whose output is complete runs again only with --overwrite. For a job that was edited since, --overwrite
-    makes its output again, and --resume --accept-changes continues with the edited job.
+    makes its output again, and --resume --accept-changes continues with the edited job. --append keeps the parts of
+    a complete output and adds those of files that are new; with --resume it first completes a killed run.
 
     With --workers N, N processes make the parts of the output; with --engine ray, tasks of a Ray cluster do. The
     output is the same, byte for byte, and a run may be resumed with other workers.
@@ -91,11 +101,15 @@ def run(
         with progress_line(show=not json):
             _print_plan(description, json=json)
         return
-    with _watched_run(show=not quiet and not json) as progress:
-        report = run_job(
-            description, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
-        )
-    _say_outcome(report, resume=resume)
+    flags = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes, "append": append}
+    has_log = log is not None and not quiet
+    if has_log:
+        log_json("start", job=str(job), **flags)
+    with _watched_run(show=has_log or not (quiet or json), log=log) as progress:
+        report = run_job(description, progress, **flags)
+    _say_outcome(report, resume=resume, append=append)
+    if has_log:
+        _log_counts("end", report, outcome=report.outcome, seconds=round(report.seconds, 1))
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
         print_json({**asdict(report), "files": files, "damaged": damaged})
@@ -103,11 +117,13 @@ def run(
         _print_report(report)
 
 
-def _say_outcome(report: Report, *, resume: bool) -> None:
+def _say_outcome(report: Report, *, resume: bool, append: bool) -> None:
     """Print on stderr what the user may not expect: nothing was done, files were made again, changes were
     accepted.
     """
-    if report.outcome == "complete":
+    if report.outcome == "complete" and append:
+        say("seqflow: no file of the source is new, nothing was done", err=True)
+    elif report.outcome == "complete":
         say("seqflow: the output is complete, nothing was done; --overwrite makes it again", err=True)
     elif report.damaged:
         names = ", ".join(file.name for file in report.damaged[:5])
@@ -145,9 +161,22 @@ def _return_freed_memory() -> None:
 
 
 @contextmanager
-def _watched_run(*, show: bool) -> Iterator[Progress | None]:
-    """Show rows done of all rows, and tokens a second; the windows inside have their own stages."""
-    with progress_line(show=show), stage(Stage("", name="opening the source")) as shown:
+def _watched_run(*, show: bool, log: Literal["json"] | None) -> Iterator[Progress | None]:
+    """Show rows done of all rows, and tokens a second; the windows inside have their own stages.
+
+    In a terminal that is a line that is replaced; otherwise lines of a log, with `log` as JSON.
+    """
+    seen: list[Stats] = []
+
+    def write(line: str, seconds: float) -> None:
+        if log is None:
+            say(f"seqflow: {line}", err=True)
+        for stats in seen if log is not None else ():
+            _log_counts("progress", stats, total_rows=shown.total, seconds=round(seconds, 1))
+
+    as_lines = show and (log is not None or not is_terminal())
+    lines = log_lines(write) if as_lines else progress_line(show=show)
+    with lines, stage(Stage("", name="opening the source")) as shown:
         started = perf_counter()
 
         def speed(tokens: int) -> str:
@@ -158,9 +187,17 @@ def _watched_run(*, show: bool) -> Iterator[Progress | None]:
                 shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
                 before = stats.tokens
                 shown.note = lambda: speed(stats.tokens - before)
-            shown.done, shown.total = stats.rows_done, total
+            shown.done, shown.total, seen[:] = stats.rows_done, total, [stats]
 
         yield update if show else None
+
+
+def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
+    """Print the bad rows so far by reason, if there are any, and an event with all counts."""
+    if counted.bad_rows:
+        log_json("bad_rows", bad_rows=counted.bad_rows, reasons=counted.reasons)
+    names = ("rows", "rows_read", "tokens", "batches", "bad_rows")
+    log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
 
 
 def _print_report(report: Report) -> None:
@@ -181,8 +218,11 @@ def _print_report(report: Report) -> None:
         *(() if report.outcome == "complete" else times),
         *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),
         *((("filtered", f"{report.filtered:,}"),) if report.filtered else ()),
+        *((f"  {option}", f"{count:,}") for option, count in report.filtered_by.items()),
         *((("skipped", f"{skipped:,}"),) if (skipped := report.skipped - report.filtered) else ()),
         ("bad rows", f"{report.bad_rows:,}"),
+        *((f"  {reason}", f"{count:,}") for reason, count in Counter(report.reasons).most_common()),
+        *((("new files", f"{len(report.appended):,}"),) if report.appended else ()),
     ]
     if report.files:
         first, last = report.files[0], report.files[-1]

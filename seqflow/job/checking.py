@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from seqflow.errors import JobError, NetError
+from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
 from seqflow.job.job import Job
@@ -23,6 +24,7 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     gets the tensors before the output is looked at: an output that exists already does not hide them. For a mix
     they are shown for each source, and those of the last source are returned.
     """
+    job = dated(job)
     loader = open_batches(job)
     loaders = loaders_of(loader)
     for name, one in loaders.items():

@@ -17,10 +17,12 @@ from seqflow.job.mixed import identity_of_mix
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Mix
-from seqflow.loader.order.identity import FORMAT
+from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
+_NO_CONTENT = ("path", "min_rows")
+"""Keys of [output] that do not decide the content of files."""
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
 
@@ -72,7 +74,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
-        **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
+        **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
     for section in ("prepare", "net"):
         if settings[section] is not None:
@@ -216,7 +218,7 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
     earlier: list[dict[str, Any]] = content["changes"]
     if not changes:
         return earlier
-    files = content["files"]
+    files = [*content["former"], *content["files"]]
     part = {} if target.is_file else {"from_part": target.file(len(files)).name}
     rows = sum(file["rows"] for file in files)
     return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
@@ -232,6 +234,9 @@ def _check_same(
         f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
         "  --overwrite replaces it; or choose another output"
     )
+    grown = all(one.section == "data" for one in found) and has_form(earlier, {"data": Mapping})
+    if grown and added_files(earlier["data"], described["data"])[0]:
+        message += "\n  --append keeps it, and adds the rows of new files"
     if can_go_on and all(one.may_change for one in found):
         message += "\n  --resume --accept-changes uses the changes after the finished parts"
     raise JobError(message)

@@ -9,6 +9,7 @@ from shutil import rmtree
 from typing import Any, Literal
 
 from seqflow.engine import in_order, open_engine
+from seqflow.job.appending import appended_in, loader_of
 from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
 from seqflow.job.mixed import PartSize, mixed_batches
@@ -25,7 +26,7 @@ from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
 from seqflow.output.progress_file import Change
 
-Outcome = Literal["new", "resumed", "complete"]
+Outcome = Literal["new", "resumed", "appended", "complete"]
 Progress = Callable[[Stats, int | None], None]
 
 
@@ -33,9 +34,16 @@ class JobRun:
     """One run of a job, from its beginning or resumed from a progress file, in which it saves its position."""
 
     def __init__(
-        self, job: Job, loader: Loader | Mix, output: OutputWriter, described: dict[str, Any], record: Any
+        self, job: Job, loader: Loader | Mix, output: OutputWriter, facts: Mapping[str, Any], record: Any
     ) -> None:
-        self._job, self._loader, self._output, self._described = job, loader, output, described
+        """`facts` are the entries of the record about the job and its data, `loader` has all files of these."""
+        self._job, self._loader, self._output, self._facts = job, loader, output, facts
+        self._loader_of: Callable[[int], Loader | Mix] = lambda number: loader_of(job, loader, record, number)
+        """Returns the loader of the files that the first run, number 0, or an append has written."""
+        self._appended: list[dict[str, Any]] = []
+        """Appends to the output, of which this run may be the last."""
+        self._before = Stats()
+        """Counts of the output before this append."""
         self.outcome: Outcome = "new"
         self.damaged: list[OutputFile] = []
         """Committed files of the output that are missing or changed."""
@@ -45,6 +53,8 @@ class JobRun:
         """Accepted changes, each with the place from which on it holds."""
         self._part = 0
         """Number of the first part that is not committed."""
+        self._noted_counts: dict[str, Any] = {}
+        """Counts of the parts before it; at the end, `counts` has those of the last part, too."""
         self.peak_memory = 0
         """Peak memory of the workers, in bytes."""
         self._num_pieces = self._num_noted_pieces = 0
@@ -77,9 +87,16 @@ class JobRun:
             self._begin()
             return
         self.outcome, self._changes = "resumed", record.get("changes", [])
+        self._appended = appended_in(record)
+        self._before = Stats(**counts_in(self._appended[-1])) if self._appended else Stats()
         if not self._is_sealed:
-            self._part = record["part"]
-            self._loader.load_state_dict(record["loader"], changes="accept" if self._changes else "refuse")
+            self._part, self._loader = record["part"], self._loader_of(len(self._appended))
+            if record["loader"] is None:  # an append begins
+                self.outcome = "appended"
+                self._bad_rows.keep_former()
+            else:
+                changes = "accept" if self._changes else "refuse"
+                self._loader.load_state_dict(record["loader"], changes=changes)
         self._state = self._loader.state_dict()
         self._num_pieces = self._bad_rows.num_pieces
 
@@ -88,9 +105,8 @@ class JobRun:
         try:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
-                repair_output(
-                    self._loader, self._output, self._handler, self.damaged, self._damaged_pieces, self._plan
-                )
+                files = self.damaged, self._damaged_pieces
+                repair_output(self._loader_of, self._output, self._handler, *files, self._plan)
                 # repairing has moved the loader to the batches of the damaged files
                 self._loader.load_state_dict(self._state)
                 is_sealed = False
@@ -98,7 +114,7 @@ class JobRun:
             if not is_sealed:
                 # bad rows first: a sealed output counts as made, and none of its parts is made again
                 self._bad_rows.commit(batches)
-                self._output.seal(self._sealed(), batches)
+                self._output.seal(self._sealed(), batches, self._job.output.min_rows)
             self._bad_rows.install(lambda file: self._output.note("bad_rows_file", file))
             return self._output.install()
         except BaseException as error:
@@ -113,8 +129,9 @@ class JobRun:
     def _write(self, progress: Progress | None) -> Batches:
         """Write all parts and commit those that are full; return the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
+        self._handler.check_bounds(stats, self._before)
         if progress is not None:
-            progress(stats, loader.num_rows if isinstance(loader, Loader) else None)
+            progress(stats, self._total_rows())
         if isinstance(loader, Mix):
             start = self._make_mixed(loader, stats, progress)
         elif self._job.engine.has_workers:
@@ -123,14 +140,20 @@ class JobRun:
             start = self._make_here(loader, stats, progress)
         if not stats.batches and (empty := empty_batch(loader)) is not None:
             self._output.write(empty)
+        self._handler.check_bounds(stats, self._before)
         self.counts = counts_of(stats)
         return Batches(start, None)
+
+    def _total_rows(self) -> int | None:
+        """Return the rows that are done at the end; None if they are not known before reading."""
+        rows = self._loader.num_rows if isinstance(self._loader, Loader) else None
+        return rows if rows is None else rows + self._before.rows_read
 
     def _make_mixed(self, mix: Mix, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts of a mix in this process; return the place where the last one begins."""
         output, before, mixed = self._output, self.counts, Stats()
         size = PartSize(output.layout.sizes, output.layout.threads)
-        start = place_of(self._state, self._part)
+        start = self._place()
         with mixed_batches(mix, self._handler, mixed) as batches:
             for batch in with_totals(batches):
                 size.add(batch)
@@ -143,7 +166,7 @@ class JobRun:
                     state = mix.state_dict()
                     self._commit(Batches(start, state["batch"]))
                     self._advance(self._part + 1, stats, state)
-                    start = place_of(state, self._part)
+                    start = self._place()
         set_counts(stats, before, mixed)
         return start
 
@@ -153,26 +176,26 @@ class JobRun:
 
     def _make_here(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts in this process; return the place where the last one that is not full begins."""
-        output = self._output
-        start = place_of(self._state, self._part)
+        output, total = self._output, self._total_rows()
+        start = self._place()
         with closing(make_parts(loader, self._plan(), self._part, self._handler, stats)) as parts:
             for part in parts:
                 for batch in with_totals(part):
                     output.write(batch)
                     del batch  # its memory is the output's now
                     if progress is not None:
-                        progress(stats, loader.num_rows)
+                        progress(stats, total)
                 if part.is_full:
                     state = loader.state_dict()
                     self._commit(Batches(start, state["batch"]))
                     self._advance(part.number + 1, stats, state)
-                    start = place_of(state, self._part)
+                    start = self._place()
         return start
 
     def _make_elsewhere(self, loader: Loader, stats: Stats, progress: Progress | None) -> dict[str, Any]:
         """Make all parts with the workers of an engine, and take their files in order."""
-        output = self._output
-        start, measured = place_of(self._state, self._part), loader.pipeline.unmeasured()
+        output, total = self._output, self._total_rows()
+        start, measured = self._place(), loader.pipeline.unmeasured()
         with self._folders(loader.index if measured is not None else None) as (name, folders):
             setup = setup_of(self._job, loader, name, folders)
             with open_engine(self._job.engine, setup) as engine:
@@ -180,6 +203,7 @@ class JobRun:
                 # in order, although workers finish in any: places and counts are those of consecutive parts
                 for task, made in in_order(engine, tasks, lambda task: task.name):
                     add_counts(stats, made.counts)
+                    self._handler.first = self._handler.first or made.first_bad
                     state = self._state_behind(task.part, made)
                     batches = Batches(start, state["batch"] if task.part.is_full else None)
                     if made.bad_rows is not None:
@@ -189,10 +213,10 @@ class JobRun:
                         measured.add_saved(made.lengths)
                     if task.part.is_full:
                         self._advance(task.part.number + 1, stats, state)
-                        start = place_of(state, self._part)
+                        start = self._place()
                     self.peak_memory = max(self.peak_memory, made.peak_memory)
                     if progress is not None:
-                        progress(stats, loader.num_rows)
+                        progress(stats, total)
         loader.pipeline.end_epoch()
         return start
 
@@ -229,8 +253,18 @@ class JobRun:
     def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
         """Record that all parts before this one are committed."""
         self._part, self.counts, self._state = part, counts_of(stats), state
+        self._noted_counts = self.counts
         self._num_pieces = self._bad_rows.num_pieces
         self._output.note_soon(self)
+        self._handler.check_bounds(stats, self._before)
+
+    def _place(self) -> dict[str, Any]:
+        """Return the position of the loader in the sequence of batches, at the beginning of the next part."""
+        state = self._state
+        if "members" in state:  # a mix, whose parts are cut by batches
+            return {key: state[key] for key in ("epoch", "batch", "ended", "members")}
+        append = {"append": len(self._appended)} if self._appended else {}
+        return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": self._part, **append}
 
     def _plan(self) -> Parts:
         """Return the plan of where the parts of the output end."""
@@ -245,26 +279,22 @@ class JobRun:
     def whole(self) -> dict[str, Any]:
         """Return the whole record of the run."""
         self._num_noted_pieces = self._num_pieces
-        return {**self._sealed(self._num_pieces), "part": self._part, "loader": self._state}
+        noted = {"counts": self._noted_counts, "part": self._part, "loader": self._state}
+        return {**self._sealed(self._num_pieces), **noted}
 
     def change(self) -> Change:
         """Return the changes since the record was last saved."""
         pieces = self._bad_rows.pieces(self._num_noted_pieces, self._num_pieces)
         self._num_noted_pieces = self._num_pieces
         extend = {"bad_rows": pieces} if pieces else {}
-        place = place_of(self._state, self._part)
-        return Change({"counts": self.counts, "part": self._part}, {"loader": place}, extend)
+        place = self._place()
+        return Change({"counts": self._noted_counts, "part": self._part}, {"loader": place}, extend)
 
     def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
         """Return the record of a run whose files only need their final names."""
         pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
-        record = {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+        record = {**self._facts, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+        if self._appended:
+            record["appended"] = self._appended
         made_by = None if self._output.target is None else made_by_of(self._job, self._output.target.folder)
         return record if made_by is None else {**record, "made_by": made_by}
-
-
-def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:
-    """Return the position of a loader's state in the sequence of batches, at the beginning of a part."""
-    if "members" in state:  # a mix, whose parts are cut by batches
-        return {key: state[key] for key in ("epoch", "batch", "ended", "members")}
-    return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": part}

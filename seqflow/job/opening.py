@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,20 @@ import numpy as np
 from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
+from seqflow.identity.sections import listed
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import NetSection, SourceSection, keys_of
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
-from seqflow.printable import printable
+from seqflow.printable import printable, printable_line
 from seqflow.providers import Provider
 from seqflow.providers.formats.options import FORMATS
 from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
+_log = logging.getLogger("seqflow")
 _BYTES_SUFFIXES = (".json", ".txt")
 """Suffixes of files whose bytes are the constant."""
 
@@ -78,6 +81,14 @@ def loaders_of(loader: Loader | Mix) -> dict[str, Loader]:
     if isinstance(loader, Loader):
         return {"": loader}
     return dict(zip(loader.names, loader.loaders, strict=True))
+
+
+def warn_of_empty(loader: Loader) -> None:
+    """Log a warning that names the files of a source that have no rows."""
+    files = zip(loader.source.files, loader.pipeline.identity.files, strict=True)
+    empty = [name for name, (_, size, rows, _) in files if rows == 0 or size == 0]
+    if empty and loader.source.source_reads_columns:  # else each file is a row
+        _log.warning("without rows: %s", listed([*map(printable_line, empty)]))
 
 
 def files_of(loader: Loader | Mix) -> tuple[str, ...]:

@@ -64,6 +64,8 @@ class MadePart:
     last_batches: int
     """Batches of its last window."""
     bad_rows: OutputFile | None
+    first_bad: str
+    """Description of its first bad row."""
     lengths: Path | None
     """File of the lengths of its rows, if they go into an index."""
     peak_memory: int
@@ -206,13 +208,14 @@ class PartMaker:
         stats = Stats(bad_files=BadFileList(provider.damaged if part.number else ()))
         piece = self._piece(part.number)
         measured = Measured([one for window in part.windows for one in window.slices])
+        handler = BadRowHandler(
+            write=None if piece is None else lambda rejected: piece.write(rejected.table())
+        )
         try:
             with make_part(
                 self._loader,
                 part,
-                BadRowHandler(
-                    write=None if piece is None else lambda rejected: piece.write(rejected.table())
-                ),
+                handler,
                 stats,
                 source=provider,
                 measured=None if self._worker.lengths is None else measured,
@@ -226,6 +229,7 @@ class PartMaker:
                 num_batches,
                 last_batches,
                 None if piece is None else piece.finish(),
+                handler.first,
                 self._saved(part.number, measured),
                 peak_memory(),
             )

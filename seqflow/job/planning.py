@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqflow.byte_sizes import format_bytes
+from seqflow.job.dated_paths import dated
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.step_totals import empty_batch
@@ -76,6 +77,7 @@ def plan(job: Job) -> Plan:
 
     Raise the errors that the run would raise up to that point.
     """
+    job = dated(job)
     loader = open_loader(job)
     check_targets(job, loader)
     batch = empty_batch(loader)

@@ -57,6 +57,7 @@ _RANGES: Mapping[str, tuple[int, int | None]] = {
     "order.threads": (0, MAX_THREADS),
     "output.threads": (1, MAX_THREADS),
     "output.rows_per_file": (1, None),
+    "output.min_rows": (0, None),
     "engine.workers": (1, None),
     "engine.cpus": (1, None),
 }
@@ -86,7 +87,7 @@ class JobFile:
         if "\0" in path:
             self.fail(name, f"{path!r} is not a path: it has a NUL character")
         path = os.path.expanduser(path)
-        if name in self.overridden or path.startswith("{") or "://" in path:
+        if name in self.overridden or path.removeprefix("{date}").startswith("{") or "://" in path:
             return path
         folder = str(self.folder)
         if folder == "." or os.path.isabs(path):

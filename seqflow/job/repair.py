@@ -47,22 +47,26 @@ def is_repairable(files: Sequence[OutputFile], record: Mapping[str, Any]) -> boo
 
 
 def repair_output(
-    loader: Loader | Mix,
+    loader_of: Callable[[int], Loader | Mix],
     output: OutputWriter,
     bad_rows: BadRowHandler,
     files: Sequence[OutputFile],
     pieces: Sequence[OutputFile],
     plan: Callable[[], Parts],
 ) -> None:
-    """Write damaged files of an output again, and damaged pieces of its quarantine file."""
+    """Write damaged files of an output again, and damaged pieces of its quarantine file.
+
+    `loader_of` returns the loader of the first run, number 0, and of each append.
+    """
     # parts without batches begin with the same batch as the next one
     spans = {
-        (file.batches.start["batch"], file.batches.start.get("part", 0)): file.batches
+        tuple(file.batches.start.get(key, 0) for key in ("append", "batch", "part")): file.batches
         for file in (*files, *pieces)
         if file.batches
     }
     for _, batches in sorted(spans.items()):
         piece = next((piece for piece in pieces if piece.batches == batches), None)
+        loader = loader_of(batches.start.get("append", 0))
         records = _batches(loader, batches, bad_rows.again(piece), plan())
         if any(file.batches == batches for file in files):
             output.write_again(batches, records)

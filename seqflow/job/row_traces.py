@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from seqflow import executor
 from seqflow.errors import JobError
 from seqflow.identity.sections import listed
+from seqflow.job.appending import loader_of
 from seqflow.job.earlier_run import describe, job_differences
 from seqflow.job.job import Job
 from seqflow.job.opening import open_batches
@@ -85,8 +86,12 @@ def trace_row(path: Path, row: int, job: Job | None = None) -> list[Trace]:
     if found or manifest.get("changes"):
         text = listed(found) if found else "its nets, in the middle of the run"
         raise JobError(f"trace: {str(path)!r} was made of another job or of other data: {text}")
+    append = 0 if file.batches is None else file.batches.start.get("append", 0)
+    loader = loader_of(job, loader, manifest, append)
     number, inside = _batch_of(loader, file, row)
-    return _traces(job, loader, number, inside)
+    return _traces(
+        job, loader, number, inside, lambda job: loader_of(job, open_batches(job), manifest, append)
+    )
 
 
 def _entry_of(path: Path) -> tuple[Path, dict[str, Any], OutputFile]:
@@ -139,11 +144,13 @@ def _batch_of(loader: Loader | Mix, file: OutputFile, row: int) -> tuple[int, in
     )
 
 
-def _traces(job: Job, loader: Loader | Mix, number: int, row: int) -> list[Trace]:
-    """Return the origin of a row of a batch that was written."""
+def _traces(
+    job: Job, loader: Loader | Mix, number: int, row: int, opened: Callable[[Job], Loader | Mix]
+) -> list[Trace]:
+    """Return the origin of a row of a batch that was written; `opened` opens the same files for another job."""
     if job.net.net is not None or job.net.file is not None:
         net = loader.net if isinstance(loader, Loader) else loader.loaders[0].net
-        before = open_batches(replace(job, net=NetSection())).batch_at(number)
+        before = opened(replace(job, net=NetSection())).batch_at(number)
         numbers = executor.row_numbers(net, before) if isinstance(net, Net) else None
         if numbers is None or row >= len(numbers):
             raise JobError(

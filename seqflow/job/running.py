@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
 from seqflow.errors import JobError
+from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files, new_files
 from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
+from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.job_run import JobRun, Outcome, Progress
-from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output
+from seqflow.job.opening import files_of, loaders_of, open_batches, open_job_output, warn_of_empty
 from seqflow.job.repair import check_complete
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix, Stats
@@ -48,12 +51,19 @@ class Report:
     files: tuple[Path, ...]
     output_bytes: int
 
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Number of bad rows by column and reason."""
+    filtered_by: Mapping[str, int] = field(default_factory=dict)
+    """Number of filtered rows by the option that omitted them."""
+
     outcome: Outcome = "new"
-    """Whether the run began again, resumed an interrupted one, or found a complete output."""
+    """Whether the run began again, resumed an interrupted one, added to a complete output, or found it complete."""
     damaged: tuple[Path, ...] = ()
     """Files of an earlier run that were missing or changed, and are made again."""
     changes: tuple[str, ...] = ()
     """Accepted differences from the run that was resumed."""
+    appended: tuple[str, ...] = ()
+    """New files whose rows were added to a complete output, by their paths in the identity of the data."""
 
 
 @checked()
@@ -64,6 +74,7 @@ def run(
     resume: bool = False,
     overwrite: bool = False,
     accept_changes: bool = False,
+    append: bool = False,
 ) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
 
@@ -78,25 +89,38 @@ def run(
     nets, constants, tokenizers and modules: it uses them after the finished parts, and the manifest says from
     which part on.
 
+    With `append` the output of the same job gets parts of the files that are new in the source, which are known by
+    their content; batches of these parts have rows of new files alone. Earlier parts stay. Raise JobError when an
+    older file is missing or has changed, or when the output of all files is not that of some files after others,
+    as if sorted. Without an output, the run writes that of all files. With `resume` as well, an unfinished run is
+    completed first.
+
     `progress(stats, total_rows)` is called at the beginning and after each batch; the total is None if the
     source does not know it. A job without rows writes an empty file with the columns that its batches would
     have. Raise the errors of the loader and the output, and remove files that were not committed.
     """
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
+    if append and (overwrite or accept_changes):
+        raise JobError("append keeps what is there: expected it without overwrite and accept_changes")
     if accept_changes and not resume:
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
+    job = dated(job, resume=resume, append=append)
     loader = open_batches(job)
     # before the output is opened: a job that is refused leaves no files
     for one in loaders_of(loader).values():
         check_targets(job, one)
         check_tables(job, one, infer(one))
         check_workers(job, one)
+        warn_of_empty(one)
     with open_job_output(job) as output:
-        found = _write_output(
-            job, loader, output, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
-        )
+        if append:
+            check_appends(job, loader, output)
+        options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
+        found = _write_output(job, loader, output, progress, append, **options)
+    if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
+        return run(job, progress, append=True)
     return _report(found, perf_counter() - started)
 
 
@@ -109,41 +133,55 @@ class _Result(NamedTuple):
     damaged: list[OutputFile]
     changes: tuple[str, ...]
     worker_memory: int = 0
+    new: NewFiles | None = None
+    """Files that the earlier run did not have."""
 
 
 def _write_output(
-    job: Job, loader: Loader | Mix, output: OutputWriter, progress: Progress | None, **options: bool
+    job: Job,
+    loader: Loader | Mix,
+    output: OutputWriter,
+    progress: Progress | None,
+    append: bool,
+    **options: bool,
 ) -> _Result:
     """Run the job, resuming an earlier run; do nothing if its output is complete and intact."""
-    described = describe(job, loader)
-    target, record = output.target, None
-    earlier = None if target is None else earlier_run(target, described, **options)
+    facts: dict[str, Any] = {"job": describe(job, loader)}
+    if isinstance(loader, Loader) and isinstance(loader.data_fingerprint().get("files"), int):
+        facts["input"] = loader.pipeline.identity.files  # too many for the identity to list
+    target, new, record = output.target, None, None
+    if append and target is not None and isinstance(loader, Loader):
+        new = new_files(target, facts["job"], loader)
+    known = facts if new is None else new.facts
+    earlier = None if target is None else earlier_run(target, known["job"], **options)
     if target is not None and earlier is not None:
         record = earlier.content
-        if earlier.is_complete:
-            damaged = check_complete(target, record, resume=options["resume"])
-            if not damaged:
-                # removes what a killed run has left
-                BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
-                return _Result(
-                    output.found(record),
-                    counts_in(record),
-                    "complete",
-                    [],
-                    (),
-                )
+        damaged = check_complete(target, record, resume=options["resume"]) if earlier.is_complete else []
+        if damaged:
             record = output.reopen(record)
-    task = JobRun(job, loader, output, described, record)
+        elif earlier.is_complete and new is not None:
+            record, known = begun_append(record, new), facts
+        elif earlier.is_complete:
+            # removes what a killed run has left
+            BadRowHandler(job.bad_rows, files_of(loader)).file.leave()
+            return _Result(output.found(record), counts_in(record), "complete", [], ())
+    if new is not None and known is not facts:
+        # first what the earlier run had to write, of the files that it had
+        loader = loader_of_files(job, loader, new.paths, are_left_out=True)
+    task = JobRun(job, loader, output, known, record)
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
-    return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory)
+    return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)
 
 
 def _report(found: _Result, seconds: float) -> Report:
+    stats = Stats(**found.counts)
     counted = ("rows", "dropped", "skipped", "filtered", "rows_read", "tokens", "batches", "bad_rows")
     return Report(
         **{name: found.counts[name] for name in counted},
-        fill=Stats(**found.counts).fill,
+        fill=stats.fill,
+        reasons=stats.reasons,
+        filtered_by=stats.filtered_by,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),
         files=tuple(file.path for file in found.files),
@@ -151,4 +189,5 @@ def _report(found: _Result, seconds: float) -> Report:
         outcome=found.outcome,
         damaged=tuple(file.path for file in found.damaged),
         changes=found.changes,
+        appended=() if found.new is None else found.new.paths,
     )

@@ -124,7 +124,8 @@ class OutputSection:
     """The files that batches are written to."""
 
     path: str | None = None
-    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow."""
+    """Folder of part files with a manifest, or one file when it ends in .parquet or .arrow; `{date}` in it is the day
+    of the start, `2024-05-31`."""
     kind: Literal["parquet", "arrow", "none"] | None = None
     """Kind of the output; None takes it from the suffix of `path`, "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None
@@ -146,6 +147,9 @@ class OutputSection:
     rows_per_file: int | None = None
     """Rows of the source after which a part is closed, at the end of a window; for sorted or partitioned
     output, the exact number of rows in each file."""
+    min_rows: int = 0
+    """Smallest number of rows that a run must write; with fewer it ends with an error, before the output is
+    complete."""
 
 
 BATCH_KINDS: Mapping[str, type[BatchPlan]] = {

@@ -113,15 +113,18 @@ class EpochBatches:
         handlers, stats = self.pipeline.handlers(), Stats()
         is_whole = self._progress is None and not self.is_resuming and self.deal.world_size == 1
         files = [one.file for one in handlers if one.write is not None]
-        finished = False
+        bound, finished = handlers[0], False
         try:
             with closing(self._iterate(handlers, stats)) as batches:
                 for batch in batches:
                     for file in files:
                         file.publish()
+                    if bound.policy.max is not None:
+                        bound.check_bounds(self.stats(), at_end=False)
                     yield batch
                     del batch  # the consumer may drop it before the next one is made
             finished = True
+            bound.check_bounds(stats)
             for handler in handlers if is_whole else ():
                 handler.check(stats)
         finally:

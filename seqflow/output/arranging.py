@@ -72,13 +72,20 @@ def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:
 
 
 def arrange(
-    runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: FileSizes
+    runs: Sequence[OutputFile],
+    target: Target,
+    arrangement: Arrangement,
+    sizes: FileSizes,
+    former: Sequence[OutputFile] = (),
 ) -> list[OutputFile]:
-    """Merge committed sorted runs into the parts of an output, under hidden names. Can be repeated after a crash."""
+    """Merge committed sorted runs into parts under hidden names, after the `former` files of the output; return all.
+
+    Can be repeated after a crash.
+    """
     # parts of an earlier attempt go first: nothing notes parts before all of them are complete
     target.keep_committed(runs)
     paths = [committed_path(run.path) for run in runs]
-    parts = _Parts(target, sizes)
+    parts = _Parts(target, sizes, former)
     try:
         with closing(merge_runs(paths, arrangement.keys, target.run(len(runs)))) as tables:
             for table in tables:
@@ -95,11 +102,12 @@ class _Parts:
     A thread writes a row group while the rows of the next one are merged.
     """
 
-    def __init__(self, target: Target, sizes: FileSizes) -> None:
+    def __init__(self, target: Target, sizes: FileSizes, former: Sequence[OutputFile]) -> None:
         self._target, self._sizes = target, sizes
-        self._files: list[OutputFile] = []
+        self._files = [*former]
         self._folder = ""
         self._groups = RowGroups(sizes.row_group_bytes, 1, 0, _joined, self._start)
+        self._groups.count = sum(len(file.groups) for file in former)
 
     def write(self, folder: str, rows: pa.Table) -> None:
         if folder != self._folder:

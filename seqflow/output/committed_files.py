@@ -76,7 +76,7 @@ def concatenate(
     """Write the row groups of several files to a new one, which may replace one of them."""
     writer = FileWriter(path, form)
     try:
-        for group, table in enumerate(_groups(files, form)):
+        for group, table in enumerate(groups_of(files, form)):
             writer.write(table, group)
         writer.close()
         note(writer.output_file(path))
@@ -108,7 +108,7 @@ def schema_of(path: Path, kind: FileKind) -> pa.Schema:
         return (pa.ipc.open_stream if kind == "run" else pa.ipc.open_file)(file).schema
 
 
-def _groups(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
+def groups_of(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
     """Yield the row groups of all pieces, one after another."""
     from pyarrow import parquet
 

@@ -17,6 +17,7 @@ from seqflow.output.attempt_folders import attempts_beside, remove_attempts_besi
 from seqflow.output.committed_files import (
     committed_path,
     concatenate,
+    groups_of,
     join,
     locate,
     piece_path,
@@ -196,6 +197,13 @@ class Quarantine:
         found = locate(self._pieces, folder)
         return [piece for piece, path in zip(self._pieces, found, strict=True) if path is None]
 
+    def keep_former(self) -> None:
+        """Begin with the rows of the file of earlier runs, as the first piece: the file is replaced at the end."""
+        if self._path.exists():
+            for rows in groups_of([self._path], self._form):
+                self.write(rows)
+            self.commit()
+
     def write_again(self, piece: OutputFile) -> None:
         """Write a damaged committed piece again; it ends with the next `commit`."""
         self._number = self._pieces.index(piece)
@@ -275,6 +283,8 @@ class NoQuarantine:
     def adopt(self, piece: OutputFile, batches: Batches) -> None: ...
 
     def commit(self, batches: Batches | None = None) -> None: ...
+
+    def keep_former(self) -> None: ...
 
     def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None: ...
 

@@ -32,7 +32,7 @@ from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 _MANIFEST = {"columns": [str], "files": [FORM]}
-_OLD_PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str]}
+_OLD_PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str], "former": [FORM]}
 _PROGRESS = {**_OLD_PROGRESS, "progress": lambda form: form == FORMAT}
 """Required entries of the records; records of jobs have more."""
 
@@ -83,6 +83,11 @@ class Target:
         """Whether an earlier run has left a file, a manifest or a progress file."""
         there = (self.path,) if self.is_file else ()
         return any(path.exists() for path in (*there, self.manifest, self.progress))
+
+    @property
+    def signs(self) -> tuple[Path, Path]:
+        """Files of which one exists while a run has not ended, or was killed: progress file and lock."""
+        return self.progress, self._hidden(".lock")
 
     def check(self) -> None:
         """Raise JobError when the folder cannot be made or written to, or holds data files of another origin."""
@@ -183,6 +188,7 @@ class Target:
             parts = [self._joined()]
         else:
             self.give_names(parts)
+        parts = [*self.files({"files": content["former"]}), *parts]
         # stale parts go after the new parts have their names: a crash between leaves too many files, never too few
         self.remove_parts(set(content["stale"]) - {self._name(part) for part in parts})
         if not self.is_file or "job" in content:
@@ -293,6 +299,8 @@ class Target:
             content = parse(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return None
+        if isinstance(content, dict):
+            content.setdefault("former", [])
         # records are untrusted: a name such as `../x` must not lead to files that `remove_parts` removes
         prefix = rf"{re.escape(self.path.name)}|" if self.is_file else r"(?:[^/]+=[^/]*/)*"
         names = re.compile(rf"{prefix}(?:{self._part_names})")
@@ -304,7 +312,7 @@ class Target:
         return rf"{own}\.(?:part|run)-\d+(?:-\d+)?" if self.is_file else r"part-\d+\.\w+|run-\d+(?:-\d+)?"
 
     def _locked(self) -> Lock:
-        lock = Lock(self._hidden(".lock"), self.path)
+        lock = Lock(self.signs[1], self.path)
         while True:
             self._make(self.folder)
             try:
@@ -371,7 +379,7 @@ class Target:
             "files": [file.to_json(self.folder) for file in files],
             **{
                 key: content[key]
-                for key in ("partitions", "counts", "changes", "job", "made_by")
+                for key in ("partitions", "counts", "changes", "job", "made_by", "input", "appended")
                 if key in content
             },
         }
@@ -385,5 +393,7 @@ def _as_json(record: Mapping[str, Any], indent: int) -> bytes:
 def _names_in(record: Mapping[str, Any] | None) -> set[str]:
     """Return the names of files in a manifest or progress file."""
     return (
-        set() if record is None else {*record.get("stale", ()), *(entry["name"] for entry in record["files"])}
+        set()
+        if record is None
+        else {*record.get("stale", ()), *(entry["name"] for entry in (*record["former"], *record["files"]))}
     )

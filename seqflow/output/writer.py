@@ -57,8 +57,10 @@ class OutputWriter:
         self.target, self.layout = target, layout
         self._part = None if target is None else PartWriter(layout, self)
         self._begun = False
+        self._former: list[OutputFile] = []
+        """Files of the complete output that this run adds to."""
         self._files: list[OutputFile] = []
-        """Committed files."""
+        """Committed files of this run."""
         self._names: list[str] = []
         self._partitions: dict[str, str] = {}
         """Types of the columns that become folders."""
@@ -86,7 +88,7 @@ class OutputWriter:
 
     def new_part(self, turn: int) -> FileWriter:
         """Return a writer of file `turn` of the open part."""
-        return self._open_target.new_part(len(self._files) + turn)
+        return self._open_target.new_part(len(self._former) + len(self._files) + turn)
 
     def new_run(self, group: int) -> FileWriter:
         """Return a writer of the sorted run of a row group."""
@@ -107,7 +109,7 @@ class OutputWriter:
     def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """Continue after the parts of a progress file; return the damaged ones, which must be written again."""
         target, self._begun = self._open_target, True
-        self._files = target.files(record)
+        self._former, self._files = target.files({"files": record["former"]}), target.files(record)
         self._count_groups()
         self._names, self._stale = record["columns"], record["stale"]
         self._partitions = record.get("partitions", {})
@@ -116,6 +118,8 @@ class OutputWriter:
         hidden = [committed_path(file.path) for file in self._files if file not in damaged]
         if there := next((path for path in hidden if path.exists()), None):
             self._writer.earlier_schema = schema_of(there, RUN.kind if record["are_runs"] else target.kind)
+        elif self._former and not self.arrangement:
+            self._writer.earlier_schema = schema_of(self._former[0].path, target.kind)
         return damaged
 
     def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
@@ -142,11 +146,11 @@ class OutputWriter:
         self._num_noted = None  # so that the next note replaces the whole progress file
 
     def _count_groups(self) -> None:
-        self._writer.groups.count = sum(len(file.groups) for file in self._files)
+        self._writer.groups.count = sum(len(file.groups) for file in (*self._former, *self._files))
 
     def reopen(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Turn a complete output with damaged parts into a sealed one, whose parts are installed again."""
-        record = {**manifest, "bad_rows": None, "are_runs": False, "sealed": True, "stale": []}
+        record = {**manifest, "bad_rows": None, "are_runs": False, "sealed": True, "stale": [], "former": []}
         self._open_target.save_progress(record)
         return record
 
@@ -158,7 +162,7 @@ class OutputWriter:
     def begin(self) -> None:
         """Start again: remove the files of an unfinished run."""
         self._begun = True
-        self._files, self._stale = [], []
+        self._former, self._files, self._stale = [], [], []
         if self.target is not None:
             self._writer.earlier_schema = None
             self._count_groups()
@@ -199,7 +203,8 @@ class OutputWriter:
             groups = self._writer.groups
             for file in files:
                 numbers = tuple(groups.count + number for number in file.groups)
-                path = self.target.run(numbers[0]) if self.arrangement else self.target.file(len(self._files))
+                number = len(self._former) + len(self._files)
+                path = self.target.run(numbers[0]) if self.arrangement else self.target.file(number)
                 file.path.replace(committed_path(path))
                 self._files.append(replace(file, path=path, groups=numbers, batches=batches))
             groups.count += sum(len(file.groups) for file in files)
@@ -248,7 +253,8 @@ class OutputWriter:
 
     def _record(self, files: Sequence[OutputFile]) -> dict[str, Any]:
         entries = [file.to_json(self._open_target.folder) for file in files]
-        return {**self._fixed(), "files": entries, "are_runs": bool(self.arrangement)}
+        former = [file.to_json(self._open_target.folder) for file in self._former]
+        return {**self._fixed(), "former": former, "files": entries, "are_runs": bool(self.arrangement)}
 
     def _fixed(self) -> dict[str, Any]:
         """Return the entries of a record that concern all files."""
@@ -260,12 +266,20 @@ class OutputWriter:
 
     # The end
 
-    def seal(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
-        """Write the remaining rows; from now on only `install` remains, for this process or another."""
+    def seal(self, note: Mapping[str, Any], batches: Batches | None = None, min_rows: int = 0) -> None:
+        """Write the remaining rows; from now on only `install` remains, for this process or another.
+
+        Raise JobError, and seal nothing, when this run has written fewer rows than `min_rows`.
+        """
         if self.target is None:
             return
         if not self._begun:
             self.begin()
+        if (rows := self._writer.groups.rows + sum(file.num_rows for file in self._files)) < min_rows:
+            raise JobError(
+                f"output: {rows:,} rows were made, expected at least {min_rows:,} (min_rows)\n"
+                "  `seqflow report JOB` counts the rows that are left out; or give a lower min_rows"
+            )
         if self._writer.schema is not None and not self._writer.groups.count:
             self._writer.groups.write_group()  # an empty one
         self._close_part(batches)
@@ -291,9 +305,9 @@ class OutputWriter:
         """Merge the sorted runs of a sealed output into parts; return the new progress record."""
         runs = target.files(record)
         check_sizes(runs, [committed_path(run.path) for run in runs])
-        parts = arrange(runs, target, self.arrangement, self.layout.sizes)
+        parts = arrange(runs, target, self.arrangement, self.layout.sizes, self._former)
         files = [part.to_json(target.folder) for part in parts]
-        record = {**record, "files": files, "are_runs": False}
+        record = {**record, "former": [], "files": files, "are_runs": False}
         # the runs are removed only after the parts are noted: a crash before that repeats the merge
         target.save_progress(record)
         return record

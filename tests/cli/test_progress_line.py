@@ -1,12 +1,17 @@
 """The line of progress: what it says, and that it is on terminals only."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import in_terminal, seqflow
+from killed_jobs import write_slow_job
 
 from seqflow.cli.progress_line import line_of
 from seqflow.progress import Stage
@@ -143,3 +148,58 @@ def test_other_commands_show_their_blocks(slow_job, arguments):
     code, text = in_terminal(*arguments, folder=slow_job)
     assert code == 0, text
     assert re.search(r"\d+ of 30 blocks", text)
+
+
+@pytest.fixture
+def slow_run(tmp_path: Path) -> Path:
+    """A job of some seconds, of which some rows are bad."""
+    write_slow_job(tmp_path, "out", part_bytes='"16 KiB"', bad_rows="bad.parquet", files=1, rows=400)
+    return tmp_path
+
+
+def logged(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and stderr of a run whose log has a line every 0.2 s."""
+    program = (
+        "import sys, seqflow.cli.progress_line as lines, seqflow.cli\n"
+        "lines.SECONDS_BETWEEN_LINES = 0.2\n"
+        f"sys.argv = ['seqflow', 'run', 'job.toml', *{arguments!r}]\n"
+        "seqflow.cli.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env={**os.environ, "WAIT": "0.1"}, capture_output=True,
+        text=True,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_without_a_terminal_there_are_lines_of_a_log(slow_run: Path) -> None:
+    code, output, errors = logged(slow_run)
+    assert (code, output.split()[0]) == (0, "rows")
+    lines = errors.splitlines()
+    assert any(re.fullmatch(r"seqflow: [\d,]+ of 400 rows  .*left.*", line) for line in lines), errors
+    assert not re.search("[━╌#\r]", errors)
+    for flag in ("--quiet", "--json"):
+        assert logged(slow_run, "--overwrite", flag)[2] == ""
+
+
+def test_the_lines_of_a_log_may_be_objects(slow_run: Path) -> None:
+    code, _, errors = logged(slow_run, "--log", "json")
+    events = [json.loads(line) for line in errors.splitlines()]
+    assert code == 0
+    kinds = [event["event"] for event in events]
+    assert (kinds[0], kinds[-2], kinds[-1]) == ("start", "bad_rows", "end")
+    assert {*kinds} == {"start", "progress", "bad_rows", "end"}
+    progress = [event for event in events if event["event"] == "progress"]
+    assert all(event["total_rows"] == 400 for event in progress)
+    assert [event["rows_read"] for event in progress] == sorted(event["rows_read"] for event in progress)
+    end, bad = events[-1], events[-2]
+    assert (end["outcome"], end["bad_rows"], sum(bad["reasons"].values())) == (
+        "new",
+        bad["bad_rows"],
+        end["bad_rows"],
+    )
+    assert logged(slow_run, "--log", "json", "--quiet", "--overwrite")[2] == ""
+    code, _, errors = logged(slow_run, "--log", "json", "--set", "batch.rows=3")
+    events = [json.loads(line) for line in errors.splitlines()]
+    assert (code, [event["event"] for event in events]) == (2, ["start", "message"])
+    assert "is of another job" in events[-1]["text"]

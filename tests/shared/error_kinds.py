@@ -289,6 +289,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
+        Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema={"m": "int64"}), bad_rows=sf.BadRows("skip", max=0))),
         Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema={"m": "int64"}), bad_rows="skip")),
     ],
     MissingSourceError: [
@@ -353,6 +354,8 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("output: the folder … holds …, which … does not list", "the folder has files that no job has written", "another path, or `--overwrite`", lambda: foreign_file()),
         Kind("output: … has …, which is not a column of the output", "`sort_by` or `partition_by` names an unknown column", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
         Kind("output: partition_by makes folders, but the path … is one file; give a folder", "one file cannot be many", 'a folder, `path = "out/"`', lambda: run(job('[output]\npath = "out.parquet"\npartition_by = "n"'))),
+        Kind("append: …", "the output of all files is not that of some files after others", "the second line of the message; or `--overwrite`", lambda: run(job('[output]\npath = "out.parquet"'), append=True)),
+        Kind("output: … rows were made, expected at least … (min_rows)", "fewer rows were left than `[output] min_rows`", "`seqflow report JOB`, or a lower `min_rows`", lambda: run(job('[output]\npath = "few"\nmin_rows = 1000'))),
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [

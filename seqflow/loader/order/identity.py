@@ -356,6 +356,24 @@ def added_files(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list
     return [], ""
 
 
+def lost_file(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return, as text, the first older file of some data that is missing or has changed; None if all are as they
+    were, or not listed. New files do not matter, nor the folder that all are in.
+    """
+    if not has_form(before.get("files"), [_FILE]):
+        return None
+    files, present = before["files"], {path: rest for path, *rest in now["files"]}
+    folders = _folders([path for path, *_ in files], list(present)) or [""]
+    folder = max(folders, key=lambda folder: sum(folder + path in present for path, *_ in files))
+    for path, *rest in files:
+        if folder + path not in present:
+            return f"{path} is missing"
+        if present[folder + path] != rest:
+            text = _of_files([[path, *rest]], [[path, *present[folder + path]]])
+            return f"{path} has changed since its rows were written: {text}"
+    return None
+
+
 def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
     """Yield the folders in which all older files may be now."""
     if not before:

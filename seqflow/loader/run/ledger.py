@@ -81,12 +81,20 @@ class BadRows:
     Parquet or Arrow format as its suffix says. Each of several ranks writes a file of its own, such as
     `bad.rank3.parquet` for `bad.parquet`, with the bad rows of the windows that it read; each source of a Mix
     has a file too (`bad.source0.parquet`).
+
+    With `max` or `max_share` an epoch stops with an error when more rows are bad. Each process counts the rows that
+    it reads: a rank, or a worker of a DataLoader. `max` holds after each batch, `max_share` at the end of the epoch;
+    in a job both hold at the end of each part, for the rows so far.
     """
 
     policy: Literal["raise", "skip", "quarantine"] = "raise"
     """Treatment of a bad row: an error, omitted, or omitted and written to `path`."""
     path: str | Path | None = None
     """File of the omitted rows, with "quarantine"."""
+    max: int | None = None
+    """Largest number of bad rows; more are an error."""
+    max_share: float | None = None
+    """Largest share of bad rows in the rows that were read, from 0 to 1; more are an error."""
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):
@@ -100,6 +108,15 @@ class BadRows:
             raise OpError.of(
                 "BadRows.path", f"is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
             )
+
+        for name, bound, most in (("max", self.max, np.inf), ("max_share", self.max_share, 1)):
+            if bound is not None and self.policy == "raise":
+                raise OpError.of(
+                    f"BadRows.{name}", "is given, expected policy 'skip' or 'quarantine' with it"
+                )
+            if bound is not None and not 0 <= bound <= most:
+                expected = "0 or more" if most > 1 else "0 to 1"
+                raise OpError.of(f"BadRows.{name}", f"is {bound}, expected {expected}")
 
     def marked(self, *marks: str) -> BadRows:
         """Return the same policy with these marks in the name of the file."""
@@ -399,6 +416,7 @@ class BadRowHandler:
         pieces: Sequence[Mapping[str, Any]] = (),
         write: Callable[[Rejected], None] | None = None,
     ) -> None:
+        self.policy = policy
         self.first = ""
         """Description of the first bad row."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
@@ -421,6 +439,25 @@ class BadRowHandler:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
         if self.write is not None:
             self.write(rejected)
+
+    def check_bounds(self, stats: Stats, before: Stats | None = None, *, at_end: bool = True) -> None:
+        """Raise ProviderError when more of the rows that were read, since the counts `before`, are bad than `max`
+        allows, and `max_share` unless `at_end` is false.
+        """
+        since = before or Stats()
+        bad_rows = stats.bad_rows - since.bad_rows
+        rows = stats.prepared - since.prepared + bad_rows
+        most, share = self.policy.max, self.policy.max_share if at_end else None
+        is_above = most is not None and bad_rows > most
+        if is_above or (share is not None and bad_rows > share * rows):
+            reasons = stats.reasons.most_common(_SHOWN)
+            by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+            name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
+            first = f"; the first: {self.first}" if self.first else ""
+            raise ProviderError(
+                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
+                f"  mend them, or give a higher bound: BadRows(…, {name}=…), in a job --set bad_rows.{name}=…"
+            )
 
     def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
         """Count damaged files and blocks, and enter them in the quarantine file if the policy says so, as a row of

@@ -3,10 +3,13 @@
 import json
 from dataclasses import asdict, make_dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqflow.loader.run.ledger import Ledger, Reasons, Rejected, Stats, add_columns, move
+import seqflow as sf
+from seqflow.errors import OpError, ProviderError
+from seqflow.loader.run.ledger import BadRows, Ledger, Reasons, Rejected, Stats, add_columns, move
 from seqflow.providers import Block
 from seqflow.record import BadRow
 
@@ -90,3 +93,47 @@ def test_reasons_survive_json_and_copies_of_dataclasses():
 def test_the_option_that_left_rows_out_is_counted():
     assert Stats(filtered=5, filtered_by_keep=2).filtered_by == {"where": 3, "keep": 2}
     assert Stats(filtered=2, filtered_by_keep=2).filtered_by == {"keep": 2}
+
+
+def holes(rows: int, each: int) -> dict[str, list[int | None]]:
+    return {"x": [None if row % each == each - 1 else row for row in range(rows)]}
+
+
+def test_an_epoch_stops_with_the_batch_after_which_too_many_rows_are_bad() -> None:
+    loader = sf.Loader(holes(1000, 10), batch=10, window=800, bad_rows=BadRows("skip", max=20))
+    with pytest.raises(
+        ProviderError, match=r"bad_rows: \d+ of \d+ are bad, expected at most 20 \(max\)"
+    ) as caught:
+        list(loader)
+    assert 100 <= loader.stats().rows <= 500
+    assert "x: null value in x; the first: " in str(caught.value)
+    assert len(list(sf.Loader(holes(200, 10), batch=10, bad_rows=BadRows("skip", max=20)))) == 18
+
+
+def test_the_share_of_bad_rows_is_that_of_the_epoch() -> None:
+    data = {"x": [None] * 10 + list(range(990))}
+    assert list(sf.Loader(data, batch=10, window=800, bad_rows=BadRows("skip", max_share=0.01)))
+    with pytest.raises(
+        ProviderError, match=r"10 of 1,000 are bad, expected at most 0\.009 of them \(max_share\)"
+    ):
+        list(sf.Loader(data, batch=10, window=800, bad_rows=BadRows("skip", max_share=0.009)))
+    mix = sf.Mix(
+        {"a": holes(100, 10), "b": holes(100, 5)}, weights={"a": 1, "b": 1}, batch=10, stop="all",
+        bad_rows=BadRows("skip", max=25),
+    )  # fmt: skip
+    with pytest.raises(ProviderError, match=r"expected at most 25 \(max\)"):
+        list(mix)
+
+
+@pytest.mark.parametrize(
+    ("policy", "bounds", "message"),
+    [
+        ("raise", {"max": 3}, "BadRows: max is given, expected policy 'skip' or 'quarantine'"),
+        ("skip", {"max": -1}, "BadRows: max is -1, expected 0 or more"),
+        ("skip", {"max_share": 1.5}, "BadRows: max_share is 1.5, expected 0 to 1"),
+        ("skip", {"max_share": float("nan")}, "BadRows: max_share is nan, expected 0 to 1"),
+    ],
+)
+def test_bounds_that_mean_nothing_are_refused(policy: str, bounds: dict[str, float], message: str) -> None:
+    with pytest.raises(OpError, match=message):
+        BadRows(policy, **bounds)  # type: ignore[arg-type]

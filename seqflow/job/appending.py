@@ -1,0 +1,136 @@
+"""Append to a complete output: the files of the source that are new, and the runs that have written the others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seqflow.errors import JobError
+from seqflow.job.job import Job
+from seqflow.job.opening import open_loader
+from seqflow.json_form import has_form
+from seqflow.loader import Loader, Mix
+from seqflow.loader.order.identity import added_files, lost_file
+from seqflow.net import Net
+from seqflow.output import OutputWriter
+from seqflow.output.target import Target
+from seqflow.providers.dictionaries import has_dictionaries
+
+_APPENDED = [{"files": [str], "counts": Mapping}]
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """Files of the source that an output does not have yet, by their paths in the identity of the data."""
+
+    paths: tuple[str, ...]
+    folder: str
+    """Folder in which the older files are now: the folder of all files changes when one is added above it."""
+    facts: Mapping[str, Any]
+    """Entries of the record about the job, and about the data without these files."""
+
+
+def check_appends(job: Job, loader: Loader | Mix, output: OutputWriter) -> None:
+    """Raise JobError when the output of all files is not made of the outputs of some of them each."""
+    for found, advice in _reasons(job, loader, output.target):
+        raise JobError(f"append: {found}\n  {advice}, or write all again with --overwrite")
+
+
+def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[tuple[str, str]]:
+    """Yield each reason why the job cannot append, and what to do instead."""
+    if isinstance(loader, Mix):
+        yield "in [mix] all batches before decide which source is next", "give each source a job of its own"
+        return
+    if target is None:
+        yield 'kind is "none", so there is no output to add to', "give [output] a path"
+    elif target.is_file:
+        yield f"the output {str(target.path)!r} is one file", 'write a folder of parts: path = "out/"'
+    if job.output.sort_by:
+        yield "sort_by sorts the rows of all files, new ones as well", "leave it out and sort when you read"
+    if job.skip:
+        yield "skip has numbers of batches, and those of new files count from 0", "leave it out"
+    source = loader.source
+    if not source.files or source.of_files(()).source is source.source:
+        text = f"{source.origin} is not read file by file, so it is not known which rows are new"
+        yield text, "give paths of files, which may be folders and globs"
+    kinds = dict(zip(source.schema.names, source.schema.types, strict=True))
+    for net in filter(None, (loader.prepare, loader.net)):
+        inputs = net.inputs if isinstance(net, Net) else job.source.columns or kinds
+        for name in inputs:
+            if name in kinds and has_dictionaries(kinds[name]):
+                text = f"a net reads the codes of the dictionary {name!r}, whose values come from all files"
+                yield text, "write the column as text"
+
+
+def new_files(target: Target, described: Mapping[str, Any], loader: Loader) -> NewFiles | None:
+    """Return the files that were added since a run has written or begun an output; None if there are none, or if
+    more than the files differs. Raise JobError when an older file is missing or has changed.
+    """
+    record = target.read_progress() if target.progress.exists() else target.read_manifest()
+    if record is None or not has_form(record, {"job": {"data": Mapping}}):
+        return None
+    data, listed = record["job"]["data"], {"input": record["input"]} if "input" in record else {}
+    then = {**data, "files": listed.get("input", data.get("files"))}
+    now = {**described["data"], "files": loader.pipeline.identity.files}
+    for of_files in (then, now):
+        of_files.pop("digest", None)
+    paths, folder = added_files(then, now)
+    if not paths and (lost := lost_file(then, now)) is not None:
+        raise JobError(
+            f"output: {str(target.path)!r} cannot be appended to: {lost}\n"
+            "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"
+        )
+    facts = {"job": {**described, "data": data}, **listed}
+    return NewFiles(tuple(paths), folder, facts) if paths else None
+
+
+def appended_in(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the appends that a record lists: the files of each, and the counts before it.
+
+    Raise JobError when they are damaged.
+    """
+    found = record.get("appended", [])
+    if not has_form(found, _APPENDED):
+        raise JobError("output: the list of appends in its record is damaged\n  --overwrite begins again")
+    return list(found)
+
+
+def begun_append(record: Mapping[str, Any], new: NewFiles) -> dict[str, Any]:
+    """Return the record of a run that begins to add new files to the complete output of a manifest."""
+    earlier = [{**one, "files": [new.folder + path for path in one["files"]]} for one in appended_in(record)]
+    this = {"files": list(new.paths), "counts": record["counts"]}
+    files = {
+        "former": record["files"],
+        "files": [],
+        "appended": [*earlier, this],
+        "bad_rows": [],
+        "stale": [],
+    }
+    return {**record, **files, "part": 0, "loader": None, "are_runs": False, "sealed": False}
+
+
+def loader_of(job: Job, loader: Loader | Mix, record: Mapping[str, Any], number: int) -> Loader | Mix:
+    """Return the loader of the files that one run has written: the first run, number 0, or an append.
+
+    `loader` has all files of the record.
+    """
+    appended = appended_in(record)
+    if not appended:
+        return loader
+    if number:
+        return loader_of_files(job, loader, appended[number - 1]["files"])
+    return loader_of_files(
+        job, loader, [path for one in appended for path in one["files"]], are_left_out=True
+    )
+
+
+def loader_of_files(
+    job: Job, loader: Loader | Mix, paths: Collection[str], *, are_left_out: bool = False
+) -> Loader:
+    """Return the loader of some files, or of all others, by their paths in the identity of the data."""
+    assert isinstance(loader, Loader)
+    files, some = zip(loader.pipeline.identity.files, loader.source.files, strict=True), {*paths}
+    # in the order of the source: of_files keeps the order that it is given
+    chosen = [name for (path, *_), name in files if (path in some) != are_left_out]
+    return open_loader(job, loader.source.of_files(chosen))
