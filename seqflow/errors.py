@@ -110,7 +110,7 @@ class ProviderError(SeqflowError, ValueError):
 
 
 class DamagedFileError(ProviderError):
-    """A file, or a part of it, that is damaged or gone; `bad_files=` covers it, but no device, permission or memory."""
+    """A file, or a part of it, that is damaged or gone. `bad_files=` covers it, but not other errors of reading."""
 
 
 class MissingSourceError(ProviderError, FileNotFoundError):
