@@ -293,8 +293,8 @@ def _valid(recipe: Recipe) -> bool | list[str]:
 _FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
 
 
-_OF_FILES = ("rows", "blocks", "files")
-"""Entries of a state about all files together: they differ if files were added."""
+_OF_FILES = ("rows", "blocks", "files", "damaged files")
+"""Entries of a state about all files together: they differ if files were added, of which some may be damaged."""
 
 
 @dataclass(frozen=True, slots=True)

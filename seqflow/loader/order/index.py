@@ -302,7 +302,7 @@ def _schema() -> pa.Schema:
 FileBlocks = Sequence[Any]
 """A file of an index: its relative path, its bytes, a digest of samples, and its number of blocks."""
 _FILES_FORM = [(str, is_count, str, is_count)]
-_OF_FILES = ("rows", "blocks", "files", "digest")
+_OF_FILES = ("rows", "blocks", "files", "digest", "damaged files")
 """Entries about all files together in the identity of an index's data."""
 
 
