@@ -1,7 +1,5 @@
 """Attention masks and offsets for packed batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
