@@ -100,11 +100,9 @@ def _declare(row: Function) -> OpDef:
 
 def _claims_of(name: str) -> Claims:
     commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
-    return (
-        Claims(commutes=commutes, fold=_FOLDS.get(name), bound=_BOUNDS.get(name), moves=moves)
-        if commutes or moves
-        else NONE
-    )
+    if not (commutes or moves):
+        return NONE
+    return Claims(commutes=commutes, fold=_FOLDS.get(name), bound=_BOUNDS.get(name), moves=moves)
 
 
 def _gradients_of(row: Function) -> Gradients:
