@@ -196,17 +196,18 @@ def list_numbers(tensors: list[Array], *, parts: Positive) -> list[Array]:
     return [np.arange(end - len(tensor), end) for end, tensor in zip(ends, tensors, strict=True)]
 
 
-def _infer_split_like(ctx: "InferenceContext") -> None:
+def infer_like(ctx: "InferenceContext") -> None:
+    """Give each result the shape and rows of a tensor of the list `like`."""
     found = ctx.inputs("like")
     check_parts(ctx.attr("parts"), len(found))
     for i, shape in enumerate(found):
-        ctx.set_output(i, shape, axes=ctx.axes(1 + i) if shape.dimensions is not None else None)
+        ctx.set_output(i, shape, axes=ctx.axes(f"like[{i}]") if shape.dimensions is not None else None)
 
 
 @op(
     "x[*e], {like(like) like[*_]}+ -> {pieces[*_]}*parts",
     known_as="torch.split by the sizes of others",
-    shape=_infer_split_like,
+    shape=infer_like,
     grad={"like": None, "x": "reshape_like(concat(d.pieces, axis=axis), x)"},
 )
 def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -> list[Array]:
