@@ -1,7 +1,5 @@
 """Put rows back to their places and sum those at one place: the gradients of gathering ops."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -14,10 +12,8 @@ from seqflow.ops.shared.axes import check_parts, positive_axis
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -230,7 +226,7 @@ def _cells(places: Array, like: Array) -> Array:
     return np.asarray((places.reshape(len(places), width) * width + np.arange(width)).reshape(-1))
 
 
-def _infer_taken(ctx: "InferenceContext") -> None:
+def _infer_taken(ctx: InferenceContext) -> None:
     data, positions = ctx.input("data"), ctx.input("positions")
     if data.dimensions is None or positions.dimensions is None:
         ctx.set_output(0, "?")
