@@ -1,7 +1,5 @@
 """Upper bounds of sizes and bytes, propagated through a net."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

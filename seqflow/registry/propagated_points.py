@@ -1,7 +1,5 @@
 """Propagates the targets of integers from inputs to the outputs that hold their values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

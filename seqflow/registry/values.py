@@ -1,7 +1,5 @@
 """Value numbering: gives an op's outputs terms, which are equal for equal calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
