@@ -1,7 +1,5 @@
 """Identity of settings and data in states and lengths indexes; the windows of an epoch to which files are added."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
