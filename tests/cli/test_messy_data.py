@@ -90,12 +90,12 @@ def test_a_job_has_its_own_policies(shards: Path) -> None:
     assert "--set bad_files.policy=skip" in refused.stderr
     done = seqflow("report", "job.toml", folder=folder)
     assert done.returncode == 1, done.stderr
-    assert done.stdout.count("damaged: ") == 2
+    assert done.stdout.count("\ndamaged: ") == 2
     assert "Where a run stops" in (folder / "report.html").read_text()
     skips = ("--set", "bad_files.policy=skip", "--overwrite")
     done = seqflow("report", "job.toml", *skips, folder=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("damaged: ") == 2
+    assert done.stdout.count("\ndamaged: ") == 2
 
 
 def test_the_page_of_a_job_has_the_lengths_of_prepared_rows(folder: Path) -> None:
