@@ -227,8 +227,15 @@ def _texts(schema: pa.Schema) -> list[str]:
     """Return the names of columns of text or bytes that a net can name."""
     is_text = [any(is_a(field.type) for is_a in _IS_TEXT) for field in schema]
     return [
-        name for name, is_one in zip(schema.names, is_text, strict=True) if is_one and name.isidentifier()
+        name
+        for name, is_one in zip(schema.names, is_text, strict=True)
+        if is_one and name.isidentifier() and not _is_id(name)
     ]
+
+
+def _is_id(name: str) -> bool:
+    """Return whether a column is an identifier by its name: nothing to learn from."""
+    return name.casefold() in ("id", "uuid", "guid", "hash", "key", "url") or name.casefold().endswith("_id")
 
 
 def _mean_bytes(texts: pa.ChunkedArray) -> float:
