@@ -10,10 +10,11 @@ import pyarrow as pa
 from seqflow.arguments import checked
 from seqflow.errors import OpError, ProviderError, UnknownColumnError, nearest
 from seqflow.loader.loader import Loader
+from seqflow.loader.order.conditions import unfulfilled
 from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.windows import apply, one_row_space, unfulfilled
+from seqflow.loader.run.windows import apply, one_row_space
 from seqflow.providers.dictionaries import has_dictionaries, without_dictionaries
 from seqflow.providers.memory.python_values import array_of
 from seqflow.record import BadRow, Record, convert
@@ -27,22 +28,24 @@ def from_rows(rows: Sequence[Mapping[str, Any]], *, like: Loader) -> Record:
     """Convert rows, dictionaries of Python values, to the batch that a loader would make of them.
 
     The rows have the types of the loader's source, also the codes of its dictionaries, and go through its `fill`,
-    `valid`, `prepare`, `require`, `pad` and `net`. A key that is missing is null. All rows make one batch, in this
+    `valid`, `prepare`, `keep`, `require`, `pad` and `net`. A key that is missing is null. All rows make one batch, in this
     order: `where`, `shuffle`, and sizes of batches do not apply, and random ops have their own seeds. Rows for
     `Packed`, or a plan of your own, must fit into one batch.
 
     Raise UnknownColumnError for a key that is no column of the source; ProviderError, which names row and key, for a
-    value that its type or dictionary does not hold, a null that `fill` does not replace, or a row that `require`
-    refuses; OpError when the plan refuses the rows; and the errors of the nets.
+    value that its type or dictionary does not hold, a null that `fill` does not replace, or a row that `keep` or
+    `require` leaves out; OpError when the plan refuses the rows; and the errors of the nets.
     """
     recipe = like.recipe
     if not rows:
         raise OpError("from_rows: there are no rows\n  like.empty_batch() is a batch without rows")
-    record, bad = convert(_table(rows, recipe), fill=recipe.fill, valid=recipe.valid)
+    record, bad = convert(
+        _table(rows, recipe), fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read
+    )
     _check(bad, "pass the key, or replace nulls with fill= of the loader")
     if recipe.prepare is not None:
         record = one_row_space(apply(recipe.prepare, record))
-    _check(unfulfilled(recipe.require, record), "the loader would leave it out")
+    _check(unfulfilled((*recipe.keep, *recipe.require), record), "the loader would leave it out")
     batch = _batch(record, recipe)
     return batch if recipe.net is None else apply(recipe.net, batch)
 
