@@ -61,12 +61,12 @@ class BadFiles:
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
-            raise ProviderOptionError(
-                f"bad_files is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
+            raise ProviderOptionError.of(
+                "BadFiles.policy", f"is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
             )
         if self.max is not None and (self.max < 0 or self.policy == "raise"):
             expected = "None with 'raise', which allows none" if self.policy == "raise" else "0 or more"
-            raise ProviderOptionError(f"bad_files: max is {self.max}, expected {expected}")
+            raise ProviderOptionError.of("BadFiles.max", f"is {self.max}, expected {expected}")
 
     @staticmethod
     def of(value: Any) -> BadFiles:
