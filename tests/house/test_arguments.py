@@ -128,6 +128,7 @@ DOORS: dict[str, Door] = {
     "Vocabulary.encode": door(sf.Vocabulary(["a"]).encode, keys=["a"]),
     "Vocabulary.save": door(sf.Vocabulary(["a"]).save, path="v.arrow"),
     "Vocabulary.load": door(sf.Vocabulary.load, path="v.arrow"),
+    "from_rows": door(sf.from_rows, rows=[{"n": 1}], like=sf.Loader(pa.table({"n": [1, 2]}))),
     "BadFiles": door(sf.BadFiles, lambda policy: sf.open("rows.parquet", bad_files=policy)),
     "BadRows": door(sf.BadRows, lambda policy: first(loader(bad_rows=policy))),
     "Balance": door(sf.Balance, group=2, linear=2.0),
