@@ -5,7 +5,7 @@ that describe the input's rows also describe the rows of the result.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,17 +15,14 @@ from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import get, op
+from seqflow.shape import Dimension, InferenceContext
+from seqflow.shape.terms import Term, literal
 from seqflow.signature import CountOrSizes, Ints, Sizes
-
-if TYPE_CHECKING:
-    from seqflow.shape import Dimension, InferenceContext
-    from seqflow.shape.terms import Term
-
 
 # Joining and repeating
 
 
-def _infer_concat(ctx: "InferenceContext") -> None:
+def _infer_concat(ctx: InferenceContext) -> None:
     tensors, axis = ctx.inputs("tensors"), ctx.attr("axis")
     known = [shape for shape in tensors if shape.dimensions is not None]
     for i, shape in enumerate(tensors):
@@ -99,7 +96,7 @@ def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     return np.concatenate(tensors, along)
 
 
-def _infer_split(ctx: "InferenceContext") -> None:
+def _infer_split(ctx: InferenceContext) -> None:
     x, axis, parts = ctx.input("x"), ctx.attr("axis"), ctx.attr("parts")
     if x.dimensions is None:
         for i in range(ctx.num_outputs):
@@ -117,8 +114,8 @@ def _infer_split(ctx: "InferenceContext") -> None:
 
 
 def _part_sizes(
-    ctx: "InferenceContext", size: "Dimension", axis: int, parts: int | tuple[int, ...]
-) -> "Sequence[Dimension | int]":
+    ctx: InferenceContext, size: Dimension, axis: int, parts: int | tuple[int, ...]
+) -> Sequence[Dimension | int]:
     if isinstance(parts, tuple):
         if not size.compatible(sum(parts)):
             raise _wrong_parts(axis, size, parts)
@@ -160,7 +157,7 @@ def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
     return np.split(x, np.cumsum(sizes)[:-1], along)
 
 
-def _infer_tile(ctx: "InferenceContext") -> None:
+def _infer_tile(ctx: InferenceContext) -> None:
     x, repeats = ctx.input("x"), ctx.attr("repeats")
     if x.dimensions is None:
         ctx.set_output(0, x)
@@ -203,7 +200,7 @@ def tile(x: Array, *, repeats: Sizes) -> Array:
 # Taking parts
 
 
-def _infer_slice(ctx: "InferenceContext") -> None:
+def _infer_slice(ctx: InferenceContext) -> None:
     x = ctx.input("x")
     starts, stops, steps, axes = (ctx.attr(name) for name in ("starts", "stops", "steps", "axes"))
     if x.dimensions is None:
@@ -221,16 +218,15 @@ def _infer_slice(ctx: "InferenceContext") -> None:
 
 
 def _selected(
-    ctx: "InferenceContext",
-    held: "Term | None",
-    size: "Dimension",
+    ctx: InferenceContext,
+    held: Term | None,
+    size: Dimension,
     by: Hashable,
     start: int | None,
     stop: int | None,
-) -> "Term | None":
+) -> Term | None:
     """Return the axis that a slice selects; the first k steps are the steps padded for `minimum(lengths, k)`."""
     from seqflow.registry.values import output_value
-    from seqflow.shape.terms import literal
 
     selected, terms = ctx.selected(held, size, by, start, stop), ctx.equalities.terms
     steps = None if held is None else terms.find(held)
@@ -246,10 +242,8 @@ def _selected(
     return selected
 
 
-def _sliced(size: "Dimension", part: slice) -> "Dimension":
+def _sliced(size: Dimension, part: slice) -> Dimension:
     """Return the number of positions that a slice takes of an axis of this size."""
-    from seqflow.shape import Dimension
-
     if size.is_static:
         return Dimension(len(range(*part.indices(size.get_length()))))
     start, stop, step = part.start, part.stop, abs(part.step)
@@ -262,10 +256,8 @@ def _sliced(size: "Dimension", part: slice) -> "Dimension":
     return count if step == 1 else (count + (step - 1)) // step
 
 
-def _between(size: "Dimension", start: int, stop: int) -> "Dimension":
+def _between(size: Dimension, start: int, stop: int) -> Dimension:
     """Return the number of positions from `start` to before `stop`; negative ones count from the end."""
-    from seqflow.shape import Dimension
-
     both_ends = (start < 0) == (stop < 0)
     if both_ends and stop <= start:
         return Dimension(0)
@@ -276,10 +268,8 @@ def _between(size: "Dimension", start: int, stop: int) -> "Dimension":
     return count.within(0, stop - start) if both_ends and stop < _END else count
 
 
-def _position(size: "Dimension", position: int) -> "Dimension":
+def _position(size: Dimension, position: int) -> Dimension:
     """Return the position counted from the front and clipped to the axis."""
-    from seqflow.shape import Dimension
-
     if abs(position) >= _END:
         return size if position > 0 else Dimension(0)
     return size - size.minimum(-position) if position < 0 else size.minimum(position)
@@ -337,7 +327,7 @@ def slice_axes(
     return x[(*index, ...)]
 
 
-def _infer_gather_axis(ctx: "InferenceContext") -> None:
+def _infer_gather_axis(ctx: InferenceContext) -> None:
     data, indices = ctx.input("data"), ctx.input("indices")
     if data.dimensions is None:
         ctx.set_output(0, data)

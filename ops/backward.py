@@ -1,7 +1,5 @@
 """Derivatives that are ops of their own: for gradients of products, padding, tiles, slices and softmax."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -11,15 +9,13 @@ from seqflow.ops.along_axis import slice_axes
 from seqflow.ops.like import summed_like
 from seqflow.ops.padding import Side
 from seqflow.registry import NoDerivative, op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Ints, Sizes
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 _MORE = NoDerivative("derivatives of this order are not implemented")
 
 
-def _infer_product(ctx: "InferenceContext") -> None:
+def _infer_product(ctx: InferenceContext) -> None:
     for i, name in enumerate(("a", "b")):
         shape = ctx.input(name)
         ctx.set_output(i, shape, axes=ctx.axes(name) if shape.dimensions is not None else None)
@@ -185,7 +181,7 @@ def products_of_others_backward(d: Array, data: Array, lengths: Array) -> Array:
         return np.asarray(earlier * after + later * before)
 
 
-def _infer_as_like(ctx: "InferenceContext") -> None:
+def _infer_as_like(ctx: InferenceContext) -> None:
     like = ctx.input("like")
     ctx.set_output(0, like, axes=ctx.axes("like") if like.dimensions is not None else None)
 

@@ -54,7 +54,8 @@ def tokenize_chat(
     `chat.values.role.values`, `chat.values.content.lengths`, `chat.values.role.lengths` and `chat.lengths`.
 
     A turn becomes `turn_start`, the content and `turn_end`. `turn_start` and `turn_end` are one text for all roles,
-    or one for each of `roles`; they contain a special token of the tokenizer, and `{role}` stands for the role.
+    or one for each of `roles`; they contain a special token of the tokenizer, and `{role}` stands for the role. Some
+    of one of the two may be empty.
     `begin` and `end` name special tokens around a whole conversation. In the content, the name of a special token is
     plain text, so no turn can pretend to be another. A role that is not in `roles` is an error that names row and
     turn.
@@ -127,8 +128,8 @@ class _Template:
         unknown = next((name for name in trained if name not in roles), None)
         if unknown is not None:
             raise OpError(f"trained has {unknown!r}, expected {_listed(roles)}{nearest(unknown, roles)}")
-        texts = [*_of_each_role("turn_start", turn_start, roles, encoder)]
-        texts += _of_each_role("turn_end", turn_end, roles, encoder)
+        texts = _of_each_role("turn_start", turn_start, roles, encoder, may_be_empty=True)
+        texts += _of_each_role("turn_end", turn_end, roles, encoder, may_be_empty="" not in texts)
         ids = [encoding.ids for encoding in encoder.encode_batch_fast(texts, add_special_tokens=False)]
         return cls(
             np.array([one for text in ids for one in text], np.int32),
@@ -156,7 +157,9 @@ class _Template:
         return values, labels, turn_sizes
 
 
-def _of_each_role(name: str, texts: tuple[str, ...], roles: tuple[str, ...], tokenizer: Any) -> list[str]:
+def _of_each_role(
+    name: str, texts: tuple[str, ...], roles: tuple[str, ...], tokenizer: Any, *, may_be_empty: bool
+) -> list[str]:
     """Return the text of each role; raise OpError for a text without a special token."""
     # without a special token a user could write the same text in the content of a turn
     if len(texts) not in (1, len(roles)):
@@ -166,7 +169,8 @@ def _of_each_role(name: str, texts: tuple[str, ...], roles: tuple[str, ...], tok
         text.replace("{role}", role)
         for text, role in zip(texts * (len(roles) // len(texts)), roles, strict=True)
     ]
-    wrong = next((text for text in each if not any(token in text for token in known)), None)
+    checked = [text for text in each if text or not may_be_empty]
+    wrong = next((text for text in checked if not any(token in text for token in known)), None)
     if wrong is not None:
         raise OpError(
             f"{name} is {wrong!r}, expected a special token of the tokenizer in it{nearest(wrong, known)}",

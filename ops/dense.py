@@ -5,7 +5,7 @@ input's rows also describe the rows of the result.
 """
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +14,13 @@ from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.registry import op
+from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import Dtype, NonNegative
-
-if TYPE_CHECKING:
-    from seqflow.shape import Dimension, InferenceContext
-
 
 # Products
 
 
-def _infer_matmul(ctx: "InferenceContext") -> None:
+def _infer_matmul(ctx: InferenceContext) -> None:
     a, b = (ctx.with_rank_at_least(ctx.input(name), 1) for name in ("a", "b"))
     if a.dimensions is None or b.dimensions is None:
         ctx.set_output(0, "?")
@@ -241,7 +238,7 @@ def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, 
 # Dtypes
 
 
-def _infer_cast(ctx: "InferenceContext") -> None:
+def _infer_cast(ctx: InferenceContext) -> None:
     found, dtype = ctx.dtype("x"), ctx.attr("dtype")
     ctx.set_output(0, ctx.input("x"), axes=ctx.axes("x"), dtype=dtype)
     if found is not None and found.kind in "iu" and dtype.kind in "iu":

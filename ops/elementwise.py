@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +17,11 @@ from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients, NoDerivative
 from seqflow.registry.python_signature import python_signature
+from seqflow.shape import Equalities, InferenceContext
+from seqflow.shape.index_targets import either
+from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature import Attribute, limits, parse
 from seqflow.signature.op_properties import NONE, Claims
-
-if TYPE_CHECKING:
-    from seqflow.shape import Equalities, InferenceContext
-    from seqflow.shape.terms import Term, Terms
 
 Call = Callable[..., Array]
 
@@ -100,11 +99,9 @@ def _declare(row: Function) -> OpDef:
 
 def _claims_of(name: str) -> Claims:
     commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
-    return (
-        Claims(commutes=commutes, fold=_FOLDS.get(name), bound=_BOUNDS.get(name), moves=moves)
-        if commutes or moves
-        else NONE
-    )
+    if not (commutes or moves):
+        return NONE
+    return Claims(commutes=commutes, fold=_FOLDS.get(name), bound=_BOUNDS.get(name), moves=moves)
 
 
 def _gradients_of(row: Function) -> Gradients:
@@ -208,8 +205,8 @@ def _example(row: Function) -> list[list[Any]]:
     return numbers[: row.arity]
 
 
-def _shape_of(row: Function) -> Callable[["InferenceContext"], None]:
-    def shape(ctx: "InferenceContext") -> None:
+def _shape_of(row: Function) -> Callable[[InferenceContext], None]:
+    def shape(ctx: InferenceContext) -> None:
         dtypes = [ctx.dtype(name) for name in row.parameters]
         try:
             dtype = np.dtype(row.result([known for known in dtypes if known is not None]))
@@ -221,7 +218,7 @@ def _shape_of(row: Function) -> Callable[["InferenceContext"], None]:
     return shape
 
 
-def _shape_of_expression(ctx: "InferenceContext") -> None:
+def _shape_of_expression(ctx: InferenceContext) -> None:
     expression = _compiled(ctx.attr("expr"))
     dtypes = [ctx.dtype(i) for i in range(ctx.num_inputs)]
     try:
@@ -236,11 +233,9 @@ def _shape_of_expression(ctx: "InferenceContext") -> None:
 
 
 def _points_of_expression(
-    expression: Expression, operands: Sequence["Term | None"], terms: "Terms"
-) -> "Term | None":
+    expression: Expression, operands: Sequence[Term | None], terms: Terms
+) -> Term | None:
     """Return the rows that the result's integers point at, if functions have only chosen among operands."""
-    from seqflow.shape.index_targets import either
-
     stack: list[Term | None] = []
     for node in parser.postorder(expression.tree):
         if isinstance(node, parser.Operand):
@@ -259,11 +254,10 @@ def _points_of_expression(
 
 
 def _value_of_expression(
-    equalities: "Equalities", inputs: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> "Term":
+    equalities: Equalities, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> Term:
     """Return the value of an expression, the same as of its functions called one after another."""
     from seqflow.registry.values import output_value
-    from seqflow.shape.terms import literal
 
     expression = _compiled(attributes["expr"])
     stack: list[Term] = []

@@ -114,11 +114,9 @@ def _as_integers(x: Array) -> Array:
         return bits ^ ((bits >> 63) & _MOST)
     if x.dtype.kind in "mM":
         return x.view(np.int64) - np.int64(1)  # NaT, the smallest, becomes the largest
-    return (
-        x.astype(np.uint64).view(np.int64) ^ ~_MOST
-        if x.dtype == np.uint64
-        else x.astype(np.int64, copy=False)
-    )
+    if x.dtype == np.uint64:
+        return x.astype(np.uint64).view(np.int64) ^ ~_MOST
+    return x.astype(np.int64, copy=False)
 
 
 _MOST = np.int64(2**63 - 1)

@@ -1,7 +1,5 @@
 """Descriptions of structure: lengths as offsets, ids, ranges, positions, and back."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -10,10 +8,8 @@ from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 MAX_INT32 = np.iinfo(np.int32).max
 
@@ -244,7 +240,7 @@ def same_lengths(lengths: Array, other: Array) -> None:
         )
 
 
-def _unify_rows(ctx: "InferenceContext") -> None:
+def _unify_rows(ctx: InferenceContext) -> None:
     ctx.merge(ctx.dim(ctx.input("data"), 0), ctx.dim(ctx.input("other"), 0))
     ctx.same_rows("data", "other")
 

@@ -1,17 +1,13 @@
 """Tensors with the shape and dtype of others: the parts of gradients."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_parts, positive_axes, positive_axis
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Ints, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op("like[*d] -> like(like) zeros[*d]", known_as="torch.zeros_like; np.zeros_like", grad={"like": None})
@@ -171,7 +167,7 @@ def row_numbers(like: Array) -> Array:
     return np.arange(len(like))
 
 
-def _infer_list_numbers(ctx: "InferenceContext") -> None:
+def _infer_list_numbers(ctx: InferenceContext) -> None:
     check_parts(ctx.attr("parts"), len(ctx.inputs("tensors")))
     for i, shape in enumerate(ctx.inputs("tensors")):
         if ctx.with_rank_at_least(shape, 1).dimensions is None:
@@ -196,17 +192,18 @@ def list_numbers(tensors: list[Array], *, parts: Positive) -> list[Array]:
     return [np.arange(end - len(tensor), end) for end, tensor in zip(ends, tensors, strict=True)]
 
 
-def _infer_split_like(ctx: "InferenceContext") -> None:
+def infer_like(ctx: InferenceContext) -> None:
+    """Give each result the shape and rows of a tensor of the list `like`."""
     found = ctx.inputs("like")
     check_parts(ctx.attr("parts"), len(found))
     for i, shape in enumerate(found):
-        ctx.set_output(i, shape, axes=ctx.axes(1 + i) if shape.dimensions is not None else None)
+        ctx.set_output(i, shape, axes=ctx.axes(f"like[{i}]") if shape.dimensions is not None else None)
 
 
 @op(
     "x[*e], {like(like) like[*_]}+ -> {pieces[*_]}*parts",
     known_as="torch.split by the sizes of others",
-    shape=_infer_split_like,
+    shape=infer_like,
     grad={"like": None, "x": "reshape_like(concat(d.pieces, axis=axis), x)"},
 )
 def split_like(x: Array, like: list[Array], *, axis: int = 0, parts: Positive) -> list[Array]:

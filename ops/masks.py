@@ -1,7 +1,7 @@
 """Masks: the places of dense data that hold a row of a sequence."""
 
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -10,10 +10,8 @@ from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Fill, NonNegative
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 INT64 = np.iinfo(np.int64)
 TRIANGLES = {
@@ -72,7 +70,7 @@ def zero_after_length(x: Array, lengths: Array) -> Array:
     return y
 
 
-def _check_bounds_rows(ctx: "InferenceContext") -> None:
+def _check_bounds_rows(ctx: InferenceContext) -> None:
     """Infer that bounds belong to the rows of x, and that lengths are those it is padded for. No rows move.
 
     A mask that depends on the number of a row makes new rows, unless the rows are matrices with equal masks.

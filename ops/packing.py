@@ -1,6 +1,6 @@
 """Packing several sequences into each row, for training without padding waste."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,15 +11,13 @@ from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import MovedRows, op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Fill, NonNegative, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 MAX_INT32 = np.iinfo(np.int32).max
 
 
-def _infer_packed(ctx: "InferenceContext") -> None:
+def _infer_packed(ctx: InferenceContext) -> None:
     """Declare that the int32 position ids are positions, which the signature does not express."""
     ctx.set_points("position_ids", ctx.positions_in("piece_lengths"))
 

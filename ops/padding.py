@@ -1,6 +1,6 @@
 """Padding of sequences to a dense array and back, and rows of padding between sequences."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,15 +11,13 @@ from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import MovedRows, op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Fill, NonNegative, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 Side = Literal["right", "left"]
 
 
-def _round_width_up(ctx: "InferenceContext") -> None:
+def _round_width_up(ctx: InferenceContext) -> None:
     """Apply `multiple_of`, which the signature does not express."""
     multiple = ctx.attr("multiple_of")
     if multiple == 1 or ctx.attr("max_length") is not None:

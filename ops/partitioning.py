@@ -1,7 +1,5 @@
 """Rows assigned to parts by an integer key, and joined again."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -9,16 +7,12 @@ from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.indices import indices_below
 from seqflow.registry import MovedRows, op
+from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import Positive
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
-
-def _infer_parts(ctx: "InferenceContext") -> None:
+def _infer_parts(ctx: InferenceContext) -> None:
     """Infer that each part has its own rows, at most as many as the input."""
-    from seqflow.shape import Dimension
-
     most = ctx.equalities.resolve(ctx.dim(ctx.input(0), 0)).max_length
     rows = ctx.merge_rows(*range(ctx.num_inputs))
     for i, tensor in ctx.results.items():
@@ -27,7 +21,7 @@ def _infer_parts(ctx: "InferenceContext") -> None:
         ctx.set_output(i, ctx.replace_dim(ctx.output(i), 0, size), rows=part)
 
 
-def _infer_brought_together(ctx: "InferenceContext") -> None:
+def _infer_brought_together(ctx: InferenceContext) -> None:
     """Infer that the rows are those that were assigned by these keys; raise LodError for shards of other keys."""
     rows, count = ctx.rows("keys"), len(ctx.inputs("shards"))
     if rows is None or any(ctx.rows(f"shards[{i}]") is None for i in range(count)):

@@ -8,8 +8,6 @@ A pruned table has rows only for some indices: `mapping[M]` is the row of the ta
 A pruned index counts as a row of zeros, also in means. A mapping with the one entry 0 means that nothing is pruned.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -18,11 +16,8 @@ from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.ops.shared.quantized_rows import RowLayout, Scale, dequantized, quantized, row_layout
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
 
 _QUANTIZERS = (
     "FloatToFused8BitRowwiseQuantized, FloatToFused8BitRowwiseQuantizedHalfScaleBias,"
@@ -45,18 +40,18 @@ def _pooled(kind: str, others: str = "") -> str:
     return ", ".join([*fused, *pruned, f"SparseLengths{kind}8BitsRowwise"]) + others
 
 
-def _layout(ctx: "InferenceContext") -> RowLayout:
+def _layout(ctx: InferenceContext) -> RowLayout:
     return row_layout(ctx.attr("bits"), ctx.attr("scale"))
 
 
-def _infer_fused(ctx: "InferenceContext") -> None:
+def _infer_fused(ctx: InferenceContext) -> None:
     layout, columns = _layout(ctx), ctx.dim(ctx.input("data"), 1)
     width = ctx.value(columns)
     size = layout.row_bytes(width) if width is not None else columns // layout.per_byte + layout.extra_bytes
     ctx.set_output(0, [ctx.dim(ctx.input("data"), 0), size], axes=[ctx.rows("data"), None])
 
 
-def _infer_values(ctx: "InferenceContext", rows: str) -> None:
+def _infer_values(ctx: InferenceContext, rows: str) -> None:
     """Infer a row of values for each row of an input."""
     layout, columns = _layout(ctx), ctx.dim(ctx.input("table"), 1)
     row_bytes = ctx.value(columns)
@@ -66,15 +61,15 @@ def _infer_values(ctx: "InferenceContext", rows: str) -> None:
     ctx.set_output(0, [ctx.dim(ctx.input(rows), 0), width], axes=[ctx.rows(rows), None])
 
 
-def _infer_dequantized(ctx: "InferenceContext") -> None:
+def _infer_dequantized(ctx: InferenceContext) -> None:
     _infer_values(ctx, "table")
 
 
-def _infer_gathered(ctx: "InferenceContext") -> None:
+def _infer_gathered(ctx: InferenceContext) -> None:
     _infer_values(ctx, "indices")
 
 
-def _infer_pooled(ctx: "InferenceContext") -> None:
+def _infer_pooled(ctx: InferenceContext) -> None:
     table = "mapping" if ctx.has("mapping") else "table"
     ctx.check_indices("indices", ctx.rows(table), table)
     _infer_values(ctx, "lengths")

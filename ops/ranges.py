@@ -1,6 +1,6 @@
 """Gather ranges of rows; a range is a start and a length."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -9,10 +9,8 @@ from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import move_sequences
 from seqflow.registry import MovedRows, op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Sizes
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -35,7 +33,7 @@ def gather_ranges(data: Array, ranges: Array) -> tuple[Array, Array]:
     return move_sequences(data, starts.ravel(), sizes.ravel()), sizes.sum(1)
 
 
-def _infer_dense(ctx: "InferenceContext") -> None:
+def _infer_dense(ctx: InferenceContext) -> None:
     ranges, lengths = ctx.input("ranges"), ctx.attr("lengths")
     ctx.check_indices("ranges", ctx.rows("data"), "data")
     if ranges.dimensions is not None:

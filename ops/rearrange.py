@@ -1,6 +1,6 @@
 """Cut, reorder, extend and repeat sequences."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,10 +11,8 @@ from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
 from seqflow.registry import MovedRows, op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Fill, NonNegative, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -40,7 +38,7 @@ def truncate(
     return move_sequences(data, starts, kept), kept
 
 
-def _infer_slices(ctx: "InferenceContext") -> None:
+def _infer_slices(ctx: InferenceContext) -> None:
     """Infer that without `clip` the lengths are the requested sizes."""
     ctx.check_positions("starts", "lengths")
     if not ctx.attr("clip") and ctx.dtype("sizes") == np.int64:
@@ -281,7 +279,7 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
     return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
 
 
-def _bound_reshaped(ctx: "InferenceContext") -> None:
+def _bound_reshaped(ctx: InferenceContext) -> None:
     data, width = ctx.input("data"), ctx.attr("width")
     if data.dimensions is not None:
         row = ctx.num_elements(data[1:])

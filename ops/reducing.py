@@ -4,7 +4,7 @@ These ops do not take lengths. If axis 0 is not reduced, the rows stay the same 
 describe the input's rows also describe the rows of the result.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Ints, Scalar
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
-
-def _infer_reduce(ctx: "InferenceContext") -> None:
+def _infer_reduce(ctx: InferenceContext) -> None:
     x, axes, keepdims = ctx.input("x"), ctx.attr("axes"), ctx.attr("keepdims")
     if x.dimensions is None:
         check_distinct("axes", axes or ())

@@ -1,22 +1,19 @@
 """Put rows back to their places and sum those at one place: the gradients of gathering ops."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpIndexError, ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.checks import checked_indices
+from seqflow.ops.like import infer_like
 from seqflow.ops.shared.adding import add_at
 from seqflow.ops.shared.axes import check_parts, positive_axis
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -125,17 +122,10 @@ def _pooled(
     return sums.astype(like.dtype, copy=False)
 
 
-def _infer_list(ctx: "InferenceContext") -> None:
-    found = ctx.inputs("like")
-    check_parts(ctx.attr("parts"), len(found))
-    for i, shape in enumerate(found):
-        ctx.set_output(i, shape, axes=ctx.axes(2 + i) if shape.dimensions is not None else None)
-
-
 @op(
     "number rows[N, *e], int indices[N, *i], {like(like) like[_, *d]}+ -> {like(like) sums[_, *d]}*parts",
     known_as="rows put back from several parts; tf.dynamic_stitch",
-    shape=_infer_list,
+    shape=infer_like,
     moves="",
     grad={
         "like": None,
@@ -236,7 +226,7 @@ def _cells(places: Array, like: Array) -> Array:
     return np.asarray((places.reshape(len(places), width) * width + np.arange(width)).reshape(-1))
 
 
-def _infer_taken(ctx: "InferenceContext") -> None:
+def _infer_taken(ctx: InferenceContext) -> None:
     data, positions = ctx.input("data"), ctx.input("positions")
     if data.dimensions is None or positions.dimensions is None:
         ctx.set_output(0, "?")

@@ -6,7 +6,6 @@ that describe the input's rows also describe the rows of the result.
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +13,12 @@ from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.registry import op
+from seqflow.shape import Comparison, Dimension, InferenceContext, PartialShape
+from seqflow.shape.terms import Term
 from seqflow.signature import Ints
 
-if TYPE_CHECKING:
-    from seqflow.shape import Dimension, InferenceContext, PartialShape
-    from seqflow.shape.terms import Term
 
-
-def _infer_reshape(ctx: "InferenceContext") -> None:
+def _infer_reshape(ctx: InferenceContext) -> None:
     x, value = ctx.input("x"), ctx.input_tensor("shape")
     if value is not None and x.is_static:
         given = x.to_shape()
@@ -50,7 +47,7 @@ def _infer_reshape(ctx: "InferenceContext") -> None:
 
 
 def _check_elements(
-    ctx: "InferenceContext", x: "PartialShape", total: "Dimension", shape: "PartialShape", known: "Dimension"
+    ctx: InferenceContext, x: PartialShape, total: Dimension, shape: PartialShape, known: Dimension
 ) -> None:
     if not ctx.equalities.resolve(total).compatible(ctx.equalities.resolve(known)):
         raise ShapeError(f"x {x} has {total} elements, shape {shape} has {known}")
@@ -59,8 +56,8 @@ def _check_elements(
 
 
 def _left_over(
-    ctx: "InferenceContext", x: "PartialShape", total: "Dimension", shape: "PartialShape", known: "Dimension"
-) -> "Dimension":
+    ctx: InferenceContext, x: PartialShape, total: Dimension, shape: PartialShape, known: Dimension
+) -> Dimension:
     """Return the size that was left open, computed from the total."""
     try:
         return ctx.divide(total, known, evenly=True)
@@ -68,10 +65,8 @@ def _left_over(
         raise ShapeError(f"x {x} has {total} elements, no multiple of the {known} of shape {shape}") from None
 
 
-def _reshaped(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> "list[Term | None]":
+def _reshaped(ctx: InferenceContext, sizes: Sequence[Dimension]) -> list[Term | None]:
     """Return the rows of the axes: those of the first axes with unchanged sizes, then those of flattened axes."""
-    from seqflow.shape import Comparison
-
     x, axes = ctx.input("x"), ctx.axes("x")
     if x.dimensions is None or not any(axes):
         return []
@@ -142,7 +137,7 @@ def reshape(x: Array, shape: Array) -> Array:
     return x.reshape(_solved(x.shape, tuple(shape.tolist())))
 
 
-def _infer_transpose(ctx: "InferenceContext") -> None:
+def _infer_transpose(ctx: InferenceContext) -> None:
     x, perm = ctx.input("x"), ctx.attr("perm")
     if perm is not None:
         if x.dimensions is not None:
@@ -196,7 +191,7 @@ def transpose(x: Array, *, perm: Ints | None = None) -> Array:
     return x.transpose(_permutation(perm, x.ndim))
 
 
-def _infer_expand_dims(ctx: "InferenceContext") -> None:
+def _infer_expand_dims(ctx: InferenceContext) -> None:
     x, axis = ctx.input("x"), ctx.attr("axis")
     if x.dimensions is None:
         check_distinct("axis", axis)
@@ -232,7 +227,7 @@ def expand_dims(x: Array, *, axis: Ints) -> Array:
     return np.expand_dims(x, axis)
 
 
-def _infer_squeeze(ctx: "InferenceContext") -> None:
+def _infer_squeeze(ctx: InferenceContext) -> None:
     x, axis = ctx.input("x"), ctx.attr("axis")
     if x.dimensions is None:
         check_distinct("axis", axis or ())
@@ -255,7 +250,7 @@ def _infer_squeeze(ctx: "InferenceContext") -> None:
     ctx.set_output(0, [x[i] for i in rest], axes=[held[i] for i in rest])
 
 
-def _check_one(axis: int, size: "int | Dimension") -> None:
+def _check_one(axis: int, size: int | Dimension) -> None:
     if size != 1:
         raise ShapeError(f"x.shape[{axis}] is {size}, expected 1, to be squeezed")
 

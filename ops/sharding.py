@@ -1,6 +1,6 @@
 """Sequences divided among the ranks of context parallelism, and joined again."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -8,15 +8,13 @@ from seqflow.errors import LodError, OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import MovedRows, op
+from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 Order = Literal["zigzag", "zigzag_row", "contiguous"]
 
 
-def _infer_shares(ctx: "InferenceContext") -> None:
+def _infer_shares(ctx: InferenceContext) -> None:
     """Infer new rows for shares of all rows: the part of a sequence in them depends on the sequences before it."""
     if ctx.attr("order") != "zigzag":
         ctx.set_output("lengths", [ctx.dim(ctx.input("lengths"), 0)], rows="new")
@@ -63,7 +61,7 @@ def shard_sequences(
     return values, np.stack(inside).sum(axis=0)
 
 
-def _infer_whole(ctx: "InferenceContext") -> None:
+def _infer_whole(ctx: InferenceContext) -> None:
     """Infer new sequences: the lengths do not describe the shares that they are made of."""
     ctx.set_output("lengths", [ctx.dim(ctx.input("lengths"), 0)], rows="new")
 

@@ -1,6 +1,6 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, surround
 from seqflow.ops.shared.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op("uint8 data[sum(lengths)], lengths[B] -> str text[B]", known_as="tf.strings.as_string; astype(str)")
@@ -97,7 +95,7 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
     return data, kernels.segment_reduce("sum", is_byte, lengths)
 
 
-def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
+def _bound_bytes(ctx: InferenceContext, growth: int, per: int = 1) -> None:
     """Infer that `per` bytes become at most `growth` bytes; a byte that is not UTF-8 becomes the three of U+FFFD."""
     if ctx.attr("errors") == "replace":
         growth = max(growth, 3 * per)
@@ -105,7 +103,7 @@ def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
     ctx.limit(ctx.sum_of("lengths'"), growth * ctx.sum_of("lengths") // per)
 
 
-def _bound_lower(ctx: "InferenceContext") -> None:
+def _bound_lower(ctx: InferenceContext) -> None:
     """Infer bounds: a few letters of two bytes, such as U+023A, have a lower case of three bytes."""
     _bound_bytes(ctx, 3, per=2)
 
@@ -129,7 +127,7 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
     return from_strings(pc.utf8_lower(to_strings(data, lengths, errors)))
 
 
-def _bound_normalized(ctx: "InferenceContext") -> None:
+def _bound_normalized(ctx: InferenceContext) -> None:
     """Infer bounds: Unicode's annex 15 has the largest growth of a text."""
     _bound_bytes(ctx, 11 if ctx.attr("form") in ("NFKC", "NFKD") else 3)
 
@@ -159,7 +157,7 @@ def normalize(
     return from_strings(pc.utf8_normalize(to_strings(data, lengths, errors), form=form))
 
 
-def _bound_words(ctx: "InferenceContext") -> None:
+def _bound_words(ctx: InferenceContext) -> None:
     """Infer bounds: each word has at least one byte, and white space between two words has at least one."""
     _bound_bytes(ctx, 1)
     longest, total = ctx.max_of("lengths"), ctx.sum_of("lengths")

@@ -9,7 +9,7 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.providers.fork_locks import ForkLock
-from seqflow.record.arrow_types import with_child_fields
+from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.buffers import chunks_of
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.run_ends import decoded, decoded_type
@@ -61,6 +61,17 @@ class SharedDictionaries:
                 table = _set_column(table, position, column.with_type(recoded.type), recoded)
         return table
 
+    def unknown(self, table: Table) -> Iterator[tuple[str, Any, int]]:
+        """Yield values of a table that are not in the shared dictionaries: column or field, value, number of known
+        values.
+        """
+        import pyarrow.compute as pc
+
+        for path, dictionary in _dictionaries(table):
+            known = self.merged.get(path, dictionary[:0])
+            new = dictionary.filter(pc.index_in(dictionary, known).is_null())
+            yield from ((".".join(path), value, len(known)) for value in new.to_pylist() if value is not None)
+
     def _recoded(self, array: pa.Array, path: Path) -> pa.Array:
         kind = array.type
         if types.is_dictionary(kind):
@@ -81,6 +92,14 @@ def has_dictionaries(kind: pa.DataType) -> bool:
     return types.is_dictionary(kind) or any(
         has_dictionaries(kind.field(at).type) for at in range(kind.num_fields)
     )
+
+
+def without_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """Return the type with the type of their values in place of dictionaries."""
+    if types.is_dictionary(kind) or not has_dictionaries(kind):
+        return kind.value_type if types.is_dictionary(kind) else kind
+    fields = [child.with_type(without_dictionaries(child.type)) for _, child in child_fields(kind)]
+    return with_child_fields(kind, fields)
 
 
 def _dictionaries(table: Table) -> Iterator[tuple[Path, pa.Array]]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Schedule,
         Shuffle,
         TokenBudget,
+        from_rows,
     )
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
@@ -145,6 +146,7 @@ __all__ = [
     "caffe2",
     "features",
     "from_arrow",
+    "from_rows",
     "info",
     "op",
     "open",
@@ -161,7 +163,8 @@ _ROOMS = {
     "arrow_function": "arrow_function",
     "executor": "run",
     "expression": "Expression",
-    "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
+    "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget "
+    "from_rows",
     "map_features": "features pool_features",
     "net": "Net",
     "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -13,7 +14,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.arguments import checked
-from seqflow.errors import LodError, OpError, SeqflowError, ShapeError
+from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.net import Net, NetInference, Step
 from seqflow.net.step import compute, shown
@@ -55,8 +56,9 @@ def run(
 ) -> Record | dict[str, Array]:
     """Run a net; return a record for a record, a dictionary for any other mapping of names to arrays.
 
-    In a mapping, `x.lengths` describes `x.values`. In the resulting record, the parent of an output is the returned
-    lengths tensor that describes it; the rows of all other outputs are rows of the record.
+    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists, a text or a list of texts may be
+    given as `x`, at any depth (int64 if there are no values). In the resulting record, the parent of an output is the
+    returned lengths tensor that describes it; the rows of all other outputs are rows of the record.
 
     The steps run in topological order, and tensors are dropped after their last use. Equalities that inference
     assumed without proof are checked before the step that relies on them. An exception keeps its type and gets a note
@@ -65,14 +67,47 @@ def run(
 
     >>> run("total = lengths_sum(x.values, x.lengths)", {"x.values": [1, 2, 3], "x.lengths": [2, 0, 1]})
     {'total': array([3, 0, 3])}
+    >>> run("total = lengths_sum(x.values, x.lengths)", {"x": [[1, 2], [], [3]]})
+    {'total': array([3, 0, 3])}
     """
     net = Net(net) if isinstance(net, str) else net
     if isinstance(tensors, Record):
         plan, found = _execute(net, dict(tensors), tensors.parents, profile, reseed)
         return _as_record(net, found, plan.parents, tensors)
-    arrays = {name: as_array(name, value) for name, value in tensors.items()}
+    arrays: dict[str, Array] = {}
+    for name, value in tensors.items():
+        if isinstance(value, list | tuple | str) and (parts := _parts_of(net, name)):
+            arrays |= _flattened(name, [value] if isinstance(value, str) else value, parts)
+        else:
+            arrays[name] = as_array(name, value)
     parents = {name: _UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
     return _execute(net, arrays, parents, profile, reseed)[1]
+
+
+def _parts_of(net: Net, name: str) -> list[str]:
+    """Return the inputs of a net that are lengths and values of a name; none if the name is an input itself."""
+    return [] if name in net.inputs else [one for one in net.inputs if one.startswith(f"{name}.")]
+
+
+def _flattened(name: str, rows: Sequence[Any], parts: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    """Yield lengths and values of lists or texts, as deep as `parts` are; raise OpTypeError for other rows."""
+    kinds, values = set(map(type, rows)), f"{name}.values"
+    if not kinds <= {str} and not kinds <= {list, tuple, np.ndarray}:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise OpTypeError(
+            f"{name} has rows of {found}, expected only lists or only texts: the net takes {', '.join(parts)}"
+        )
+    if kinds == {str}:
+        rows = [row.encode() for row in rows]
+    yield f"{name}.lengths", np.fromiter(map(len, rows), np.int64, len(rows))
+    if kinds == {str}:
+        yield values, np.frombuffer(b"".join(rows), np.uint8)
+        return
+    items = list(chain.from_iterable(rows))
+    if any(part.startswith(f"{values}.") for part in parts):
+        yield from _flattened(values, items, parts)
+    else:
+        yield values, as_array(values, items) if items else np.zeros(0, np.int64)
 
 
 def _execute(

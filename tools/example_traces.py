@@ -3,8 +3,6 @@
 The op is run again on numbers in place of the elements, twice, to distinguish a number from a fill value.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from doctest import DocTestParser

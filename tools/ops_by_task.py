@@ -1,7 +1,5 @@
 """Ops by given data and wanted result: the table at the beginning of the reference of the ops."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {

@@ -1,7 +1,5 @@
 """Draws the examples of ops that move rows, before and after, with each row in the colour of its sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

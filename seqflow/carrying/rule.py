@@ -7,8 +7,6 @@ stack(`sum(l)`) is stack(axis 0 of l) followed by l; stack(N) is as it was set; 
 function gives the row space of an output, that is used instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

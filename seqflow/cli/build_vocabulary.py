@@ -10,14 +10,19 @@ import typer
 from seqflow.cli.job_options import (
     Address,
     AsJson,
+    BadFilesPolicy,
+    BadRowsPolicy,
     Engine,
     JobInput,
     JobSettings,
     Kind,
     Overwrite,
+    Schema,
     Workers,
     engine_settings,
+    import_kind,
     is_job,
+    open_options,
     overrides_of,
 )
 from seqflow.cli.printing import print_json, print_table
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seqflow.engine import EngineSettings
+    from seqflow.providers import Provider
+    from seqflow.providers.left_out import LeftOut
 
 
 EXAMPLES = (
@@ -50,6 +57,9 @@ def build_vocabulary(
         int | None, typer.Option(min=1, help="Most ids, including 0 for unknown keys.")
     ] = None,
     kind: Kind = None,
+    schema: Schema = None,
+    bad_rows: BadRowsPolicy = None,
+    bad_files: BadFilesPolicy = None,
     input: JobInput = None,
     set_: JobSettings = None,
     engine: Engine = None,
@@ -64,17 +74,24 @@ def build_vocabulary(
 
     With --workers N, N processes count; with --engine ray, tasks of a Ray cluster do.
     """
+    from seqflow import providers
     from seqflow.output.durable_files import writing
+    from seqflow.output.overwriting import check_new_file
+    from seqflow.providers.left_out import LeftOut
     from seqflow.vocabulary import Vocabulary
     from seqflow.vocabulary.counting import most_frequent
 
     _check_output(output, overwrite)
+    left_out = LeftOut()
     settings = engine_settings(engine, workers, address)
     with progress_line(show=not json):
-        if is_job([source], kind, None, input, set_):
+        if is_job([source], kind, input, set_, schema=schema, bad_rows=bad_rows, bad_files=bad_files):
             counts = _count_of_job(source, column, output, input, set_, settings)
         else:
-            counts = _count_of_files(source, column, output, kind, settings)
+            import_kind(kind)
+            provider = providers.open(source, kind=kind, **open_options(schema, bad_files))
+            check_new_file("output", output, provider)
+            counts, left_out = _count_of_files(provider, column, settings, bad_rows == "skip")
     kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
     with writing(output):
@@ -82,13 +99,14 @@ def build_vocabulary(
     vocabulary.save(output)
     report = _report(counts, vocabulary.size - 1)
     if json:
-        print_json({**report, "ids": vocabulary.size, "file": str(output)})
+        print_json({**report, "ids": vocabulary.size, **left_out.facts(), "file": str(output)})
     else:
         share = report["kept_occurrences"] / max(1, report["occurrences"])
         lines = [
             ("keys", f"{report['keys']:,}, {report['occurrences']:,} times"),
             ("kept", f"{report['kept']:,}, {share:.1%} of all times"),
             ("ids", f"{vocabulary.size:,}, 0 for unknown keys"),
+            *left_out.lines(),
             ("output", str(output)),
         ]
         print_table(lines)
@@ -116,19 +134,16 @@ def _count_of_job(
 
 
 def _count_of_files(
-    source: str, column: str, output: Path, kind: str | None, settings: EngineSettings
-) -> pa.Table:
-    from seqflow import providers
-    from seqflow.output.overwriting import check_new_file
+    provider: Provider, column: str, settings: EngineSettings, skips: bool
+) -> tuple[pa.Table, LeftOut]:
+    from seqflow.job import scans
+    from seqflow.providers.left_out import LeftOut
     from seqflow.vocabulary.counting import count, keys_of_column
 
-    provider = providers.open(source, kind=kind)
-    check_new_file("output", output, provider)
-    if not settings.has_workers:
-        return count(keys_of_column(provider, column))
-    from seqflow.job import scans
-
-    return scans.count_column(provider, column, settings)
+    if settings.has_workers:
+        return scans.count_column(provider, column, settings, skips)
+    left_out = LeftOut.of(provider, skips)
+    return count(keys_of_column(provider, column, left_out)), left_out
 
 
 def _check_output(output: Path, overwrite: bool) -> None:

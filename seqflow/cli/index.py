@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seqflow.cli.job_options import (
     Address,
     AsJson,
+    BadFilesPolicy,
+    BadRowsPolicy,
     Engine,
     JobInput,
     JobSettings,
     Kind,
+    Schema,
     Where,
     Workers,
     engine_settings,
     import_kind,
     is_job,
+    open_options,
     overrides_of,
 )
 from seqflow.cli.printing import print_json, print_table
@@ -55,6 +59,9 @@ def index(
     ] = None,
     kind: Kind = None,
     where: Where = None,
+    schema: Schema = None,
+    bad_rows: BadRowsPolicy = None,
+    bad_files: BadFilesPolicy = None,
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
     input: JobInput = None,
     set_: JobSettings = None,
@@ -71,7 +78,20 @@ def index(
     If there is an index with the same settings, only new and changed files are read. With --workers N, N processes
     read the data; with --engine ray, tasks of a Ray cluster do.
     """
-    loader, job = _loader(source, output, lengths, kind, where, threads, input, set_)
+    from seqflow.loader import Loader, TokenBudget
+
+    job: Job | None
+    of_files = {"where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files}
+    if is_job(source, kind, input, set_, **of_files):
+        job, loader = _of_job(source[0], output, lengths, overrides_of(set_, input))
+    else:
+        import_kind(kind)
+        job, loader = None, Loader(
+            source[0] if len(source) == 1 else source, kind=kind, where=where,
+            **open_options(schema, bad_files), bad_rows=bad_rows or "raise",
+            batch=TokenBudget(_ANY_PLAN, lengths=lengths), index=output or True, threads=threads,
+            rank=0, world_size=1,
+        )  # fmt: skip
     settings = engine_settings(engine, workers, address)
     measure: Callable[[Measured], None] | None = None
     if settings.has_workers:
@@ -95,36 +115,19 @@ def index(
         )
 
 
-def _loader(
-    source: list[str],
-    output: Path | None,
-    lengths: str | None,
-    kind: str | None,
-    where: str | None,
-    threads: int | None,
-    input: list[str] | None,
-    settings: list[str] | None,
-) -> tuple[Loader, Job | None]:
+def _of_job(
+    path: str, output: Path | None, lengths: str | None, overrides: dict[str, Any]
+) -> tuple[Job, Loader]:
     from seqflow.errors import JobError
-    from seqflow.loader import Loader, TokenBudget
+    from seqflow.job import Job
+    from seqflow.job.opening import open_loader
 
-    if is_job(source, kind, where, input, settings):
-        from seqflow.job import Job
-        from seqflow.job.opening import open_loader
-
-        overrides = overrides_of(settings, input)
-        if output is not None:
-            overrides["order.index"] = str(output.absolute())
-        if lengths is not None:
-            raise JobError("--lengths: the job has this setting; write --set batch.lengths=…")
-        job = Job.read(source[0], overrides)
-        loader = open_loader(job)
-        if loader.index is None:
-            raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
-        return loader, job
-    import_kind(kind)
-    paths = source[0] if len(source) == 1 else source
-    plan = TokenBudget(_ANY_PLAN, lengths=lengths)
-    return Loader(
-        paths, kind=kind, where=where, batch=plan, index=output or True, threads=threads, rank=0, world_size=1
-    ), None
+    if output is not None:
+        overrides["order.index"] = str(output.absolute())
+    if lengths is not None:
+        raise JobError("--lengths: the job has this setting; write --set batch.lengths=…")
+    job = Job.read(path, overrides)
+    loader = open_loader(job)
+    if loader.index is None:
+        raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
+    return job, loader

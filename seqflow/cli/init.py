@@ -27,17 +27,26 @@ def init(
 ) -> None:
     """Write a job for given files, with comments.
 
-    The job runs without changes: it packs the first list of integers, or the bytes of the first text; without these,
-    it counts rows.
+    The job runs without changes: it makes tokens and labels of conversations, or packs the first list of integers, or
+    the bytes of the first long text; without these, it counts rows. For conversations it also writes tokenizer.json
+    if there is none: bytes and the markers of ChatML, to be replaced by the tokenizer of your model.
     """
     from seqflow.errors import JobError
+    from seqflow.job.chat import MARKERS
     from seqflow.job.starting import starting_job
-    from seqflow.output.durable_files import writing
+    from seqflow.ops.shared.tokenizers import learn
+    from seqflow.output.durable_files import write_bytes, writing
 
     import_kind(kind)
-    text = starting_job(paths, output, kind)
+    start = starting_job(paths, output, kind)
     if output.exists():
         raise JobError(f"init: {output} exists already; give another --output")
+    if start.tokenizer is not None and not start.tokenizer.exists():
+        write_bytes(start.tokenizer, learn([], 256 + len(MARKERS), 2, MARKERS))
+        say(
+            f"{start.tokenizer.name}: 256 bytes and the markers of ChatML; replace it with that of your model"
+        )
     with writing(output):
-        output.write_text(text, encoding="utf-8")
+        output.write_text(start.text, encoding="utf-8")
+    say(start.seen)
     say(f"{output}: now `seqflow check {output}`, then `seqflow run {output}`")

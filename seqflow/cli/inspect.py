@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli.job_options import AsJson, Kind, Where, import_kind
+from seqflow.cli.exit_codes import BAD_DATA
+from seqflow.cli.job_options import (
+    AsJson,
+    BadFilesPolicy,
+    BadRowsPolicy,
+    Kind,
+    Schema,
+    Where,
+    import_kind,
+    open_options,
+)
 from seqflow.cli.printing import print_json, print_table, say
 from seqflow.cli.progress_line import progress_line
+
+if TYPE_CHECKING:
+    from seqflow.report.source import SurveyedSource
 
 EXAMPLES = (
     ("seqflow inspect docs/", "Tensors, nulls, a histogram of lengths."),
@@ -25,31 +38,43 @@ def inspect(
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
     kind: Kind = None,
     where: Where = None,
+    schema: Schema = None,
+    bad_rows: BadRowsPolicy = None,
+    bad_files: BadFilesPolicy = None,
     untrusted: Annotated[bool, typer.Option("--untrusted", help="{parquet.untrusted}")] = False,
     json: AsJson = False,
 ) -> None:
     """Show what files hold: tensors, lengths, waste of padding.
 
-    It reads all rows.
+    It reads all rows, and lists damaged files and rows that cannot be read. The exit code is 1 if there are some,
+    unless --bad-files or --bad-rows leaves them out.
     """
-    from seqflow import providers
-    from seqflow.progress import over
     from seqflow.providers.opening import format_of
-    from seqflow.report.survey import Survey
+    from seqflow.report.source import survey_of_path
 
     import_kind(kind)
-    format = format_of(path, kind, untrusted=True) if untrusted else None
-    source = providers.open(path, kind=kind, where=where, format=format)
+    options = open_options(schema) | {"kind": kind, "where": where}
+    if untrusted:
+        options["format"] = format_of(path, kind, untrusted=True)
     with progress_line(show=not json):
-        survey = Survey(batch)
-        for block in over(source.blocks(), "blocks", lambda: source.num_blocks):
-            survey.add(source.read(block))
+        found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
     if json:
-        print_json({"path": path, "inferred": source.inferred, **survey.summary()})
+        print_json({"path": path, "inferred": found.inferred, **found.facts(), **found.survey.summary()})
     else:
-        if source.inferred:
-            say(source.inferred)
-        _print(survey.summary(), batch)
+        for note in filter(None, (found.inferred, *found.notes)):
+            say(note)
+        _print(found.survey.summary(), batch)
+        print_faults(found)
+    if not found.is_accepted(bad_rows, bad_files):
+        if not json:
+            say("--bad-files skip and --bad-rows skip leave these out")
+        raise typer.Exit(BAD_DATA)
+
+
+def print_faults(found: SurveyedSource) -> None:
+    """Print each damaged file, and each reason of bad rows with the first of them."""
+    if lines := [*found.lines()]:
+        say("\n".join(["", *lines]))
 
 
 def _print(summary: dict[str, Any], batch: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -35,6 +35,20 @@ Kind = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(help="Keep rows that meet a condition on the columns, such as \"lang == 'py'\"."),
+]
+Schema = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE",
+        help="Types of columns that differ between files: unify, first, or NAME=TYPE; may be repeated.",
+    ),
+]
+Policy: TypeAlias = Literal["raise", "skip"] | None
+BadRowsPolicy = Annotated[
+    Policy, typer.Option("--bad-rows", help="Stop at a row that cannot be read, or leave out such rows.")
+]
+BadFilesPolicy = Annotated[
+    Policy, typer.Option("--bad-files", help="Stop at a damaged file, or leave out such files.")
 ]
 Engine = Annotated[
     str | None,
@@ -92,19 +106,51 @@ def overrides_of(
     return overrides
 
 
+def open_options(schema: list[str] | None, bad_files: Policy = None) -> dict[str, Any]:
+    """Return the options of `sf.open` that these give; raise JobError for a schema that is no rule and no types."""
+    from seqflow.errors import JobError
+
+    found: dict[str, Any] = {} if bad_files is None else {"bad_files": bad_files}
+    if schema in (["unify"], ["first"]):
+        found["schema"] = schema[0]
+    elif schema:
+        types = {name.strip(): kind.strip() for name, _, kind in (one.partition("=") for one in schema)}
+        for name, kind in types.items():
+            if not (name and kind):
+                raise JobError(
+                    f"--schema {name or kind}: expected unify or first, or NAME=TYPE, such as 'ids=list<int64>'"
+                )
+        found["schema"] = types
+    return found
+
+
+_SETTINGS = {
+    "where": "'source.where=…'",
+    "schema": "'source.schema={NAME = \"TYPE\"}'",
+    "bad_rows": "bad_rows.policy=skip",
+    "bad_files": "bad_files.policy=skip",
+}
+"""The `--set` that gives a setting of a job, by the option for files."""
+
+
 def is_job(
     sources: list[str],
     kind: str | None,
-    where: str | None,
     input: list[str] | None,
     settings: list[str] | None,
+    **of_files: object,
 ) -> bool:
-    """Return whether the source is a job file; raise JobError for options that do not fit this."""
+    """Return whether the source is a job file; raise JobError for options that do not fit this.
+
+    `of_files` are the values of options that jobs have as settings.
+    """
     from seqflow.errors import JobError
 
     if len(sources) == 1 and sources[0].endswith(".toml") and kind is None:
-        if where is not None:
-            raise JobError("--where: the job has this setting; write --set 'source.where=…'")
+        for name, value in of_files.items():
+            if value:
+                option = name.replace("_", "-")
+                raise JobError(f"--{option}: the job has this setting; write --set {_SETTINGS[name]}")
         return True
     if input or settings:
         raise JobError(f"{sources[0]} is not a job (a TOML file), so --input and --set cannot be used")

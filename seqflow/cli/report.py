@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import JobInput, JobSettings, Kind, Overwrite, Where, import_kind, overrides_of
+from seqflow.cli.exit_codes import BAD_DATA
+from seqflow.cli.inspect import print_faults
+from seqflow.cli.job_options import (
+    BadFilesPolicy,
+    BadRowsPolicy,
+    JobInput,
+    JobSettings,
+    Kind,
+    Overwrite,
+    Schema,
+    Where,
+    import_kind,
+    is_job,
+    open_options,
+    overrides_of,
+)
 from seqflow.cli.printing import say
 from seqflow.cli.progress_line import progress_line
 
@@ -27,13 +42,17 @@ def report(
     capacity: Annotated[int, typer.Option(min=1, help="Of the packed rows whose padding is shown.")] = 2048,
     kind: Kind = None,
     where: Where = None,
+    schema: Schema = None,
+    bad_rows: BadRowsPolicy = None,
+    bad_files: BadFilesPolicy = None,
     input: JobInput = None,
     set_: JobSettings = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write one HTML page about a source or a job.
 
-    The page has tensors, lengths, padding, shapes and a sample. All rows are read.
+    The page has tensors, lengths, padding, shapes and a sample. All rows are read. The exit code is 1 if there are
+    damaged files or rows that cannot be read, unless --bad-files or --bad-rows, or the job, leaves them out.
     """
     from seqflow.errors import JobError
     from seqflow.job import Job
@@ -44,13 +63,28 @@ def report(
     if output.exists() and Path(path).exists() and output.samefile(path):
         raise JobError(f"--output is {output}, which is the input")
     check_unused(output, overwrite)
+    of_files = {"where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files}
+    of_job = is_job([path], kind, input, set_, **of_files)
     with progress_line():
-        if path.endswith(".toml") and Path(path).is_file():
-            text = report_of_job(Job.read(Path(path), overrides_of(set_, input)), path, batch, capacity)
+        if of_job:
+            job = Job.read(Path(path), overrides_of(set_, input))
+            made = report_of_job(job, path, batch, capacity)
         else:
             import_kind(kind)
-            text = report_of_path(path, kind=kind, where=where, batch=batch, capacity=capacity)
+            options = open_options(schema) | {"kind": kind, "where": where}
+            made = report_of_path(
+                path, batch=batch, capacity=capacity, bad_rows=bad_rows, bad_files=bad_files, **options
+            )
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
-    say(f"{output}: {len(text):,} characters; open it in a browser")
+        output.write_text(made.page, encoding="utf-8")
+    say(f"{output}: {len(made.page):,} characters; open it in a browser")
+    print_faults(made.found)
+    if not made.is_accepted:
+        advice = (
+            "--set bad_files.policy=skip and --set bad_rows.policy=skip"
+            if of_job
+            else "--bad-files skip and --bad-rows skip"
+        )
+        say(f"{advice} leave these out")
+        raise typer.Exit(BAD_DATA)

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seqflow.cli.job_options import AsJson, Overwrite
+from seqflow.cli.job_options import (
+    AsJson,
+    BadFilesPolicy,
+    BadRowsPolicy,
+    Overwrite,
+    Schema,
+    open_options,
+)
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
     from seqflow.providers import Provider
+    from seqflow.providers.left_out import LeftOut
 
 _LARGEST = 1 << 20
 """Largest vocabulary: the trainer reserves memory for all requested ids."""
@@ -51,6 +59,9 @@ def train_tokenizer(
     kind: Annotated[
         str | None, typer.Option(help="parquet, arrow or text, if the names do not show it.")
     ] = None,
+    schema: Schema = None,
+    bad_rows: BadRowsPolicy = None,
+    bad_files: BadFilesPolicy = None,
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
     ] = None,
@@ -65,15 +76,18 @@ def train_tokenizer(
     from seqflow import providers
     from seqflow.ops.shared.tokenizers import learn
     from seqflow.output.durable_files import write_bytes
+    from seqflow.providers.left_out import LeftOut
 
     specials = special or []
     _check_size(vocab_size, specials)
-    source = providers.open(paths, kind=kind, exclude=exclude or ())
+    options = open_options(schema, bad_files) | {"kind": kind, "exclude": exclude or ()}
+    source = providers.open(paths, **options)
     if source.kind == "text":
-        text = providers.Text(encoding="utf-8", errors=errors)
-        source = providers.open(paths, kind=kind, exclude=exclude or (), format=text)
+        source = providers.open(paths, **options, format=providers.Text(encoding="utf-8", errors=errors))
     _check_target(output, source, overwrite)
-    texts = Texts(source, _column(source, column), errors, Stage("blocks", source.num_blocks, "reading"))
+    left_out = LeftOut.of(source, bad_rows == "skip")
+    steps = Stage("blocks", source.num_blocks, "reading")
+    texts = Texts(source, _column(source, column), errors, left_out, steps)
     start = perf_counter()
     with progress_line(show=not json and not quiet), stage(texts.stage):
         learned = learn(texts, vocab_size, min_frequency, specials)
@@ -86,10 +100,11 @@ def train_tokenizer(
         "output": str(output),
     }
     if json:
-        print_json(report)
+        print_json({**report, **left_out.facts()})
     elif not quiet:
         shown = {"seconds": "{:.2f}", "output": "{}"}
-        print_table((name, shown.get(name, "{:,}").format(value)) for name, value in report.items())
+        lines = [(name, shown.get(name, "{:,}").format(value)) for name, value in report.items()]
+        print_table([*lines, *left_out.lines()])
 
 
 @dataclass(slots=True)
@@ -99,6 +114,7 @@ class Texts:
     source: Provider
     column: str
     errors: Literal["strict", "replace"]
+    left_out: LeftOut
     stage: Stage
     count: int = 0
     nbytes: int = 0
@@ -110,7 +126,9 @@ class Texts:
 
         columns = [name for name in self.source.columns if f"{self.column}.".startswith(f"{name}.")]
         for block in self.source.blocks():
-            record = from_arrow(self.source.read(block, columns), valid=True)  # a null text has no words
+            record = from_arrow(
+                self.left_out.read(self.source, block, columns), valid=True
+            )  # a null text has no words
             data, lengths = (record[f"{self.column}.{part}"] for part in ("values", "lengths"))
             place = f"{block.origin}, block {block.index}: text {{}} of {self.column}".format
             strings = to_strings(data, lengths, self.errors, place)

@@ -1,7 +1,5 @@
 """Shares of a whole as bars, one below the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Graphs of boxes, layer below layer, and the lines between them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Rows before and after an op: a moved value has the colour of its original sequence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Values and the lengths of every level, one above the other: each length spans the entries that it counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

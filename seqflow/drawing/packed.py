@@ -1,7 +1,5 @@
 """Packed rows: the documents of each row in their order, the padding, and masks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 

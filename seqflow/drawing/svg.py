@@ -1,7 +1,5 @@
 """The elements of an SVG picture as text, in the colours of a theme."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape

@@ -1,7 +1,5 @@
 """Tables of a few facts: lines of text in columns, and HTML in the colours of the page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """Open the engine that a job asks for."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 
 from seqflow.engine.engine import Engine, EngineSettings

@@ -1,7 +1,5 @@
 """A worker: prepares for a run once, and then runs its tasks."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import platform

@@ -1,7 +1,8 @@
 """Calls of ops from jax's programs: run on the host, with derivatives by the formulas of the ops."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import jax
@@ -10,13 +11,15 @@ import numpy as np
 
 from seqflow import registry
 from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
-from seqflow.jax.sizes import CallSizes
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.exact import converted
+from seqflow.net import Net
 from seqflow.net.gradient import derivative
 from seqflow.net.gradient.derivative import is_differentiable
 from seqflow.net.step import compute
 from seqflow.registry import OpDef
+from seqflow.shape import PartialShape
+from seqflow.shape.guards import Guard, Guards
 from seqflow.signature.bind_arrays import as_array
 from seqflow.tensor import TensorSpec
 
@@ -90,127 +93,136 @@ def _frozen(value: Any) -> Any:
 @lru_cache(maxsize=1024)
 def _function(name: str, attributes: Key, names: tuple[str, ...], total: int | None) -> Callable[..., Any]:
     """Return the op as a function that jax differentiates."""
-    op = registry.get(name)
-    given = dict(attributes)
-
-    def run(*arrays: Any) -> Any:
-        results = _results(op, names, given, arrays, total)
-        host = _host(op, names, given, results, total)
-        return jax.pure_callback(host, results, *arrays, vmap_method="sequential")
-
-    function = jax.custom_vjp(run)
+    call = HostCall(registry.get(name), dict(attributes), names, total)
+    function = jax.custom_vjp(call.run)
 
     def forward(*arrays: Any) -> Any:
-        found = run(*arrays)
+        found = call.run(*arrays)
         return found, (arrays, found)
 
     def backward(kept: Any, arriving: Any) -> Any:
         arrays, found = kept
-        return _gradients(op, names, given, arrays, found, arriving)
+        return call.gradients(arrays, found, arriving)
 
     function.defvjp(forward, backward)
     made: Callable[..., Any] = function
     return made
 
 
-def _results(
-    op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], arrays: Sequence[Any], total: int | None
-) -> list[Any]:
-    """Return the shapes and dtypes of the results."""
-    specs = {
-        name: TensorSpec(np.dtype(array.dtype), array.shape)
-        for name, array in zip(names, arrays, strict=True)
-    }
-    inferred = op.infer(specs, attributes)
-    sizes = CallSizes(op, inferred, total)
-    return [
-        jax.ShapeDtypeStruct(sizes.shape(name, spec.shape), jax.dtypes.canonicalize_dtype(spec.dtype))
-        for name, spec in zip(op.result_names(dict(attributes)), inferred.outputs, strict=True)
-    ]
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """Call of an op on arrays that jax hands to the host."""
 
+    op: OpDef
+    attributes: dict[str, Any]
+    names: Sequence[str]
+    """Inputs that are given."""
+    total: int | None
+    """Sum of the lengths, if it is given."""
 
-def _host(
-    op: OpDef, names: Sequence[str], attributes: Mapping[str, Any], expected: Sequence[Any], total: int | None
-) -> Callable[..., list[Any]]:
-    """Return the function that jax calls on the host."""
+    def run(self, *arrays: Any) -> Any:
+        expected = self.results(arrays)
+        host = partial(self.on_host, expected)
+        return jax.pure_callback(host, expected, *arrays, vmap_method="sequential")
 
-    def run(*arrays: Any) -> list[Any]:
-        given = dict(zip(names, map(np.asarray, arrays), strict=True))
-        found = op.call(**given, **attributes)
-        fields = op.result_names(dict(attributes))
+    @property
+    def fields(self) -> list[str]:
+        return self.op.result_names(self.attributes)
+
+    def results(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the shapes and dtypes of the results."""
+        pairs = zip(self.names, arrays, strict=True)
+        specs = {name: TensorSpec(np.dtype(array.dtype), array.shape) for name, array in pairs}
+        inferred = self.op.infer(specs, self.attributes)
+        known = _known_sizes(inferred.guards)
+        return [
+            jax.ShapeDtypeStruct(
+                self.shape(name, spec.shape, known), jax.dtypes.canonicalize_dtype(spec.dtype)
+            )
+            for name, spec in zip(self.fields, inferred.outputs, strict=True)
+        ]
+
+    def shape(self, name: str, shape: PartialShape, known: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the shape of a result; raise OpTypeError, with advice, when it depends on data."""
+        if shape.dimensions is None:
+            raise OpTypeError(f"the rank of {name} is not known before there are data").in_op(self.op.name)
+        sizes = [one.evaluate(known) for one in shape.dimensions]
+        found = [self.total if size is None else size for size in sizes]
+        if None in found:
+            raise OpTypeError(
+                f"{name} has shape {shape}, which jax wants to know before there are data: give total="
+            ).in_op(self.op.name)
+        return tuple(size for size in found if size is not None)
+
+    def on_host(self, expected: Sequence[Any], *arrays: Any) -> list[Any]:
+        """Return the results; raise OpError when they are not as expected."""
+        given = dict(zip(self.names, map(np.asarray, arrays), strict=True))
+        found = self.op.call(**given, **self.attributes)
+        results = found if self.op.result is not None else (found,)
         made = []
-        for name, one, like in zip(
-            fields, found if op.result is not None else (found,), expected, strict=True
-        ):
-            if total is not None and one.shape != like.shape:
-                raise OpError(f"total is {total}, but a result has shape {one.shape}").in_op(op.name)
+        for name, one, like in zip(self.fields, results, expected, strict=True):
+            if self.total is not None and one.shape != like.shape:
+                message = f"total is {self.total}, but a result has shape {one.shape}"
+                raise OpError(message).in_op(self.op.name)
             made.append(_narrowed(name, np.asarray(one), like.dtype))
         return made
 
-    return run
-
-
-def _gradients(
-    op: OpDef,
-    names: Sequence[str],
-    attributes: Mapping[str, Any],
-    arrays: Sequence[Any],
-    found: Sequence[Any],
-    arriving: Sequence[Any],
-) -> tuple[Any, ...]:
-    """Return the gradients of all inputs: the derivative of the op, called on the host as a whole."""
-    wanted = [
-        name
-        for name, array in zip(names, arrays, strict=True)
-        if is_differentiable(op, name) and jnp.issubdtype(array.dtype, jnp.floating)
-    ]
-    wanted = _with_derivative(op, attributes, names, wanted)
-    places = {name: i for i, name in enumerate(names)}
-    results = [
-        jax.ShapeDtypeStruct(arrays[places[name]].shape, arrays[places[name]].dtype) for name in wanted
-    ]
-    count = len(arrays)
-    outputs = len(found)
-
-    def back(*values: Any) -> list[Any]:
-        tensors = dict(zip(names, map(np.asarray, values[:count]), strict=True))
-        fields = op.result_names(dict(attributes))
-        tensors |= zip(
-            (f"out.{one}" for one in fields), map(np.asarray, values[count : count + outputs]), strict=True
+    def gradients(
+        self, arrays: Sequence[Any], found: Sequence[Any], arriving: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """Return the gradients of all inputs: the derivative of the op, called on the host as a whole."""
+        given = dict(zip(self.names, arrays, strict=True))
+        wanted = self.with_derivative(
+            name
+            for name, array in given.items()
+            if is_differentiable(self.op, name) and jnp.issubdtype(array.dtype, jnp.floating)
         )
-        tensors |= zip(
-            (f"d.{one}" for one in fields), map(np.asarray, values[count + outputs :]), strict=True
-        )
-        for step in net.steps:
-            tensors |= zip(step.results, compute(step, tensors), strict=True)
-        return [
-            np.asarray(tensors[f"grad.{name}"], one.dtype) for name, one in zip(wanted, results, strict=True)
-        ]
+        if not wanted:
+            return tuple(None for _ in arrays)
+        net = self.derivative(wanted)
+        results = [jax.ShapeDtypeStruct(given[name].shape, given[name].dtype) for name in wanted]
+        keys = [*self.names, *(f"{of}.{one}" for of in ("out", "d") for one in self.fields)]
 
-    gradients: dict[str, Any] = {}
-    if wanted:
-        net = derivative(op, attributes, dict.fromkeys(names), wanted)
+        def back(*values: Any) -> list[Any]:
+            tensors = dict(zip(keys, map(np.asarray, values), strict=True))
+            for step in net.steps:
+                tensors |= zip(step.results, compute(step, tensors), strict=True)
+            pairs = zip(wanted, results, strict=True)
+            return [np.asarray(tensors[f"grad.{name}"], one.dtype) for name, one in pairs]
+
         floats = [
             jnp.zeros(one.shape, one.dtype) if d.dtype == jax.dtypes.float0 else d
             for one, d in zip(found, arriving, strict=True)
         ]
         made = jax.pure_callback(back, results, *arrays, *found, *floats, vmap_method="sequential")
         gradients = dict(zip(wanted, made, strict=True))
-    return tuple(gradients.get(name) for name in names)
+        return tuple(gradients.get(name) for name in self.names)
+
+    def derivative(self, wanted: Sequence[str]) -> Net:
+        return derivative(self.op, self.attributes, dict.fromkeys(self.names), wanted)
+
+    def with_derivative(self, wanted: Iterable[str]) -> list[str]:
+        """Return the inputs that have a derivative; raise GradientError, with the reason, when none has one."""
+        found, reason = [], None
+        for name in wanted:
+            try:
+                self.derivative([name])
+            except SeqflowError as error:
+                reason = error
+            else:
+                found.append(name)
+        if not found and isinstance(reason, GradientError):
+            raise reason
+        return found
 
 
-def _with_derivative(
-    op: OpDef, attributes: Mapping[str, Any], names: Sequence[str], wanted: Sequence[str]
-) -> list[str]:
-    """Return the inputs that have a derivative; raise GradientError, with the reason, when one has none."""
-    found, reason = [], None
-    for name in wanted:
-        try:
-            derivative(op, attributes, dict.fromkeys(names), [name])
-        except SeqflowError as error:
-            reason = error
-        else:
-            found.append(name)
-    if wanted and not found and isinstance(reason, GradientError):
-        raise reason
+def _known_sizes(guards: Guards) -> dict[str, int]:
+    """Return sums and largest lengths that are the whole of a static size, by their atoms."""
+    pairs = [pair for guard in guards if isinstance(guard, Guard) for pair in guard.pairs()]
+    found: dict[str, int] = {}
+    for left, right in pairs:
+        for unknown, size in ((left, right), (right, left)):
+            terms = unknown.terms or ()
+            if len(terms) == 1 and terms[0][1] == 1 and not unknown.constant and size.is_static:
+                found.setdefault(str(terms[0][0]), size.get_length())
     return found

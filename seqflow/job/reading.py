@@ -474,8 +474,30 @@ def _check_known(
         what = f"unknown key {key!r} in {title or f'[{name}]'}" if name else f"unknown section [{key}]"
         if not name and not isinstance(value, Mapping):
             what = f"unknown key {key!r}"
+        # "path" is a slip for "paths" in [source], although [output] has it
+        is_slip = any(one.startswith(key) or key.startswith(one) for one in known)
+        there = [] if is_slip or "." in name else _places_of(key)
+        have = f"; {' and '.join(there)} {'has' if len(there) == 1 else 'have'} it"
         full = next((set_name for set_name in job_file.overridden if set_name.startswith(f"{full}.")), full)
-        job_file.fail(full, f"{what}{nearest(key, known)}\n  known are {', '.join(known)}")
+        job_file.fail(full, f"{what}{have if there else nearest(key, known)}\n  known are {', '.join(known)}")
+
+
+def _places_of(key: str) -> list[str]:
+    """Return the places of a job that take a key: sections, and the top of the file."""
+    if key in FORMATS:
+        return [f"[source] as [source.{key}]"]
+    if key in _READERS and key not in _SECTIONS:
+        return ["the top of the file, before all sections,"]
+    sections = {f"[{name}]": of for name, of in _SECTIONS.items()} | {
+        f"[source.{kind}]": of for kind, of in FORMATS.items()
+    }
+    kinds = [kind for kind, of in BATCH_KINDS.items() if _takes(of, key)]
+    of_batch = f'[batch] with kind = "{kinds[0]}"' if len(kinds) == 1 else "[batch]"
+    return [place for place, of in sections.items() if _takes(of, key)] + [of_batch] * bool(kinds)
+
+
+def _takes(section: type, key: str) -> bool:
+    return any(key == one.name for one in keys_of(section))
 
 
 def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
@@ -519,6 +541,16 @@ def _wrong(
 
 _WORDS = {**WORDS, bool: "true or false", dict: "a table"}
 """Names of types in the terms of TOML."""
+_SECTIONS: Mapping[str, type] = {
+    "source": SourceSection,
+    "order": OrderSection,
+    "prepare": NetSection,
+    "net": NetSection,
+    "output": OutputSection,
+    "bad_rows": BadRows,
+    "bad_files": BadFiles,
+    "engine": EngineSettings,
+}
 _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "source": _source,
     "mix": _mix,
@@ -527,10 +559,10 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "batch": _batch,
     "net": partial(_transform, "net"),
     "constants": _constants,
-    "output": partial(_section, OutputSection, "output"),
-    "bad_rows": partial(_section, BadRows, "bad_rows"),
-    "bad_files": partial(_section, BadFiles, "bad_files"),
-    "engine": partial(_section, EngineSettings, "engine"),
+    **{
+        name: partial(_section, _SECTIONS[name], name)
+        for name in ("output", "bad_rows", "bad_files", "engine")
+    },
     "keep": partial(_conditions, "keep"),
     "require": partial(_conditions, "require"),
     "skip": _skip,

@@ -24,6 +24,7 @@ from seqflow.loader.run.windows import WindowMaker
 from seqflow.output.attempt_folders import new_name
 from seqflow.progress import Stage, stage
 from seqflow.providers import Provider
+from seqflow.providers.left_out import LeftOut
 from seqflow.vocabulary.counting import added, count, keys_of_blocks
 
 _TASK_BYTES, _TASK_BLOCKS = 64 << 20, 1000
@@ -119,7 +120,9 @@ def _together(slices: Sequence[BlockSlice]) -> Iterator[list[BlockSlice]]:
 def measure(loader: Loader, job: Job | None, settings: EngineSettings, measured: Measured) -> None:
     """Measure the lengths of all rows of a loader with workers."""
     opened = (
-        partial(_with_plan, loader.batch) if job is None else partial(_with_job, absolute(job, settings.cpus))
+        partial(_with_plan, loader.batch, loader.bad_rows.policy)
+        if job is None
+        else partial(_with_job, absolute(job, settings.cpus))
     )
     left = [one for one in loader.pipeline.listing.slices() if measured.lacks(one)]
     for lengths in _scan(loader, job, partial(_measuring, opened), settings, left):
@@ -130,8 +133,8 @@ def _with_job(job: Job, provider: Provider) -> Loader:
     return open_loader(job, provider)
 
 
-def _with_plan(plan: Any, provider: Provider) -> Loader:
-    return Loader(provider, batch=plan, threads=0, rank=0, world_size=1)
+def _with_plan(plan: Any, bad_rows: str, provider: Provider) -> Loader:
+    return Loader(provider, batch=plan, bad_rows=bad_rows, threads=0, rank=0, world_size=1)
 
 
 def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look:
@@ -147,15 +150,24 @@ def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look
     return look
 
 
-def count_column(provider: Provider, column: str, settings: EngineSettings) -> pa.Table:
-    """Return how often each key of a column occurs, as `vocabulary.counting.count`."""
+def count_column(
+    provider: Provider, column: str, settings: EngineSettings, skips: bool = False
+) -> tuple[pa.Table, LeftOut]:
+    """Return how often each key of a column occurs, as `vocabulary.counting.count`, and what is left out: bad rows
+    if it `skips` them, and damaged files.
+    """
     loader = Loader(provider, batch=1, threads=0, rank=0, world_size=1)
-    return added(_scan(loader, None, partial(_counting, column), settings, loader.pipeline.listing.slices()))
+    look = partial(_counting, column, skips)
+    found = [*_scan(loader, None, look, settings, loader.pipeline.listing.slices())]
+    counts = added(of_task for of_task, _ in found)
+    return counts, LeftOut.of(provider, skips).add(left_out for _, left_out in found)
 
 
-def _counting(column: str, provider: Provider) -> Look:
-    def look(source: Provider, task: ScanTask) -> pa.Table:
-        return count(keys_of_blocks(source, column, [one.block for one in task.slices]))
+def _counting(column: str, skips: bool, provider: Provider) -> Look:
+    def look(source: Provider, task: ScanTask) -> tuple[pa.Table, LeftOut]:
+        left_out = LeftOut(skips)
+        keys = keys_of_blocks(source, column, [one.block for one in task.slices], left_out)
+        return count(keys), left_out
 
     return look
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
+from pyarrow import compute
 
 from seqflow import providers
-from seqflow.errors import JobError
+from seqflow.errors import DamagedFileError, JobError
+from seqflow.job.chat import REQUIRE, Chat, find_chat
+from seqflow.loader.run.ledger import good_rows
 from seqflow.printable import printable_line
+from seqflow.providers import Provider
+from seqflow.providers.formats.options import FORMATS
+from seqflow.record import BadRow, as_table
+from seqflow.record.run_ends import take_table
 
 _HEAD = """\
 # Made by `seqflow init`. What comes next:
@@ -47,7 +56,7 @@ _PACKED: list[Setting] = [
     ("rows = 64", "rows of a batch"),
 ]
 _ROWS: list[Setting] = [
-    ('kind = "rows"', "no column is a list of integers, or text: so many rows are a batch"),
+    ('kind = "rows"', "no column is a list of integers, or a long text: so many rows are a batch"),
     ("n = 256", "rows of a batch"),
 ]
 _OUTPUT: list[Setting] = [
@@ -62,46 +71,127 @@ _BAD_ROWS: list[Setting] = [
     ),
     ('path = "bad.parquet"', "where they are written, with file, row and reason"),
 ]
+_CHAT: list[Setting] = [
+    *_PACKED,
+    ('columns = ["tokens", "labels"]', "cut and packed alike"),
+    ("fills = {labels = -100}", "what fills up a row: 0 where nothing is given"),
+]
+_BAD_FILES: list[Setting] = [
+    ('policy = "skip"', "damaged files are left out, counted and listed; or raise, quarantine"),
+]
 _TOKENS, _TEXTS = ("tokens", "input_ids", "token_ids", "ids"), ("text", "content", "bytes")
 """Usual names of columns of tokens, and of texts: they are preferred to others."""
+_LONG = 32
+"""Mean bytes from which on a column of texts with another name is packed: shorter ones are names, dates, ids."""
 _FILLS = {"ids": "[]", "text": '""', "": "0"}
 """Possible replacement of a null, by the kind of column that is packed."""
+_SEEN_BYTES, _SEEN_BLOCKS = 64 << 20, 100
+"""Bytes and blocks that are read of a source, to see roles, lengths of texts, and bad rows."""
 
 
-def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> str:
-    """Return the text of a job for these paths, to be written to `job`.
+class Start(NamedTuple):
+    """A first job, and what was seen of its files."""
 
-    The first list of integers is packed; if there is none, the first text is split into bytes and packed;
-    otherwise batches have a number of rows. Raise JobError when there is nothing to read, and the errors of
-    `sf.open` when paths cannot be read.
+    text: str
+    seen: str
+    """Sentence about the rows and files that were looked at."""
+    tokenizer: Path | None
+    """File with the tokenizer of a chat, to be written if it does not exist."""
+
+
+class _Seen(NamedTuple):
+    """First rows of a source, with counts of what they lack."""
+
+    table: pa.Table
+    bad_rows: int
+    damaged: int
+    is_all: bool
+
+    def __str__(self) -> str:
+        which = "all rows" if self.is_all else "the first rows"
+        counts = {"good row": self.table.num_rows, "bad row": self.bad_rows, "damaged file": self.damaged}
+        found = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+        return f"looked at {which}: {', '.join(found) or 'there are none'}"
+
+
+def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> Start:
+    """Return a job for these paths, to be written to `job`.
+
+    Conversations become tokens and labels. Otherwise the first list of integers is packed; if there is none, the
+    first text that is long or has a usual name is split into bytes and packed; otherwise batches have a number of
+    rows. Raise JobError when there is nothing to read, and the errors of `sf.open` when paths cannot be read; damaged
+    files among others are left out.
     """
     if not paths:
         raise JobError("init: no paths, expected files, folders or globs")
-    schema = providers.open([*paths] if len(paths) > 1 else paths[0], kind=kind).schema
+    path = [*paths] if len(paths) > 1 else paths[0]
+    try:
+        source = providers.open(path, kind=kind)
+    except DamagedFileError:
+        source = providers.open(path, kind=kind, bad_files="skip")
+    schema = source.schema
     if not len(schema):
         raise JobError(f"init: {paths[0]} has no columns")
-    column, of, others = _planned(schema)
+    chat = find_chat(schema)
+    seen = _look_at(source, chat.columns if chat else _texts(schema) or schema.names[:1])
+    column, of, others = ("tokens", "text", []) if chat else _planned(schema, seen.table)
     folder = Path(os.path.abspath(job)).parent
     names = [column] if column is not None else list(schema.names)
     found = [os.path.relpath(path, folder) for path in paths]
     of_all = "of " + ", ".join(map(printable_line, schema.names))
     also = f"; {', '.join(others)}: packed too where they have equal lengths" if others else ""
-    source = [
+    settings = [
         (f"paths = {_toml(found)}", "files, folders or globs, relative to this file"),
         *([] if kind is None else [(f"kind = {_toml(kind)}", "the names of the files do not say it")]),
-        (f"columns = {_toml(names)}", of_all + also),
+        (f"columns = {_toml(chat.columns if chat else names)}", of_all + also),
         (f"# fill = {_FILLS[of]}", "what a null becomes; without it a row with one is a bad row"),
     ]
+    tokenizer = folder / "tokenizer.json" if chat else None
     parts = [
         _HEAD.format(name=printable_line(job.name)),
-        _section("source", source),
+        REQUIRE if chat else "",
+        _section("source", settings),
         _section("order", _ORDER),
     ]
-    if of == "text":
+    if chat:
+        parts.append(chat.net(_roles(seen.table, chat), "tokenizer.json"))
+    elif of == "text":
         parts.append(_NET.format(column))
-    parts.append(_section("batch", _ROWS if column is None else _PACKED))
+    parts.append(_section("batch", _CHAT if chat else _ROWS if column is None else _PACKED))
     parts += [_section("output", _OUTPUT), _section("bad_rows", _BAD_ROWS)]
-    return "".join(parts)
+    if source.kind in FORMATS:
+        parts.append(_section("bad_files", _BAD_FILES))
+    return Start("".join(parts), str(seen), tokenizer)
+
+
+def _look_at(source: Provider, columns: Sequence[str]) -> _Seen:
+    """Return columns of the good rows among the first of a source, and count bad rows and damaged files."""
+    tables: list[pa.Table] = []
+    damaged, bad_rows, size = {one.path for one in source.damaged}, 0, 0
+    blocks = iter(source.blocks())
+    for block in islice(blocks, _SEEN_BLOCKS):
+        bad: list[BadRow] = []
+        try:
+            table, _, _, damage = source.read_kept(block, columns, bad_rows=bad)
+        except DamagedFileError:
+            damaged.add(block.origin)
+            continue
+        damaged |= set() if damage is None else {damage.path}
+        rows = good_rows(table.num_rows, bad)
+        bad_rows += table.num_rows - len(rows)
+        tables.append(as_table(take_table(table, rows)))
+        size += table.nbytes
+        if size >= _SEEN_BYTES:
+            break
+    is_all = next(blocks, None) is None
+    table = pa.concat_tables(tables) if tables else source.schema.empty_table()
+    return _Seen(table, bad_rows, len(damaged), is_all)
+
+
+def _roles(table: pa.Table, chat: Chat) -> list[str]:
+    """Return the roles in the first rows."""
+    turns = table.column(chat.column).combine_chunks().flatten()
+    return [role for role in turns.field(chat.role).unique().to_pylist() if role is not None]
 
 
 def _toml(value: object) -> str:
@@ -114,9 +204,9 @@ def _section(name: str, settings: Sequence[Setting]) -> str:
     return f"\n[{name}]\n" + "".join(f"{setting:<{width}}  # {why}\n" for setting, why in settings)
 
 
-def _planned(schema: pa.Schema) -> tuple[str | None, str, list[str]]:
+def _planned(schema: pa.Schema, table: pa.Table) -> tuple[str | None, str, list[str]]:
     """Return the column to pack, its kind ("ids" or "text"), and other lists; None if there is none."""
-    named = [field for field in schema if field.name.isidentifier()]
+    named = [field for field in schema if field.name.isidentifier() and not _is_id(field.name)]
     ids = [
         field.name for field in named if _is_list(field.type) and pa.types.is_integer(field.type.value_type)
     ]
@@ -126,9 +216,30 @@ def _planned(schema: pa.Schema) -> tuple[str | None, str, list[str]]:
             one.name for one in named if _is_list(one.type) and pa.types.is_primitive(one.type.value_type)
         ]
         return column, "ids", [name for name in lists if name != column]
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    found = [field.name for field in named if any(is_a(field.type) for is_a in texts)]
-    return (_first(found, _TEXTS), "text", []) if found else (None, "", [])
+    long = [name for name in _texts(schema) if name in _TEXTS or _mean_bytes(table.column(name)) >= _LONG]
+    return (_first(long, _TEXTS), "text", []) if long else (None, "", [])
+
+
+_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    """Return the names of columns of text or bytes that a net can name."""
+    is_text = [any(is_a(field.type) for is_a in _IS_TEXT) for field in schema]
+    return [
+        name
+        for name, is_one in zip(schema.names, is_text, strict=True)
+        if is_one and name.isidentifier() and not _is_id(name)
+    ]
+
+
+def _is_id(name: str) -> bool:
+    """Return whether a column is an identifier by its name: nothing to learn from."""
+    return name.casefold() in ("id", "uuid", "guid", "hash", "key", "url") or name.casefold().endswith("_id")
+
+
+def _mean_bytes(texts: pa.ChunkedArray) -> float:
+    return compute.mean(compute.binary_length(texts)).as_py() or 0.0
 
 
 def _is_list(kind: pa.DataType) -> bool:

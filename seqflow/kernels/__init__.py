@@ -31,7 +31,6 @@ from seqflow.kernels.dispatch import (
     single_thread,
     use,
 )
-from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.files.chunks import *
 from seqflow.kernels.files.fields import *
@@ -44,7 +43,6 @@ from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *
 from seqflow.kernels.padding import *
-from seqflow.kernels.pairs import *
 from seqflow.kernels.quantized import *
 from seqflow.kernels.recurrent_cells.forward import *
 from seqflow.kernels.reductions import *

@@ -1,4 +1,4 @@
-"""Group rows by id, and sum them by id."""
+"""Find distinct ids; group rows by id, and sum them by id."""
 
 import numpy as np
 
@@ -8,7 +8,19 @@ from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, FLOATS
 from seqflow.kernels.memory import check_memory
 
-__all__ = ["add_by_id", "group_rows", "scatter_segments"]
+__all__ = ["add_by_id", "distinct_ids", "group_rows", "scatter_segments"]
+
+
+@kernel(ids=COUNTS)
+def distinct_ids(ids: Array) -> tuple[Array, Array, Array]:
+    """ids[N] -> int64 first[U], int64 codes[N], int64 counts[U], for U different ids in ascending order.
+
+    `first` is the first position of each different id, `codes` the index of each id among them, `counts` their
+    frequencies.
+    """
+    ids = int64_counts(ids, "ids")
+    _, first, codes, counts = np.unique(ids, return_index=True, return_inverse=True, return_counts=True)
+    return first, codes.reshape(-1), counts
 
 
 @kernel(ids=COUNTS)

@@ -1,18 +1,13 @@
 """Upper bounds of sizes and bytes, propagated through a net."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from seqflow.net.step import Step
 from seqflow.shape import Dimension, DimensionLike, Equalities
 from seqflow.signature.language import AtLeast
 from seqflow.tensor import TensorSpec
-
-if TYPE_CHECKING:
-    from seqflow.net.step import Step
 
 
 def note_bounds(

@@ -249,11 +249,9 @@ class _Inference:
 
     def known(self, operand: Input) -> Any | None:
         """Return the value of a literal or a constant."""
-        return (
-            np.asarray(operand.value)
-            if isinstance(operand, LiteralOperand)
-            else self.values.get(str(operand))
-        )
+        if isinstance(operand, LiteralOperand):
+            return np.asarray(operand.value)
+        return self.values.get(str(operand))
 
     def fold_sizes(self, operand: Input) -> Any | None:
         """Return the value of a tensor computed from constants, or its known sizes; None if neither is known."""

@@ -75,7 +75,6 @@ class FileWriter:
         self.temporary = temporary_path(self.piece)
         self.num_rows = 0
         self.groups: list[int] = []
-        self.arrow_bytes = 0
         self._form = form
         self._file: NewFile | None = None
         self._writer: Any = None
@@ -94,7 +93,6 @@ class FileWriter:
             self._writer.write_table(table, self._group_rows(table))
         self.num_rows += table.num_rows
         self.groups.append(group)
-        self.arrow_bytes += table.nbytes
 
     def _group_rows(self, table: pa.Table) -> int:
         if self._form.kind != "run":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from seqflow.errors import OpTypeError, SeqflowError
+from seqflow.registry.definition import OpDef
 from seqflow.registry.errors import name_op
 from seqflow.registry.propagated_points import move_points
 from seqflow.registry.values import name_values
@@ -16,9 +17,6 @@ from seqflow.signature.bind_rows import Facts, RowSpaces
 from seqflow.signature.bind_specs import Names, Specs, bind_specs
 from seqflow.signature.rows import declare, declared, name_outputs, publish, published
 from seqflow.tensor import TensorSpec
-
-if TYPE_CHECKING:
-    from seqflow.registry.definition import OpDef
 
 
 class Inference(NamedTuple):

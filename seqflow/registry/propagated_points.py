@@ -1,19 +1,15 @@
 """Propagates the targets of integers from inputs to the outputs that hold their values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from seqflow.registry.definition import OpDef
 from seqflow.shape.index_targets import either, moved
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.bind_specs import Specs
 from seqflow.signature.language import GIVEN_DTYPE, Argument, Fresh, Sum
 from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
-
-if TYPE_CHECKING:
-    from seqflow.registry.definition import OpDef
 
 
 def move_points(

@@ -1,7 +1,5 @@
 """Checks the values of results: definitions, bounds, and targets of integers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks the results of an op against its signature: their number, dtypes, ranks, sizes and values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps

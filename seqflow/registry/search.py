@@ -1,7 +1,5 @@
 """Finds ops by their names, their names in other libraries, and their descriptions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

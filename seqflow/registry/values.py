@@ -1,20 +1,16 @@
 """Value numbering: gives an op's outputs terms, which are equal for equal calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from seqflow.registry.definition import OpDef
 from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature.bind_rows import Facts, frozen
 from seqflow.signature.language import FUNCTIONS, Arithmetic, Each, Name, OpCall, Sum, Value, evaluate, parts
 from seqflow.signature.op_properties import NONE
 from seqflow.signature.rows import NamedOutput
-
-if TYPE_CHECKING:
-    from seqflow.registry.definition import OpDef
 
 Inputs = Mapping[str, Term | list[Term]]
 """Value terms of the given inputs, by their names in the signature."""

@@ -1,14 +1,13 @@
-"""Bad rows in a report: their number, the places of the first ones, and the reasons."""
+"""Bad rows in a report: their number by reason, and the place of the first row of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from seqflow.loader.run.ledger import Rejected
-from seqflow.report.page import paragraph, table
-
-_SHOWN = 10
+from seqflow.errors import ProviderError
+from seqflow.loader.run.ledger import Reasons, Rejected, reason_of
+from seqflow.report.page import table
 
 
 class Place(NamedTuple):
@@ -22,28 +21,40 @@ class Place(NamedTuple):
 
 
 class BadRowList:
-    """Counts bad rows and keeps the places of the first; takes the place of a quarantine piece, and writes
-    nothing.
+    """Counts bad rows by reason, with the place of the first row of each; takes the place of a quarantine piece, and
+    writes nothing.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.first: list[Place] = []
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.first) >= _SHOWN
+        self.reasons = Reasons()
+        self.first: dict[str, Place] = {}
+        """Place of the first row, by reason."""
+        self.error: ProviderError | None = None
+        """Error for the first row of all."""
 
     def write(self, rejected: Rejected) -> None:
         self.count += rejected.count
+        self.error = self.error or rejected.error()
+        self.reasons = self.reasons + rejected.reasons
         for bad, number in zip(rejected.bad, rejected.numbers, strict=True):
-            if not self.is_full:
+            reason = reason_of(bad)
+            if reason in self.reasons and reason not in self.first:
                 block = rejected.block
-                self.first.append(Place(block.origin, block.index, number, bad.column, bad.reason))
+                self.first[reason] = Place(block.origin, block.index, number, bad.column, bad.reason)
+
+    def rows(self) -> list[tuple[int, str, int, int | None, str, str]]:
+        """Return the number of rows of each reason, and the place of the first; rows that `prepare` has made have no
+        number in the source.
+        """
+        nowhere = Place("", 0, None, "", "")
+        return [
+            (count, *(self.first.get(reason) or nowhere._replace(reason=reason)))
+            for reason, count in self.reasons.most_common()
+        ]
 
     def parts(self) -> Iterator[str]:
-        """Yield a table of the first bad rows; rows that `prepare` has made have no number in the source."""
-        yield table(Place._fields, self.first, stacks=True)
-        left = self.count - len({place[:3] for place in self.first})
-        if left > 0:
-            yield paragraph(f"… and {left:,} more.")
+        """Yield a table of the reasons."""
+        yield table(
+            ("rows", *(f"first {name}" for name in Place._fields[:-1]), "reason"), self.rows(), stacks=True
+        )

@@ -7,8 +7,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from seqflow import executor
 from seqflow.byte_sizes import format_bytes
+from seqflow.errors import ProviderError
 from seqflow.executor import Profile
 from seqflow.job import Job
 from seqflow.job.checking import check_tables
@@ -20,13 +23,15 @@ from seqflow.loader.plans.dealing import window_tokens
 from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats, good_rows
 from seqflow.loader.run.windows import OpenWindow, blames_rows, by_halves
 from seqflow.net import Net
+from seqflow.progress import over
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
 from seqflow.record.display import packed_pictures
 from seqflow.report.bad_rows import BadRowList
 from seqflow.report.nets import sections_of_specs
 from seqflow.report.page import code, drawing, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
-from seqflow.report.source import DAMAGE, examples, first_line
+from seqflow.report.source import DAMAGE, examples, first_line, sections_of_lengths
+from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, tokenizers_of
 
 _BATCHES, _MOST_BATCHES = 32, 1024
@@ -34,8 +39,10 @@ _BATCHES, _MOST_BATCHES = 32, 1024
 _PROFILED = 8
 
 
-def sections_of_job(job: Job) -> Iterator[str]:
-    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, costs of ops, bad rows, ranks."""
+def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[str]:
+    """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, costs of ops, ranks, bad rows, and
+    the lengths of prepared rows, whose padding is that of batches of `batch` rows, and of rows of `capacity`.
+    """
     if job.output.path is None:  # the run may be given one
         job = replace(job, output=replace(job.output, kind="none"))
     checked = open_loader(job)
@@ -52,6 +59,7 @@ def sections_of_job(job: Job) -> Iterator[str]:
         lambda: _prepare_costs(loader),
         lambda: _net_costs(loader),
         lambda: _ranks(loader),
+        lambda: _prepared(loader, batch, capacity),
     )
     for sections in parts:
         try:
@@ -170,6 +178,26 @@ def _ranks(loader: Loader) -> Iterator[str]:
         by = "as they come" if recipe.batch.balance is None else f"dealt by {recipe.batch.balance}"
         dealt = f"of {len(tokens):,} batches of the first window, {by}"
         yield section("Tokens of ranks", imbalance_of_ranks(tokens, dealt))
+
+
+def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[str]:
+    """Yield the lengths of all prepared rows, and the bad rows by reason; nothing without `prepare`."""
+    recipe = loader.recipe
+    if recipe.prepare is None:
+        return
+    survey, bad, maker = Survey(batch), BadRowList(), loader.window_maker()
+    for one in over(recipe.slices(), "blocks prepared", lambda: None):
+        try:
+            records, ledger = maker.read(one, 0)
+        except (ProviderError, OSError, pa.ArrowException):
+            continue  # damaged blocks are listed with the source
+        for record in records:
+            survey.add_record(record)
+        for rejected in ledger.rejected:
+            bad.write(rejected)
+    if bad.count:
+        yield section("Bad rows of the source", *bad.parts())
+    yield from sections_of_lengths(survey, batch, capacity, "Prepared: ")
 
 
 def _first_window(loader: Loader) -> OpenWindow | None:

@@ -6,18 +6,21 @@ import os
 import platform
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from seqflow import kernels, providers
+from seqflow import kernels
 from seqflow.byte_sizes import format_bytes
+from seqflow.errors import DamagedFileError
 from seqflow.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.loader import BadRows
+from seqflow.providers.bad_files import BadFiles
 from seqflow.report.job import sections_of_job
-from seqflow.report.page import facts, page, section
-from seqflow.report.source import sections_of, survey_of
+from seqflow.report.page import facts, page, paragraph, section
+from seqflow.report.source import Policy, SurveyedSource, first_line, sections_of, survey_of, survey_of_path
 from seqflow.version import __version__
 
 
@@ -61,16 +64,47 @@ def _memory() -> str:
         return "not known"
 
 
+class Report(NamedTuple):
+    """A page, and what was found in its source."""
+
+    page: str
+    found: SurveyedSource
+    is_accepted: bool
+    """Whether policies accept all faults of the source."""
+
+
 def report_of_path(
-    path: str, *, kind: str | None = None, where: str | None = None, batch: int = 256, capacity: int = 2048
-) -> str:
-    """Return the page of a source: its tensors, lengths, waste of padding, its first rows. Reads all of it."""
-    found = survey_of(providers.open(path, kind=kind, where=where), batch)
-    return page(path, [*sections_of(found, batch, capacity), machine()])
+    path: str,
+    *,
+    batch: int = 256,
+    capacity: int = 2048,
+    bad_rows: Policy = None,
+    bad_files: Policy = None,
+    **options: Any,
+) -> Report:
+    """Return the page of a source: its tensors, lengths, waste of padding, its first rows. Reads all of it.
+
+    `bad_rows` and `bad_files` are as in `survey_of`, `options` are those of `sf.open`.
+    """
+    found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
+    text = page(path, [*sections_of(found, batch, capacity), machine()])
+    return Report(text, found, found.is_accepted(bad_rows, bad_files))
 
 
-def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -> str:
-    """Return the page of a job: shapes and bounds, the sizes of a run, a sample of batches, and its source."""
-    recipe = open_loader(replace(job, bad_rows=BadRows("skip"))).recipe
+def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -> Report:
+    """Return the page of a job: shapes and bounds, the sizes of a run, a sample of batches, lengths of the prepared
+    rows, and its source.
+    """
+    read, stops = job, []
+    try:
+        recipe = open_loader(replace(job, bad_rows=BadRows("skip"))).recipe
+    except DamagedFileError as error:
+        stops = [section("Where a run stops", paragraph(first_line(error)))]
+        read = replace(job, bad_files=BadFiles("skip"))
+        recipe = open_loader(replace(read, bad_rows=BadRows("skip"))).recipe
     found = survey_of(recipe.source, batch, recipe.columns, recipe.fill, recipe.valid)
-    return page(name, [*sections_of_job(job), *sections_of(found, batch, capacity), machine()])
+    sections = [*stops, *sections_of_job(read, batch, capacity), *sections_of(found, batch, capacity)]
+    bad_files = "raise" if stops else job.bad_files.policy
+    return Report(
+        page(name, [*sections, machine()]), found, found.is_accepted(job.bad_rows.policy, bad_files)
+    )

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from seqflow import providers
 from seqflow.drawing.bars import Bar
-from seqflow.errors import LodError, OpError, ProviderError, ShapeError
+from seqflow.errors import (
+    DamagedFileError,
+    LodError,
+    OpError,
+    ProviderError,
+    ProviderOptionError,
+    ShapeError,
+)
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.packing import plan_packing
 from seqflow.loader.run.ledger import Rejected, good_rows
 from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
+from seqflow.providers.bad_files import BadFile
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
 from seqflow.report.bad_rows import BadRowList, Place
@@ -26,6 +35,8 @@ from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, as_text
 
+Policy: TypeAlias = Literal["raise", "skip"] | None
+"""Policy for faults; None lists them, and they are not accepted."""
 _PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
 _ROWS, _TEXT, _TOKENS, _NUMBERS = 5, 160, 40, 12
 """Number of rows shown as examples, and of characters, tokens and numbers shown of each."""
@@ -33,6 +44,10 @@ _ROWS, _TEXT, _TOKENS, _NUMBERS = 5, 160, 40, 12
 
 DAMAGE = (ProviderError, OSError, pa.ArrowException, LodError, OpError, ShapeError)
 """Errors raised for data that cannot be read or used."""
+
+
+_NULLS = 10
+"""Number of rows with nulls after which no more are searched."""
 
 
 class SurveyedSource(NamedTuple):
@@ -43,8 +58,56 @@ class SurveyedSource(NamedTuple):
     """Rows that cannot be read."""
     with_nulls: BadRowList
     """First rows that can be read but not converted to tensors, unless `fill` or `valid` handles their nulls."""
-    damaged: list[tuple[str, int | None, str]]
-    """File, block and error of blocks that cannot be read."""
+    damaged: list[BadFile]
+    """Files and blocks that cannot be read."""
+    inferred: str
+    """Message about the lines that types are inferred from."""
+    notes: tuple[str, ...]
+    """Sentences about columns that differ between files."""
+
+    def is_accepted(self, bad_rows: str | None, bad_files: str | None) -> bool:
+        """Return whether these policies leave out all that cannot be read."""
+        is_stopped = (self.unreadable.count and bad_rows in (None, "raise")) or (
+            self.damaged and bad_files in (None, "raise")
+        )
+        return not is_stopped
+
+    def facts(self) -> dict[str, Any]:
+        """Return the notes and all faults, for JSON."""
+        names = ("rows", *Place._fields)
+        rows = [dict(zip(names, row, strict=True)) for row in self.unreadable.rows()]
+        files = [one._asdict() for one in self.damaged]
+        return {
+            "notes": list(self.notes),
+            "bad_files": files,
+            "bad_rows": {"count": self.unreadable.count, "reasons": rows},
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each damaged file or block, and for each reason of bad rows."""
+        yield from (f"damaged: {one}" for one in self.damaged)
+        for rows, file, block, row, column, reason in self.unreadable.rows():
+            of_column = f"column {column!r}: " if column else ""
+            yield f"{plural(rows, 'bad row')}: {of_column}{reason}\n  first: {file}, block {block}, row {row}"
+
+
+def survey_of_path(
+    path: str, batch: int, *, bad_rows: Policy = None, bad_files: Policy = None, **options: Any
+) -> SurveyedSource:
+    """Survey files, as `survey_of` does; without a policy for damaged files, those that cannot be opened are listed.
+
+    `options` are those of `sf.open`.
+    """
+    try:
+        source = providers.open(path, **options, bad_files=bad_files)
+    except DamagedFileError as error:
+        if bad_files is not None:
+            raise
+        try:
+            source = providers.open(path, **options, bad_files="skip")
+        except ProviderOptionError:  # a source of your own, or a table, which has no such policy
+            raise error from None
+    return survey_of(source, batch, bad_rows=bad_rows, bad_files=bad_files)
 
 
 def survey_of(
@@ -53,21 +116,34 @@ def survey_of(
     columns: Sequence[str] | None = None,
     fill: Fill = None,
     valid: Valid = False,
+    *,
+    bad_rows: Policy = None,
+    bad_files: Policy = None,
 ) -> SurveyedSource:
-    """Survey all rows of a source, block by block; damaged rows are left out."""
-    found = SurveyedSource(Survey(batch), BadRowList(), BadRowList(), [])
+    """Survey all rows of a source, block by block; damaged rows are left out.
+
+    The first row that cannot be read raises an error if `bad_rows` is "raise". An error of a block is listed, or
+    raised if `bad_files` is a policy: what this policy leaves out is no error.
+    """
+    caught = DAMAGE if bad_files is None else ()
+    found = SurveyedSource(
+        Survey(batch), BadRowList(), BadRowList(), list(source.damaged), source.inferred, source.notes
+    )
     blocks = over(source.blocks(), "blocks", lambda: _num_blocks(source))
     while True:
         try:
             if (block := next(blocks, None)) is None:
                 return found
-        except DAMAGE as error:
-            found.damaged.append((source.origin, None, first_line(error)))
+        except caught as error:
+            found.damaged.append(BadFile(source.origin, None, first_line(error), None))
             return found
         try:
             _add(found, source, block, columns, fill, valid)
-        except DAMAGE as error:
-            found.damaged.append((block.origin, block.index, first_line(error)))
+        except caught as error:
+            damage = DamagedFileError(first_line(error))
+            found.damaged.append(BadFile.of(block.origin, block.index, damage, block.num_rows))
+        if bad_rows == "raise" and found.unreadable.error is not None:
+            raise found.unreadable.error
 
 
 def _num_blocks(source: Provider) -> int | None:
@@ -86,14 +162,17 @@ def _add(
     valid: Valid,
 ) -> None:
     bad: list[BadRow] = []
-    rows, numbers, *_ = source.read_kept(block, columns, bad_rows=bad)
+    rows, numbers, _, damage = source.read_kept(block, columns, bad_rows=bad)
+    if damage is not None:
+        found.damaged.append(damage)
+        return
     if bad:
         found.unreadable.write(Rejected.of(rows, bad, numbers, block))
         good = good_rows(rows.num_rows, bad)
         rows, numbers = take_table(rows, good), np.asarray(numbers)[good]
     nulls = found.survey.num_nulls
     found.survey.add(rows)
-    if found.survey.num_nulls > nulls and not found.with_nulls.is_full:
+    if found.survey.num_nulls > nulls and found.with_nulls.count < _NULLS:
         _, refused = convert(rows, fill=fill, valid=valid)
         if refused:
             found.with_nulls.write(Rejected.of(rows, refused, numbers, block))
@@ -113,22 +192,32 @@ def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[st
     ]
     count = f"{plural(summary['rows'], 'row')} in {plural(summary['blocks'], 'block')}."
     header = ("tensor", "dtype", "shape", "nulls", "described by")
-    yield section("Tensors", paragraph(count), table(header, rows))
+    yield section(
+        "Tensors",
+        paragraph(count),
+        *map(paragraph, filter(None, (found.inferred, *found.notes))),
+        table(header, rows),
+    )
     yield section("Rows that cannot be used", *_unusable(found))
-    for name, one in summary["lengths"].items():
-        if one["sequences"]:
-            yield section(name, *_lengths(one, survey.sample_of(name), batch, capacity))
+    yield from sections_of_lengths(survey, batch, capacity)
     if survey.first is not None:
         yield section("The first rows", examples(survey.first))
+
+
+def sections_of_lengths(survey: Survey, batch: int, capacity: int, of: str = "") -> Iterator[str]:
+    """Yield the lengths of each tensor and the waste of padding; `of` begins the headings."""
+    for name, one in survey.summary()["lengths"].items():
+        if one["sequences"]:
+            yield section(f"{of}{name}", *_lengths(one, survey.sample_of(name), batch, capacity))
 
 
 def _unusable(found: SurveyedSource) -> Iterator[str]:
     if found.damaged:
         yield paragraph(
-            "Blocks that cannot be read. A loader stops at each with this error; their rows are not counted on "
-            "this page."
+            "Files and blocks that cannot be read. A loader stops at the first, unless bad_files is skip or "
+            "quarantine; their rows are not counted on this page."
         )
-        yield table(("file", "block", "error"), found.damaged, stacks=True)
+        yield table(("file", "block", "reason", "rows"), found.damaged, stacks=True)
     if found.unreadable.count:
         yield paragraph(
             f"{plural(found.unreadable.count, 'row')} cannot be read. A loader stops at the first, unless bad_rows "
@@ -140,7 +229,7 @@ def _unusable(found: SurveyedSource) -> Iterator[str]:
             "Rows with nulls, of which the first are listed. A loader treats each as a bad row, unless fill or valid "
             "handles its nulls; these rows are counted on this page."
         )
-        yield table(Place._fields, found.with_nulls.first, stacks=True)
+        yield table(Place._fields, found.with_nulls.first.values(), stacks=True)
     if not (found.damaged or found.unreadable.count or found.with_nulls.count):
         yield paragraph("None: all rows can be read, and every null is handled by fill or valid.")
 

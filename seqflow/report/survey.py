@@ -99,14 +99,18 @@ class Survey:
         """Add one block: a record batch or a table."""
         self._blocks += 1
         for record in _records(block):
-            self._rows += record.num_rows
-            if self.first is None and record.num_rows:
-                self.first = record
-            for name, parent in record.parents.items():
-                if not name.endswith(".valid"):
-                    self._add_tensor(record, name, parent)
-            for name in {parent for parent in record.parents.values() if parent is not None}:
-                self._lengths.setdefault(name, LengthStatistics(self._batch)).add(record[name])
+            self.add_record(record)
+
+    def add_record(self, record: Record) -> None:
+        """Add the rows of a record."""
+        self._rows += record.num_rows
+        if self.first is None and record.num_rows:
+            self.first = record
+        for name, parent in record.parents.items():
+            if not name.endswith(".valid"):
+                self._add_tensor(record, name, parent)
+        for name in {parent for parent in record.parents.values() if parent is not None}:
+            self._lengths.setdefault(name, LengthStatistics(self._batch)).add(record[name])
 
     def _add_tensor(self, record: Record, name: str, parent: str | None) -> None:
         array = record[name]

@@ -309,11 +309,9 @@ class InferenceContext:
         terms = self.equalities.terms
         given = (attributes,) if attributes is not None else self.facts.attributes if self.facts else ()
         value = terms.value(self.tensors.get(str(keys), str(keys)))
-        return (
-            terms.make("new", ("part", i, given), value)
-            if rows is None
-            else terms.make("part", (i, given), rows, value)
-        )
+        if rows is None:
+            return terms.make("new", ("part", i, given), value)
+        return terms.make("part", (i, given), rows, value)
 
     def may_be_same_rows(self, one: Key, other: Key) -> bool:
         """Return whether two inputs hold the same rows; an undeclared row space becomes that of the other."""

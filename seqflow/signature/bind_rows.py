@@ -6,8 +6,6 @@ the lengths. Any other name on axis 0 stands for new rows, and the op may claim 
 plain sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf

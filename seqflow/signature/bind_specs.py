@@ -1,7 +1,5 @@
 """Binding a signature to specs: infers shapes, dtypes and row spaces of the outputs without data."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

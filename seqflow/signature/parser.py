@@ -199,11 +199,9 @@ class _Signature(Parser[Value]):
 
     def infixed(self, token: Token, operands: list[Value], start: Token) -> Value:
         left, right = operands
-        return (
-            Given(left.name, right)
-            if isinstance(left, Name) and token.text == "|"
-            else Arithmetic(token.text, left, right)
-        )
+        if isinstance(left, Name) and token.text == "|":
+            return Given(left.name, right)
+        return Arithmetic(token.text, left, right)
 
     def suffixed(self, token: Token, node: Value) -> None:
         if token.text == "|" and not isinstance(node, Name):

@@ -1,7 +1,5 @@
 """Conversion of PyTorch tensors to NumPy arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention masks and offsets for packed batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -63,11 +61,9 @@ def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
     )
     ends = np.cumsum(pieces)
     # reduceat gives an element, not 0, for a row without pieces, and needs one element more for such a row at the end
-    left = (
-        capacity - np.add.reduceat(np.append(padded, 0), ends - pieces) * (pieces > 0)
-        if len(pieces)
-        else ends
-    )
+    left = ends
+    if len(pieces):
+        left = capacity - np.add.reduceat(np.append(padded, 0), ends - pieces) * (pieces > 0)
     rows = np.flatnonzero(left)
     real = np.insert(real, ends[rows], 0)
     padded = np.insert(padded, ends[rows], left[rows])

@@ -1,7 +1,5 @@
 """The `collate_fn` for datasets that give whole batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Datasets for PyTorch's DataLoader: the batches of a loader, made by any number of worker processes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a Mix"]

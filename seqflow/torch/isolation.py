@@ -1,7 +1,5 @@
 """check_isolation: test that a model keeps the documents of packed rows apart. It imports PyTorch when called."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Worker processes share the state of the epoch. Libraries that shard or stack a d
 the stack, since a dataset is not told about them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace

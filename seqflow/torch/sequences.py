@@ -1,7 +1,5 @@
 """Conversion between values with lengths and PyTorch's nested jagged tensors and PackedSequence."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Conversion between batches and PyTorch tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

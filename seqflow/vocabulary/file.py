@@ -1,7 +1,5 @@
 """File format of a vocabulary: Arrow, with the columns `id` (1, 2, 3, …) and `key`, and settings as metadata."""
 
-from __future__ import annotations
-
 import os
 from contextlib import closing
 from pathlib import Path

@@ -41,7 +41,7 @@ def test_integers_are_keys_too_and_rare_ones_are_left_out(
     build_vocabulary(str(tags / "tags.parquet"), "user", tags / "users.arrow", min_count=2, json=True)
     assert json.loads(capsys.readouterr().out) == {
         "keys": 3, "occurrences": 4, "kept": 1, "kept_occurrences": 2, "ids": 2,
-        "file": str(tags / "users.arrow"),
+        "bad_rows": 0, "bad_files": [], "file": str(tags / "users.arrow"),
     }  # fmt: skip
     assert Vocabulary.load(tags / "users.arrow").keys == [3]
 

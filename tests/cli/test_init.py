@@ -1,5 +1,7 @@
 """`seqflow init`: the job that it writes runs as it stands."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -121,3 +123,76 @@ def test_a_wrong_line_of_the_job_is_named_with_its_key(tmp_path, line, says):
     done = seqflow("check", "job.toml", folder=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+TURNS = {
+    "role": [("system", "Be kind."), ("user", "Hello?"), ("assistant", "Hello."), ("tool", "42")],
+    "from": [("human", "Hello?"), ("gpt", "Hello.")],
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "role", "content"), [("messages", "role", "content"), ("conversations", "from", "value")]
+)
+def test_conversations_become_tokens_and_labels(tmp_path, column, role, content):
+    tokenizers = pytest.importorskip("tokenizers")
+    turns = [{role: who, content: said} for who, said in TURNS[role]]
+    rows = [{"id": n, column: turns} for n in range(2000)]
+    rows[1500][column] = []
+    rows[1600][column] = turns[:1]
+    lines = [json.dumps(row) for row in rows]
+    lines[1800] = lines[1800][:20]
+    (tmp_path / "chat.jsonl").write_text("\n".join(lines))
+    done = seqflow("init", "chat.jsonl", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "looked at all rows: 1,999 good rows, 1 bad row" in done.stdout
+    assert "tokenizer.json: 256 bytes and the markers of ChatML" in done.stdout
+    job = (tmp_path / "job.toml").read_text()
+    assert f'columns = ["{column}.{role}", "{column}.{content}"]' in job
+    assert max(map(len, job.splitlines())) <= 118
+    for model in ("ChatML", "Llama", "Mistral", "Gemma", "Jinja are not run", "tool_calls"):
+        assert model in job
+    for command in (("check", "job.toml"), ("run", "job.toml", "--json")):
+        done = seqflow(*command, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    bad = [one["reason"] for one in pq.read_table(tmp_path / "bad.parquet")["bad"].to_pylist()]
+    assert len(bad) == 3
+    assert "require: tokens.lengths > 0 is false" in bad
+    assert "require: lengths_any(labels != -100, tokens.lengths) is false" in bad
+    table = pq.read_table(tmp_path / "out", columns=["tokens", "labels"])
+    tokenizer = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    labels = [one for row in table["labels"].to_pylist() for one in row if one != -100]
+    assert tokenizer.decode(labels, skip_special_tokens=False) == "Hello.<|im_end|>\n" * 1997
+    tokens = [one for row in table["tokens"].to_pylist() for one in row]
+    shown = tokenizer.decode(tokens, skip_special_tokens=False)
+    assert "<|im_start|>user\nHello?<|im_end|>\n<|im_start|>assistant\nHello.<|im_end|>\n" in shown
+
+
+def test_a_tokenizer_that_is_there_is_kept(tmp_path):
+    pytest.importorskip("tokenizers")
+    (tmp_path / "tokenizer.json").write_text("mine")
+    (tmp_path / "c.jsonl").write_text('{"messages": [{"role": "user", "content": "x"}]}\n')
+    done = seqflow("init", "c.jsonl", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tokenizer.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"id": ["a" * 40, "b" * 40], "n": [1, 2]}, {"user_id": [1, 2], "ts": ["2024-01-01", "2024-01-02"]}],
+)
+def test_ids_and_short_texts_are_not_packed(tmp_path, columns):
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    assert seqflow("init", "x.parquet", folder=tmp_path).returncode == 0
+    job = (tmp_path / "job.toml").read_text()
+    assert 'kind = "rows"' in job
+    assert seqflow("run", "job.toml", folder=tmp_path).returncode == 0
+
+
+def test_damaged_files_are_left_out_by_the_job_too(shards):
+    done = seqflow("init", "shards", folder=shards.parent)
+    assert done.returncode == 0, done.stderr
+    assert "looked at all rows: 25 good rows, 2 damaged files" in done.stdout
+    done = seqflow("run", "job.toml", "--json", folder=shards.parent)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["rows"] == 25

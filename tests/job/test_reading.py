@@ -263,3 +263,23 @@ def test_rows_that_a_job_requires_are_left_out(folder: Path) -> None:
     pq.write_table(pa.table({"x": [[1], [2, 3], [], [4, 5, 6]]}), folder / "docs.parquet")
     report = run(Job.read(path))
     assert (report.rows, report.bad_rows) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ({"source": {"paths": "x", "window": 1}}, r"unknown key 'window' in \[source\]; \[order\] has it"),
+        ({"source": {"paths": "x"}, "window": 1}, r"unknown key 'window'; \[order\] has it"),
+        ({"source": {"paths": "x"}, "order": {"require": "n > 1"}}, "the top of the file, before all sections, has it"),
+        ({"source": {"paths": "x"}, "output": {"policy": "skip"}}, r"\[bad_rows\] and \[bad_files\] have it"),
+        ({"source": {"paths": "x"}, "csv": {}}, r"\[source\] as \[source.csv\] has it"),
+        ({"source": {"paths": "x"}, "order": {"delimiter": ";"}}, r"\[source.csv\] has it"),
+        (
+            {"source": {"paths": "x"}, "batch": {"n": 1, "capacity": 2}},
+            r'in \[batch\] with kind = "rows"; \[batch\] with kind = "packed" has it',
+        ),
+    ],
+)  # fmt: skip
+def test_a_key_in_the_wrong_table_is_told_where_it_belongs(tables: dict[str, object], says: str) -> None:
+    with pytest.raises(JobError, match=says):
+        Job.from_dict(tables)

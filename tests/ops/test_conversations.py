@@ -75,6 +75,14 @@ def test_the_name_of_a_special_token_in_content_is_mere_text():
     assert ids("<s>") == [0], "the tokenizer itself stays as it was"
 
 
+def test_a_turn_may_begin_where_the_one_before_it_ends():
+    found = ops.tokenize_chat(
+        **chat_arrays([[("user", "hello"), ("assistant", "there")]]), tokenizer=TOKENIZER,
+        roles=["user", "assistant"], turn_start=["<user>", ""], turn_end=["<bot>", "</s>"],
+    )  # fmt: skip
+    assert found.values.tolist() == [4, *ids("hello"), 5, *ids("there"), 1]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -84,6 +92,7 @@ def test_the_name_of_a_special_token_in_content_is_mere_text():
         ({"turn_start": ("<s>", "<s>")}, "turn_start has 2 texts, expected 1, or 3: one for each of roles"),
         ({"turn_start": "<|im_strt|>{role}"}, "turn_start is '<|im_strt|>system', expected a special token of the tokenizer in it (did you mean '<|im_start|>'?)"),
         ({"turn_end": "\n"}, "turn_end is '\\n', expected a special token of the tokenizer in it"),
+        ({"turn_start": ("", "<s>", "<s>"), "turn_end": ("", "</s>", "</s>")}, "turn_end is '', expected a special token"),
         ({"end": "/s>"}, "end is '/s>', expected a special token of the tokenizer (did you mean '</s>'?)"),
         ({"roles": "user", "trained": "user"}, "row 0, turn 1: the role is 'assistant', expected 'user'"),
         ({"roles": ("user", "assistant")}, "row 2, turn 0: the role is 'system', expected 'user' or 'assistant'"),

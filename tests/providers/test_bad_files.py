@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import DamagedFileError, OpError, ProviderError
+from seqflow.errors import DamagedFileError, JobError, OpError, ProviderError
 from seqflow.record.validation import kind_of_error
 
 ROWS = 60
@@ -326,3 +326,22 @@ def run(job: Any) -> Any:
     from seqflow.job import run as run_job
 
     return run_job(job)
+
+
+def test_an_append_leaves_out_new_damaged_files_and_takes_mended_ones(folder: Path) -> None:
+    from seqflow.job import run as run_job
+
+    out = folder.parent / "out"
+    job = sf_job(folder, out, workers=1, policy="skip")
+    run(job)
+    write(folder / "4.parquet", 4 * ROWS)
+    (folder / "5.parquet").write_bytes(b"PAR1")
+    report = run_job(job, append=True)
+    assert report.rows == len(GOOD) + ROWS
+    bad = json.loads((out / "_manifest.json").read_text())["counts"]["bad_files"]
+    assert [Path(path).name for path, *_ in bad] == ["1.parquet", "3.parquet", "5.parquet"]
+    write(folder / "3.parquet", 3 * ROWS)
+    assert run_job(job, append=True).rows == len(GOOD) + 2 * ROWS
+    (folder / "0.parquet").unlink()
+    with pytest.raises(JobError, match=r"0\.parquet"):
+        run_job(job, append=True)

@@ -19,11 +19,11 @@ from seqflow.report.survey import SpreadSample
 class Page(HTMLParser):
     """The texts of a page, and its tables as rows of cells: all, and those below each heading."""
 
-    def __init__(self, text):
+    def __init__(self, report):
         super().__init__()
         self.texts, self.tables, self.open = [], [], []
         self.tables_of, self.texts_of, self.heading = {}, {}, ""
-        self.feed(text)
+        self.feed(report if isinstance(report, str) else report.page)
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
@@ -114,8 +114,7 @@ def job_of(path, **tables):
 
 
 def test_a_job_has_shapes_the_steps_that_cost_and_a_picture_of_its_first_batch(path):
-    text = report_of_job(job_of(path), "job.toml")
-    page = Page(text)
+    page = Page(report_of_job(job_of(path), "job.toml"))
     assert any("truncate(tokens.values" in cell for table in page.tables for row in table for cell in row)
     assert "Documents in packed rows" in page.texts
     assert facts_of(page, "The run")["rows"] == "8"
@@ -183,9 +182,9 @@ def test_bad_rows_that_a_run_leaves_out_are_listed_and_not_written(path, policy)
     page = Page(report_of_job(bad_job_of(path, policy=policy, **to), "job.toml"))
     assert facts_of(page, "The first batches")["bad rows"] == "1"
     header, row = page.tables_of["Bad rows of these batches"][0]
-    assert header == ["file", "block", "row", "column", "reason"]
-    assert row[:3] == [str(path), "0", "7"]
-    assert "lengths_max" in row[4]
+    assert header == ["rows", "first file", "first block", "first row", "first column", "reason"]
+    assert row[:4] == ["1", str(path), "0", "7"]
+    assert "lengths_max" in row[5]
     assert not file.exists()
 
 
@@ -205,7 +204,7 @@ def test_rows_that_net_refuses_are_listed(path):
     )  # fmt: skip
     page = Page(report_of_job(job, "job.toml"))
     (_, row) = page.tables_of["Bad rows of these batches"][0]
-    assert row[2] == "7"
+    assert row[3] == "7"
     assert [cells[0] for cells in page.tables_of["Cost of net"][0]] == [
         "op",
         "y = gather(t, tokens.values)",
@@ -254,7 +253,7 @@ def test_rows_of_a_file_that_cannot_be_read_are_listed_and_left_out(tmp_path):
     page = Page(report_of_path(str(tmp_path / "a.jsonl")))
     assert "19,999 rows in 1 block." in page.texts
     assert page.texts_of["Rows that cannot be used"][0].startswith("1 row cannot be read")
-    assert page.tables_of["Rows that cannot be used"][0][1][2] == "15,000"
+    assert page.tables_of["Rows that cannot be used"][0][1][3] == "15,000"
 
 
 @pytest.fixture
@@ -272,7 +271,7 @@ def damaged(tmp_path):
 def test_blocks_that_are_damaged_are_listed_and_the_others_read(damaged):
     page = Page(report_of_path(str(damaged)))
     assert "1,500 rows in 3 blocks." in page.texts
-    _, (file, block, error) = page.tables_of["Rows that cannot be used"][0]
+    _, (file, block, error, _) = page.tables_of["Rows that cannot be used"][0]
     assert (file, block) == (str(damaged / "b.parquet"), "0")
     assert "can't be read" in error
 

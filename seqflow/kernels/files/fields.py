@@ -1,4 +1,4 @@
-"""Numbers in lines of text whose fields are separated by tabs."""
+"""Numbers in lines of text: fields separated by tabs, and index:value pairs after a label."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from seqflow.kernels.arrays import Array, int64_counts, rows
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS
 
-__all__ = ["parse_fields"]
+__all__ = ["parse_fields", "parse_pairs"]
 
 _TAB, _NEWLINE, _RETURN, _MINUS, _PLUS = b"\t\n\r-+"
 _MOST_DIGITS = {10: 19, 16: 16}
@@ -127,3 +127,20 @@ def _from_digits(data: Array, stops: Array, sizes: Array, base: int) -> tuple[Ar
     order = np.empty_like(longest_first)
     order[longest_first] = np.arange(len(order))
     return numbers[order], wrong[order]
+
+
+@kernel(data=BYTES)
+def parse_pairs(
+    data: Array, has_qid: bool, one_based: bool
+) -> tuple[Array, Array, Array, Array, Array] | None:
+    """Parse lines `label qid:number index:value … # comment`, if all of them have the simple form.
+
+    uint8 data[n] -> float64 labels[R], int64 qids[R], int64 ids[P], float32 values[P], int32 offsets[R + 1]
+
+    The pairs of row r are those from `offsets[r]` to `offsets[r + 1]`. With `one_based`, ids are the indices less 1.
+    With `has_qid`, all rows have `qid:number` after the label; otherwise no row has it, and `qids` are 0.
+
+    Returns None if a line is malformed or has a number that is not finite, and always without native kernels: such
+    lines go to a parser that reports errors.
+    """
+    return None

@@ -1,7 +1,5 @@
 """The table of a mix: its rows refer to rows of the tables of its members, in an order set by weights and a seed."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache

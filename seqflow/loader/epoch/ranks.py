@@ -1,7 +1,5 @@
 """Ranks: rank of this process and number of ranks, from arguments, Ray Train, or the environment of a launcher."""
 
-from __future__ import annotations
-
 import operator
 import os
 import sys

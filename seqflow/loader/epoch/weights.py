@@ -1,7 +1,5 @@
 """Weights of the sources of a mix, which may change with the number of the batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Identity of settings and data in states and lengths indexes; the windows of an epoch to which files are added."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -295,8 +293,8 @@ def _valid(recipe: Recipe) -> bool | list[str]:
 _FORM = [{"epoch": is_count, "batch": is_count, "begun": [is_count], "added": [str]}]
 
 
-_OF_FILES = ("rows", "blocks", "files")
-"""Entries of a state about all files together: they differ if files were added."""
+_OF_FILES = ("rows", "blocks", "files", "damaged files")
+"""Entries of a state about all files together: they differ if files were added, of which some may be damaged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.json_form import LARGEST_COUNT, has_form, is_count
@@ -28,9 +29,6 @@ from seqflow.output.durable_files import writing
 from seqflow.output.file_writer import FileWriter, Format
 from seqflow.record import Record, from_arrow
 from seqflow.record.validation import reading
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
 """Keys of the file's metadata: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
@@ -160,8 +158,6 @@ def write_index(
     files: Sequence[Sequence[Any]] | None,
 ) -> None:
     """Write an index; the file appears whole or not at all. `files` are the ones that a later index may share."""
-    import pyarrow as pa
-
     rows = [(one.block.origin, one.number, one.start, lengths[one.key]) for one in slices]
     # nothing changes rows: lengths of whole blocks fit windows of any size
     if key["window"] is None:
@@ -232,8 +228,6 @@ def check_is_index(path: Path) -> None:
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
     """Return the table of an index, its settings, and its files; raise ProviderError when it is damaged."""
-    import pyarrow as pa
-
     with reading(f"{path} is not a lengths index, or damaged"):
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)
@@ -286,8 +280,6 @@ def _damaged(path: Path, why: str) -> ProviderError:
 
 
 def _schema() -> pa.Schema:
-    import pyarrow as pa
-
     return pa.schema(
         {
             "file": pa.string(),
@@ -302,7 +294,7 @@ def _schema() -> pa.Schema:
 FileBlocks = Sequence[Any]
 """A file of an index: its relative path, its bytes, a digest of samples, and its number of blocks."""
 _FILES_FORM = [(str, is_count, str, is_count)]
-_OF_FILES = ("rows", "blocks", "files", "digest")
+_OF_FILES = ("rows", "blocks", "files", "digest", "damaged files")
 """Entries about all files together in the identity of an index's data."""
 
 

@@ -1,7 +1,5 @@
 """Packed: several sequences in each row of a fixed size."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Plans whose batches are rows: Rows, TokenBudget and Buckets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -155,7 +155,7 @@ class Rejected:
     def reasons(self) -> Counter[str]:
         """Number of rows for each reason; a row counts with its first."""
         first = {one.row: one for one in reversed(self.bad)}
-        return Counter(f"{one.column}: {one.kind or one.reason}" for one in first.values())
+        return Counter(map(reason_of, first.values()))
 
     def table(self) -> pa.Table:
         """Return the rows as a quarantine file has them, with a column for the reason."""
@@ -169,6 +169,11 @@ class Rejected:
             f"{self.block.origin}, block {self.block.index}, {row}, column {bad.column!r}: {bad.reason}\n"
             "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
         )
+
+
+def reason_of(bad: BadRow) -> str:
+    """Return the reason by which a bad row is counted."""
+    return f"{bad.column}: {bad.kind or bad.reason}"
 
 
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:

@@ -1,5 +1,6 @@
 """Gather, drop, extend and reorder rows and whole sequences; windows around rows."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -98,22 +99,16 @@ def _zero_after_length(x: Tensor, lengths: Tensor) -> Tensor:
     return torch.where(column(inside, x.ndim), x, fill_like(x, 0))
 
 
-@implements("append_token")
-def _append_token(data: Tensor, lengths: Tensor, *, token: Any) -> tuple[Tensor, Tensor]:
-    return _with_token(data, lengths, token, at_start=False)
-
-
-@implements("prepend_token")
-def _prepend_token(data: Tensor, lengths: Tensor, *, token: Any) -> tuple[Tensor, Tensor]:
-    return _with_token(data, lengths, token, at_start=True)
-
-
-def _with_token(data: Tensor, lengths: Tensor, token: Any, at_start: bool) -> tuple[Tensor, Tensor]:
+def _with_token(data: Tensor, lengths: Tensor, *, token: Any, at_start: bool) -> tuple[Tensor, Tensor]:
     value, longer = scalar("token", token, data.dtype), lengths + 1
     ids = segment_ids(longer, len(data) + len(lengths))
     places = positions(longer, ids) - int(at_start)
     inside = (places >= 0) & (places < lengths.index_select(0, ids))
     return take(data, starts_of(lengths).index_select(0, ids) + places, inside, value), longer
+
+
+implements("append_token")(partial(_with_token, at_start=False))
+implements("prepend_token")(partial(_with_token, at_start=True))
 
 
 @implements("ngrams")

@@ -23,9 +23,7 @@ TOTAL = "the sum of the lengths"
 """Value that the host waits for if a result has as many rows."""
 
 
-@implements("lengths_to_offsets")
-def _lengths_to_offsets(lengths: Tensor) -> Tensor:
-    return offsets_of(lengths)
+implements("lengths_to_offsets")(offsets_of)
 
 
 @implements("offsets_to_lengths")
@@ -71,7 +69,11 @@ def counts_of(ids: Tensor, count: int) -> Tensor:
     return ids.new_zeros(count).index_add(0, ids, torch.ones_like(ids))
 
 
-def _lengths_of_ids(ids: Tensor, num_segments: int | None) -> Tensor:
+NUM_SEGMENTS = "the last id, without num_segments"
+
+
+@implements("segment_ids_to_lengths", syncs=NUM_SEGMENTS)
+def _segment_ids_to_lengths(ids: Tensor, *, num_segments: int | None) -> Tensor:
     sound = ids >= 0
     sound = torch.cat([sound[:1], sound[1:] & (ids[1:] >= ids[:-1])])
     if num_segments is not None:
@@ -92,14 +94,6 @@ def _bad_id(ids: Tensor, sound: Tensor, num_segments: int | None) -> Exception:
     return negative("ids", i, found) if found < 0 else descending("ids", i, found, int(ids[i - 1]))
 
 
-NUM_SEGMENTS = "the last id, without num_segments"
-
-
-@implements("segment_ids_to_lengths", syncs=NUM_SEGMENTS)
-def _segment_ids_to_lengths(ids: Tensor, *, num_segments: int | None) -> Tensor:
-    return _lengths_of_ids(ids, num_segments)
-
-
 @implements("lengths_to_ranges")
 def _lengths_to_ranges(lengths: Tensor) -> Tensor:
     return torch.stack([starts_of(lengths), lengths], 1)
@@ -107,7 +101,7 @@ def _lengths_to_ranges(lengths: Tensor) -> Tensor:
 
 @implements("segment_ids_to_ranges", syncs=NUM_SEGMENTS)
 def _segment_ids_to_ranges(ids: Tensor, *, num_segments: int | None) -> Tensor:
-    return _lengths_to_ranges(_lengths_of_ids(ids, num_segments))
+    return _lengths_to_ranges(_segment_ids_to_lengths(ids, num_segments=num_segments))
 
 
 @implements("lengths_to_positions", syncs=TOTAL)

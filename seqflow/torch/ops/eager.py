@@ -55,7 +55,7 @@ def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
 
         @staticmethod
         def backward(ctx: Any, *arriving: Any) -> Any:
-            return None, *gradients_of(ctx, gradients, arriving)
+            return None, *gradients_of(ctx, arriving)
 
     apply: Callable[..., Any] = Eager.apply
 
@@ -95,11 +95,7 @@ def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
 
         @staticmethod
         def backward(ctx: Any, *arriving: Any) -> Any:
-            return None, *gradients_of(ctx, gradients, arriving)
+            return None, *gradients_of(ctx, arriving)
 
     apply: Callable[..., Any] = Transformed.apply
-
-    def run(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        return apply(attributes, *inputs)
-
-    return run
+    return lambda inputs, attributes: apply(attributes, *inputs)

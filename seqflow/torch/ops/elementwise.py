@@ -145,11 +145,9 @@ def _cast(value: Value, dtype: torch.dtype, beside: Tensor, wants_tensor: bool) 
 
 
 def _tensor(value: Value, dtype: torch.dtype, beside: Tensor) -> Tensor:
-    return (
-        value.to(dtype)
-        if isinstance(value, Tensor)
-        else torch.full((), value, dtype=dtype, device=beside.device)
-    )
+    if isinstance(value, Tensor):
+        return value.to(dtype)
+    return torch.full((), value, dtype=dtype, device=beside.device)
 
 
 def _number(value: Value) -> str:

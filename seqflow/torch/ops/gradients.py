@@ -154,7 +154,7 @@ def register_gradients(op: OpDef, library: torch.library.Library, gradients: Gra
         keep(ctx, gradients, inputs, keyword_only_inputs, output, ctx.needs_input_grad)
 
     def backward(ctx: Any, *arriving: Any) -> tuple[Any, ...]:
-        return tuple(gradients_of(ctx, gradients, arriving))
+        return tuple(gradients_of(ctx, arriving))
 
     torch.library.register_autograd(f"seqflow::{op.name}", backward, setup_context=setup_context, lib=library)
 
@@ -182,7 +182,7 @@ def keep(
         ctx.save_for_backward(*made.save(inputs, output if isinstance(output, tuple) else (output,)))
 
 
-def gradients_of(ctx: Any, gradients: Gradients, arriving: Sequence[Any]) -> list[Any]:
+def gradients_of(ctx: Any, arriving: Sequence[Any]) -> list[Any]:
     """Return the gradients of the inputs of a call; raise GradientError with the reason if it has no derivative."""
     if ctx.seqflow_reason is not None:
         raise GradientError(ctx.seqflow_reason)

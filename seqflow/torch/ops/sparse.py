@@ -43,13 +43,8 @@ class _SparsePooled(torch.autograd.Function):
         named: dict[str, Any],
         *inputs: Tensor,
     ) -> Tensor:
-        ctx.calls, ctx.factor, ctx.ignored, ctx.shape = (
-            calls,
-            factor,
-            named.get("ignore_index"),
-            inputs[0].shape,
-        )
-        ctx.dtype = inputs[0].dtype
+        ctx.calls, ctx.factor, ctx.ignored = calls, factor, named.get("ignore_index")
+        ctx.shape, ctx.dtype = inputs[0].shape, inputs[0].dtype
         ctx.needs_weights = len(inputs) == 4 and ctx.needs_input_grad[5]
         ctx.save_for_backward(*inputs[1:], *inputs[: int(ctx.needs_weights)])
         return pool(*[one.detach() for one in inputs], **named)
@@ -101,12 +96,8 @@ def _of_weights(calls: Calls, factor: str, each: Tensor, weights: Tensor, length
 def _shares(
     calls: Calls, weights: Sequence[Tensor], indices: Tensor, lengths: Tensor, ignored: int | None
 ) -> Tensor:
-    used = (
-        torch.ones_like(indices, dtype=torch.int64)
-        if ignored is None
-        else (indices != ignored).to(torch.int64)
-    )
-    counts = calls["lengths_sum"](used, lengths).clamp_min(1).to(torch.float64)
+    used = torch.ones_like(indices) if ignored is None else indices != ignored
+    counts = calls["lengths_sum"](used.to(torch.int64), lengths).clamp_min(1).to(torch.float64)
     shares: Tensor = calls["expand"](1 / counts, lengths, total=indices.shape[0])
     return shares
 

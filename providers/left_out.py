@@ -1,0 +1,50 @@
+"""Count the rows and the damaged files that are left out where blocks are read one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqflow.providers.bad_files import BadFileList
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow
+from seqflow.record.selection import Table
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Numbers of bad rows and damaged files that reading has left out."""
+
+    skips: bool = False
+    """Whether bad rows are left out; otherwise they are errors."""
+    rows: int = 0
+    files: BadFileList = field(default_factory=BadFileList)
+
+    @classmethod
+    def of(cls, provider: Provider, skips: bool) -> LeftOut:
+        """Return the counts before reading: the files that could not be opened."""
+        return cls(skips, files=BadFileList(provider.damaged))
+
+    def read(self, provider: Provider, block: Block, columns: Sequence[str]) -> Table:
+        """Return columns of a block, in which rows that are left out are null, and count these rows."""
+        bad: list[BadRow] = []
+        table, _, _, damage = provider.read_kept(block, columns, bad_rows=bad if self.skips else None)
+        self.rows += len({one.row for one in bad})
+        self.files = self.files + ([] if damage is None else [damage])
+        return table
+
+    def add(self, others: Iterable[LeftOut]) -> LeftOut:
+        """Add the counts of other blocks; return the sum."""
+        for other in others:
+            self.rows, self.files = self.rows + other.rows, self.files + other.files
+        return self
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts for JSON."""
+        return {"bad_rows": self.rows, "bad_files": [one._asdict() for one in self.files]}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return a line for the bad rows, if there are any, and one for each damaged file."""
+        rows = [("bad rows", f"{self.rows:,} left out")] if self.rows else []
+        return [*rows, *(("damaged", str(one)) for one in self.files)]

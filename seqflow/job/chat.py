@@ -1,0 +1,103 @@
+"""A column of conversations: found in a schema, and the net of a first job that makes tokens and labels of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+MARKERS = ("<|im_start|>", "<|im_end|>")
+"""Special tokens of ChatML."""
+_FIELDS = (("role", "content"), ("from", "value"))
+"""Usual names of the role and the content of a turn."""
+_USUAL = ("messages", "conversations", "conversation", "chat")
+_NAMES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
+"""Other names of roles, and their names in ChatML."""
+
+NET = """
+[constants]
+# Replace the one that `seqflow init` writes, of bytes and the markers below, by that of your model, or learn one:
+#     seqflow train-tokenizer … --column {column}.values.{content} --special "<|im_start|>" --special "<|im_end|>"
+tokenizer = {tokenizer}
+
+[prepare]
+# Tokens of conversations, and labels: the ids of what {trained} says, and -100 for all others. The texts
+# around a turn are those of your model's chat template. Templates in Jinja are not run; the usual ones are
+#
+#     ChatML, Qwen    turn_start="<|im_start|>{{role}}\\n", turn_end="<|im_end|>\\n"
+#     Llama 3         begin="<|begin_of_text|>", turn_start="<|start_header_id|>{{role}}<|end_header_id|>\\n\\n",
+#                     turn_end="<|eot_id|>"
+#     Mistral         begin="<s>", roles=["user", "assistant"],
+#                     turn_start=["[INST]", ""], turn_end=["[/INST]", "</s>"]
+#     Gemma           begin="<bos>", turn_start="<start_of_turn>{{role}}\\n", turn_end="<end_of_turn>\\n", and its
+#                     assistant is called "model": roles=["user", "assistant"] with
+#                     turn_start=["<start_of_turn>user\\n", "<start_of_turn>model\\n"]
+#
+# Only role and content are read. Reasoning (reasoning_content), tool_calls and a list of parts as content are columns
+# of their own: write what the model should learn of them into {content} first. A null as {content} makes a bad row.
+net = '''
+tokens.values, tokens.lengths, labels = tokenize_chat(
+    {column}.values.{content}.values, {column}.values.{role}.values,
+    {column}.values.{content}.lengths, {column}.values.{role}.lengths, {column}.lengths,
+    tokenizer=tokenizer, roles={roles}, trained={trained},
+    turn_start={starts}, turn_end="<|im_end|>\\n")
+return tokens.values, tokens.lengths, labels
+'''
+"""
+REQUIRE = """
+# Conversations that are empty, or of which nothing is learned, are bad rows, counted by reason
+require = ["tokens.lengths > 0", "lengths_any(labels != -100, tokens.lengths)"]
+"""
+
+
+class Chat(NamedTuple):
+    """A column of lists of turns, and the fields of a turn."""
+
+    column: str
+    role: str
+    content: str
+
+    @property
+    def columns(self) -> list[str]:
+        """Fields that are read."""
+        return [f"{self.column}.{self.role}", f"{self.column}.{self.content}"]
+
+    def net(self, seen: Sequence[str], tokenizer: str) -> str:
+        """Return the sections of a job that make tokens and labels, for roles that are `seen` in the data."""
+        usual = ("system", "user", "assistant") if self.role == "role" else ("system", "human", "gpt")
+        # other roles are names of a TOML literal in three single quotes
+        further = {one for one in seen if one.isprintable() and "'" not in one}
+        roles = [*usual, *sorted(further - {*usual})]
+        of_assistant = [one for one in roles if _NAMES.get(one, one) == "assistant"]
+        names = [_NAMES.get(one, one) for one in roles]
+        starts = [f"<|im_start|>{one}\n" for one in names] if names != roles else "<|im_start|>{role}\n"
+        return NET.format(
+            tokenizer=json.dumps(tokenizer),
+            trained=json.dumps(of_assistant[0] if len(of_assistant) == 1 else of_assistant),
+            roles=json.dumps(roles),
+            starts=json.dumps(starts),
+            **self._asdict(),
+        )
+
+
+def find_chat(schema: pa.Schema) -> Chat | None:
+    """Return the column of conversations of a schema, the usual names first; None if it has none."""
+    found = [
+        Chat(field.name, *names)
+        for field in schema
+        if field.name.isidentifier() and (pa.types.is_list(field.type) or pa.types.is_large_list(field.type))
+        for names in _FIELDS
+        if pa.types.is_struct(field.type.value_type)
+        and all(_is_text(field.type.value_type, one) for one in names)
+    ]
+    usual = [one for name in _USUAL for one in found if one.column == name]
+    return next(iter([*usual, *found]), None)
+
+
+def _is_text(turn: pa.StructType, name: str) -> bool:
+    at = turn.get_field_index(name)
+    return at >= 0 and bool(
+        pa.types.is_string(turn.field(at).type) or pa.types.is_large_string(turn.field(at).type)
+    )
