@@ -198,7 +198,7 @@ def test_files_of_one_header_are_known_as_before(tmp_path):
     write_csv(tmp_path, a="n,t\n1,a\n", b="n,t\n2,b\n")
     state = sf.Loader(tmp_path, batch=1).state_dict()
     assert state["data"]["read with"] == {
-        "batch_bytes": 4 << 20, "delimiter": ",", "list_delimiter": None, "header": True, "decimal": ".", "newlines": False,
+        "batch_bytes": 4 << 20, "delimiter": ",", "list_delimiter": None, "header": True,
     }  # fmt: skip
 
 
