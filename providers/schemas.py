@@ -107,14 +107,10 @@ def _versions(schemas: Mapping[str, pa.Schema], rename: Rename | None) -> list[V
 
 def _chosen(schema: pa.Schema, versions: Sequence[Version], columns: Sequence[str] | None) -> pa.Schema:
     """Return the picked columns and fields that a schema has; raise UnknownColumnError for one that none has."""
-    if columns is None or isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        chosen = schema if columns is None else select_schema(schema, columns)
-    else:
-        own = [path for path in columns if _has(schema, path)]
-        for path in columns:
-            if path not in own and not any(_has(one.renamed, path) for one in versions):
-                select_schema(schema, [path])  # raises
-        chosen = select_schema(schema, own)
+    chosen = schema if columns is None else select_schema(schema, columns, partial=True)
+    for path in columns or ():
+        if not any(_has(one.renamed, path) for one in versions):
+            select_schema(schema, [path])  # raises
     check_names(chosen)
     return chosen
 

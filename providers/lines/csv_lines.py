@@ -2,10 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from math import isfinite
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +55,9 @@ _SUSPECT = b" \txXnN"
 """Letters of numbers that Arrow's reader accepts but should not: with blanks, hexadecimal, `nan(1)`."""
 _AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
 _LONGEST_NAME = 1 << 17
+Names: TypeAlias = tuple[str, ...]
+Sample: TypeAlias = "tuple[CsvLines, str, list[bytes]]"
+"""Parser of the texts of a file, its path, and its first lines."""
 _PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion error to [^:]*: |Row #\d+: ")
 
 
@@ -84,8 +89,9 @@ class Csv(Format):
 
         An empty value of a list column with a `list_delimiter` is an empty list. Structs, maps and other lists are
         JSON. Types that are not in the schema are inferred from the lines of the first 64 KiB of the first 16 files
-        with rows. All files that are not blank have the same header, in one line. Values in quotes may have newlines
-        if the first lines show it, or with `newlines_in_values=True`; otherwise such lines are malformed.
+        with rows, and of one file of each other header. Files that are not blank have a header, in one line; columns
+        are found by name, and are null in files that lack them. Values in quotes may have newlines if the first lines
+        show it, or with `newlines_in_values=True`; otherwise such lines are malformed.
         """
         schema, list_delimiter, header = self.schema, self.list_delimiter, self.header
         is_guessed, opened = self.delimiter is None, LineFiles.of(files)
@@ -96,29 +102,30 @@ class Csv(Format):
                 raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
         if not header and schema is None:
             raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
-        path, names = _common_header(paths, delimiter) if header else (paths[0], ())
-        if is_guessed and len(names) == 1:
-            _check_one_column(path, names[0], delimiter)
+        headers = _headers(paths, delimiter) if header else {}
+        for names, (path, *_) in headers.items():
+            if is_guessed and len(names) == 1:
+                _check_one_column(path, names[0], delimiter)
         declared = None if schema is None else declared_schema(schema)
         if declared is not None:
             check_types(declared, lambda kind: _is_readable(kind, list_delimiter), "CSV")
         is_partial = isinstance(schema, Mapping) and self.extra_fields == "error"
         if declared is not None and header:
-            _check_header(path, names, declared.names, "ignore" if is_partial else self.extra_fields)
-        names = names or tuple(() if declared is None else declared.names)
-        texts = pa.schema([(name, pa.string()) for name in names])
-        line_format = CsvLines(texts, names, delimiter, list_delimiter, header, self.decimal)
-        first = list(samples(paths, _is_row, header=header))
-        newlines = (
-            _have_newlines(line_format, first) if self.newlines_in_values is None else self.newlines_in_values
-        )
+            _check_headers(headers, declared.names, self.extra_fields, is_partial)
+        headers = headers or {tuple(() if declared is None else declared.names): [*paths]}
+        line_format = CsvLines(pa.schema([]), (), delimiter, list_delimiter, header, self.decimal)
+        first = _samples(line_format, paths, headers)
+        newlines = _have_newlines(first) if self.newlines_in_values is None else self.newlines_in_values
         line_format, inferred = replace(line_format, newlines=newlines), ""
         found = declared
-        if declared is None or (is_partial and set(names) > set(declared.names)):
-            known, inferred = _inferred(line_format, first, path)
+        if declared is None or (is_partial and {*chain(*headers)} > set(declared.names)):
+            known, inferred = _inferred(first, newlines, headers)
             found = with_declared(known, declared)
-        line_format = replace(line_format, schema=found)
-        return opened.provider(line_format, byte_count(self.batch_bytes), inferred=inferred)
+        versions = [
+            (line_format.of(names, [one for one in found if one.name in names]), of_one)
+            for names, of_one in headers.items()
+        ]
+        return opened.provider(versions[0][0], byte_count(self.batch_bytes), inferred, versions[1:])
 
 
 def _tabs_or_commas(path: str) -> str:
@@ -139,18 +146,24 @@ def _is_split(kind: pa.DataType, list_delimiter: str | None) -> bool:
     return types.is_list(kind) and list_delimiter is not None and not types.is_nested(kind.value_type)
 
 
-def _common_header(paths: Sequence[str], delimiter: str) -> tuple[str, tuple[str, ...]]:
-    """Return the first file that is not blank, and the names of the columns; all files must have the same header."""
+def _headers(paths: Sequence[str], delimiter: str) -> dict[Names, list[str]]:
+    """Return the files of each header, in the order of their first files; blank files have none.
+
+    Raise ProviderError if a file has no column of another one: its first line is probably a row.
+    """
     starts = ((path, first_lines(path, _has_row)) for path in paths)
-    headers = [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]
-    first, found = headers[0][0], _header(*headers[0], delimiter)
-    for path, line in headers[1:]:
-        if (names := _header(path, line, delimiter)) != found:
+    headers: dict[Names, list[str]] = {}
+    for path, line in [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]:
+        headers.setdefault(_header(path, line, delimiter), []).append(path)
+    counts = Counter(chain(*headers))
+    for names, (path, *_) in headers.items() if len(headers) > 1 else ():
+        if all(counts[name] == 1 for name in names):
+            other, there = next((one, of_one[0]) for one, of_one in headers.items() if one != names)
             raise ProviderError(
-                f"the columns are {', '.join(found)} in {first}, but {', '.join(names)} in {path}\n"
-                "open these files one by one"
+                f"no other file has a column of {path}, whose first is {names[0]!r}; in {there} it is {other[0]!r}\n"
+                "header=False reads files without names, exclude= leaves out files"
             )
-    return first, found
+    return headers
 
 
 def _is_row(line: bytes) -> bool:
@@ -191,17 +204,26 @@ def _check_one_column(path: str, name: str, delimiter: str) -> None:
         )
 
 
-def _check_header(path: str, names: Sequence[str], declared: Sequence[str], extra_fields: str) -> None:
+def _check_headers(
+    headers: Mapping[Names, Sequence[str]], declared: Sequence[str], extra_fields: str, is_partial: bool
+) -> None:
+    first, known = next(iter(headers.values()))[0], dict.fromkeys(chain(*headers))
     for name in declared:
-        if name not in names:
+        if name not in known:
+            more = " and no other file" * (len(headers) > 1)
             raise ProviderError(
-                f"{path} has no column {name!r}{nearest(name, names)}; it has {', '.join(names)}"
+                f"{first}{more} has no column {name!r}{nearest(name, known)}; it has {', '.join(known)}"
             )
-    for name in names:
-        if name not in declared and extra_fields == "error":
+    for names, (path, *_) in headers.items() if not is_partial else ():
+        for name in names if extra_fields == "error" else ():
+            if name not in declared:
+                raise ProviderError(
+                    f"{path}: column {name!r} is not in the schema\n"
+                    'declare it, or leave such columns out with extra_fields="ignore"'
+                )
+        if set(declared).isdisjoint(names):
             raise ProviderError(
-                f"{path}: column {name!r} is not in the schema\n"
-                'declare it, or leave such columns out with extra_fields="ignore"'
+                f"{path} has no column of the schema; it has {', '.join(names)}\nexclude= leaves out files"
             )
 
 
@@ -220,30 +242,51 @@ def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
     return [*found, (start, len(line), None)]
 
 
-def _sample(lines: Sequence[bytes], texts: "CsvLines") -> Tensor:
+def _samples(
+    line_format: "CsvLines", paths: Sequence[str], headers: Mapping[Names, Sequence[str]]
+) -> list[Sample]:
+    """Return the first lines of the first files with rows, and of one file of each header, and their parsers."""
+    first = dict(samples(paths, _is_row, header=line_format.header))
+    for of_one in headers.values():
+        if first.keys().isdisjoint(of_one):
+            first |= islice(samples(of_one, _is_row, header=line_format.header), 1)
+    names_of = {path: names for names, of_one in headers.items() for path in of_one}
+    return [(line_format.of(names_of[path], _texts(names_of[path])), path, first[path]) for path in first]
+
+
+def _texts(names: Names) -> list[pa.Field]:
+    return [pa.field(name, pa.string()) for name in names]
+
+
+def _whole_rows(lines: Sequence[bytes], texts: "CsvLines") -> Tensor:
     """Return the whole rows of the first lines of a file."""
     data = np.frombuffer(b"\n".join([*lines[texts.header :], b""]), np.uint8)
     ends = row_ends(data, texts.newlines)
     return data[: int(ends[-1]) + 1 if len(ends) else 0]
 
 
-def _have_newlines(texts: "CsvLines", first: Sequence[tuple[str, list[bytes]]]) -> bool:
+def _have_newlines(first: Sequence[Sample]) -> bool:
     """Return whether the first lines have newlines in quotes, and are rows without a fault if these end no row."""
-    texts = replace(texts, newlines=True)
-    odd = [lines for _, lines in first if any(line.count(_QUOTE) % 2 for line in lines[texts.header :])]
-    found = [_sample(lines, texts) for lines in odd]
-    has_any = any(len(row_ends(one, True)) < len(row_ends(one, False)) for one in found)
-    return has_any and not any(next(texts.parse(one)[1], None) for one in found)
+    odd = [
+        (replace(texts, newlines=True), lines)
+        for texts, _, lines in first
+        if any(line.count(_QUOTE) % 2 for line in lines[texts.header :])
+    ]
+    found = [(texts, _whole_rows(lines, texts)) for texts, lines in odd]
+    has_any = any(len(row_ends(one, True)) < len(row_ends(one, False)) for _, one in found)
+    return has_any and not any(next(texts.parse(one)[1], None) for texts, one in found)
 
 
 def _inferred(
-    texts: "CsvLines", first: Sequence[tuple[str, list[bytes]]], path: str
+    first: Sequence[Sample], newlines: bool, headers: Mapping[Names, Sequence[str]]
 ) -> tuple[pa.Schema, str]:
     """Return the schema of the first lines: int64, double or bool if all values of a column are, else string."""
-    counts, fault = dict.fromkeys([path], 0), ""
-    values: dict[str, list[Any]] = {name: [] for name in texts.names}
-    for path, lines in first:
-        sample = _sample(lines, texts)
+    path = next(iter(headers.values()))[0]
+    counts, fault = {path: 0}, ""
+    values: dict[str, list[Any]] = {name: [] for name in chain(*headers)}
+    for texts, path, lines in first:
+        texts = replace(texts, newlines=newlines)
+        sample = _whole_rows(lines, texts)
         rows, malformed = texts.parse(sample)
         faults = list(malformed)
         if faults and not fault:
@@ -255,7 +298,8 @@ def _inferred(
         counts[path] = good.num_rows
     if not sum(counts.values()):
         raise ProviderError(f"{fault or f'{path}: there is no line to infer a schema from'}\n{DECLARE}")
-    schema = pa.schema([(name, _type_of(found, texts.decimal)) for name, found in values.items()])
+    decimal = first[0][0].decimal
+    schema = pa.schema([(name, _type_of(found, decimal)) for name, found in values.items()])
     sampled = first_lines_of({path: count for path, count in counts.items() if count})
     return schema, f"schema inferred from {sampled}"
 
@@ -300,6 +344,10 @@ class CsvLines:
     kind: ClassVar[str] = "csv"
     blanks: ClassVar[bytes] = b"\r"
     counted: ClassVar[bytes] = b'\r"'
+
+    def of(self, names: Names, schema: Iterable[pa.Field]) -> "CsvLines":
+        """Return the parser of files with this header, which reads the columns of `schema`."""
+        return replace(self, names=names, schema=pa.schema(list(schema)))
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         if not self.newlines:

@@ -18,11 +18,12 @@ from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, co
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.quotes import newline_finder, row_ends
 from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.from_arrow.columns import BadLine
 from seqflow.record.record import Tensor
-from seqflow.record.selection import Selection, Table, selection
+from seqflow.record.selection import Selection, Table
 from seqflow.record.validation import kind_of_error
 
 BLOCK_BYTES = 4 << 20
@@ -56,6 +57,14 @@ class LineFormat(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class LineVersion:
+    """Parser of the lines of some files, and what to read of their columns."""
+
+    format: LineFormat
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
 class LineSource:
     """Files of lines: block i of a file holds the lines that start in its i-th range of `batch_bytes` bytes.
 
@@ -65,8 +74,8 @@ class LineSource:
     paths: tuple[str, ...]
     sizes: tuple[int, ...]
     batch_bytes: int
-    format: LineFormat
-    selection: Selection
+    versions: dict[str, LineVersion]
+    """The version of each file by path; files with the same header share one."""
     inflated: InflatedFiles = field(default_factory=InflatedFiles, compare=False)
 
     num_rows: ClassVar[None] = None
@@ -74,7 +83,8 @@ class LineSource:
     def of_files(self, paths: Collection[str]) -> "LineSource":
         sizes = dict(zip(self.paths, self.sizes, strict=True))
         chosen = tuple(path for path in paths if path in sizes)
-        return replace(self, paths=chosen, sizes=tuple(sizes[path] for path in chosen))
+        versions = {path: self.versions[path] for path in chosen}
+        return replace(self, paths=chosen, sizes=tuple(sizes[path] for path in chosen), versions=versions)
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, stored in zip(self.paths, self.sizes, strict=True):
@@ -84,7 +94,8 @@ class LineSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         path, start = block.origin, block.index * self.batch_bytes
-        lines_before, newlines = None, getattr(self.format, "newlines", False)
+        version = self.versions[path]
+        lines_before, newlines = None, getattr(version.format, "newlines", False)
         if compression_of(path):
             content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes, newlines)
             data = np.frombuffer(content, np.uint8)
@@ -97,12 +108,12 @@ class LineSource:
             data, start = _read_lines(path, start, start + self.batch_bytes)
         if start == 0:
             start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
-            if len(data) > start and getattr(self.format, "header", False):
+            if len(data) > start and getattr(version.format, "header", False):
                 start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
             data = data[start:]
-        selection = self.selection.to(schema)
-        parser_of = getattr(self.format, "reading", None)
-        batch, malformed = (parser_of(selection) if parser_of else self.format).parse(data)
+        selection = version.selection.to(schema)
+        parser_of = getattr(version.format, "reading", None)
+        batch, malformed = (parser_of(selection) if parser_of else version.format).parse(data)
         # lines before the block are counted only for an error: that reads the file from its start
         first_line = None
         for row, position, column, reason in malformed:
@@ -118,7 +129,7 @@ class LineSource:
             bad_rows.append(
                 BadLine(row, column, f"{place}: {reason}", without_values(reason), content_of_row)
             )
-        return selection.apply(batch)
+        return selection.apply(batch, unfit=unfit_rows(block, bad_rows))
 
 
 def _around(position: int, ends: Tensor, stop: int) -> tuple[int, int, int]:
@@ -154,13 +165,25 @@ class LineFiles:
     def paths(self) -> tuple[str, ...]:
         return tuple(self.sizes)
 
-    def provider(self, line_format: LineFormat, batch_bytes: int, inferred: str = "") -> Provider:
-        """Return a provider of the lines, in blocks of about `batch_bytes`."""
-        chosen = selection(line_format.schema, *self.files.picked)
-        source = LineSource(
-            self.paths, tuple(self.sizes.values()), batch_bytes, line_format, chosen, self.inflated
-        )
-        return self.files.provider(line_format.kind, chosen.schema, source, inferred)
+    def provider(
+        self,
+        line_format: LineFormat,
+        batch_bytes: int,
+        inferred: str = "",
+        others: Sequence[tuple[LineFormat, Sequence[str]]] = (),
+    ) -> Provider:
+        """Return a provider of the lines, in blocks of about `batch_bytes`; `others` are formats of some."""
+        groups = [(line_format, self.paths), *others]
+        schemas: dict[str, pa.Schema] = {}
+        for one, paths in groups:
+            schemas |= dict.fromkeys(paths, one.schema)
+        selections = self.files.selections(schemas)
+        versions: dict[str, LineVersion] = {}
+        for one, paths in groups:
+            versions |= dict.fromkeys(paths, LineVersion(one, selections[paths[0]]))
+        source = LineSource(self.paths, tuple(self.sizes.values()), batch_bytes, versions, self.inflated)
+        schema = selections[self.paths[0]].schema
+        return self.files.provider(line_format.kind, schema, source, inferred)
 
 
 def samples(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from seqflow.record.buffers import nulls_of
+from seqflow.record.buffers import nulls_of, validity
 
 _NUM_BUFFERS = {
     pa.list_(pa.null()).id: 2,
@@ -19,9 +19,9 @@ _NUM_BUFFERS = {
 
 def with_fields(array: pa.StructArray, kind: pa.StructType, children: Sequence[pa.Array]) -> pa.StructArray:
     """Replace the children of a struct array."""
-    nulls = nulls_of(array)
-    mask = None if nulls is None else pa.array(nulls)
-    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    # not StructArray.from_arrays, which takes the number of rows from the children: there may be none
+    buffers = [validity(nulls_of(array))]
+    return pa.Array.from_buffers(kind, len(array), buffers, children=list(children))
 
 
 def with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:

@@ -233,8 +233,12 @@ def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
     return pa.schema([_renamed(field, "", rename) for field in schema], schema.metadata)
 
 
-def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """Return the schema of the named columns and fields, in the order of their first mention."""
+def select_schema(schema: pa.Schema, columns: Sequence[str], partial: bool = False) -> pa.Schema:
+    """Return the schema of the named columns and fields, in the order of their first mention.
+
+    Raise UnknownColumnError for one that it lacks; a `partial` schema has those of them that there are, and columns
+    without fields whole.
+    """
     if isinstance(columns, str):
         raise ProviderOptionError(f"columns must be a list of names, not the string {columns!r}")
     if not isinstance(columns, Iterable):
@@ -248,6 +252,8 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
             requested.setdefault(path, []).append([])
             continue
         first, *rest = path.split(".")
+        if first not in names and partial:
+            continue
         if first not in names:
             raise UnknownColumnError(
                 f"there is no column {path!r}{nearest(path, schema.names)}; there are {', '.join(schema.names)}"
@@ -255,11 +261,12 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
         requested.setdefault(first, []).append(rest)
     check_once(schema, requested)
     return pa.schema(
-        [_chosen(schema.field(name), paths, name) for name, paths in requested.items()], schema.metadata
+        [_chosen(schema.field(name), paths, name, partial) for name, paths in requested.items()],
+        schema.metadata,
     )
 
 
-def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
+def _chosen(field: pa.Field, paths: list[list[str]], name: str, partial: bool) -> pa.Field:
     """Prune a field to the children that the paths lead to; an empty path chooses all of it."""
     kind = field.type
     if [] in paths or types.is_map(kind):
@@ -269,18 +276,18 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
         for child in kind:
             inner = [rest for first, *rest in paths if first == child.name]
             if inner:
-                children.append(_chosen(child, inner, f"{name}.{child.name}"))
+                children.append(_chosen(child, inner, f"{name}.{child.name}", partial))
         fields = [child.name for child in kind]
         for first, *_ in paths:
-            if first not in fields:
+            if first not in fields and not partial:
                 raise UnknownColumnError(f"{name} has no field {first!r}{nearest(first, fields)}")
         return field.with_type(pa.struct(children))
     if is_any(kind, LISTS):
         inner = [path[1:] if path[0] == "values" else path for path in paths if path != ["lengths"]]
         if inner != [] and len(inner) == len(paths):
-            return field.with_type(with_child_fields(kind, [_chosen(kind.value_field, inner, name)]))
+            return field.with_type(with_child_fields(kind, [_chosen(kind.value_field, inner, name, partial)]))
         return field
-    if paths in ([["values"]], [["lengths"]]):  # the tensors of a text
+    if partial or paths in ([["values"]], [["lengths"]]):  # the tensors of a text
         return field
     raise UnknownColumnError(f"{name} has type {kind}, without a field {'.'.join(paths[0])!r}")
 
@@ -366,31 +373,34 @@ def value_bytes_of(kind: pa.DataType) -> int:
         return 0
 
 
-def _pruned_type(kind: pa.DataType, requested: pa.DataType) -> pa.DataType:
+def _pruned_type(kind: pa.DataType, requested: pa.DataType, is_read: bool = True) -> pa.DataType:
     """Return a type of the source without the struct fields that the requested type lacks.
 
-    Where the two differ in nothing else, this is the requested type, in which a field may be null more often.
+    Where the two differ in nothing else, this is the requested type, in which a field may be null more often. A type
+    that `is_read` has a field of each struct, whatever is requested.
     """
     if kind == requested:
         return requested
-    if kind.id != requested.id or isinstance(kind, pa.BaseExtensionType) or not child_fields(kind):
+    is_alike = kind.id == requested.id or (is_any(kind, LISTS) and is_any(requested, LISTS))
+    if not is_alike or isinstance(kind, pa.BaseExtensionType) or not child_fields(kind):
         return kind
     others = dict(child_fields(requested))
     children = [
-        child.with_type(_pruned_type(child.type, others[part].type)).with_nullable(
+        child.with_type(_pruned_type(child.type, others[part].type, is_read)).with_nullable(
             child.nullable or others[part].nullable
         )
         for part, child in child_fields(kind)
         if part in others
     ]
     # a struct of which only other fields are requested is read whole: its nulls count
-    return with_child_fields(kind, children) if children else kind
+    return with_child_fields(kind, children) if children or not is_read else kind
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, unfit: Unfit | None) -> Any:
     """Return a column as one of the field's type; values that it does not hold are null, and told to `unfit`."""
     chunks, start = [], 0
     for chunk in chunks_of(column):
+        chunk = _prune(chunk, _pruned_type(chunk.type, field.type, is_read=False))
         made, wrong = cast_values(chunk, field.type)
         chunks.append(made)
         if wrong is not None:

@@ -188,6 +188,33 @@ def test_only_columns_that_are_read_must_agree(tmp_path: Path) -> None:
         sf.open(tmp_path, columns=["m"])
 
 
+def test_a_field_that_a_file_lacks_is_null_in_structs_that_are_not(tmp_path: Path) -> None:
+    """Of other fields nothing is read, but whether the struct is null; what is no struct is an error."""
+    write_all(
+        tmp_path,
+        a={"x": [{"a": 1, "b": 1}, None]},
+        b={"x": pa.array([None, {"b": "text"}])},
+        c={
+            "x": pa.array([{"c": {"d": 1}}]),
+            "y": pa.array([[{"b": 1}, None]], pa.large_list(pa.struct({"b": pa.int8()}))),
+        },
+        d={"y": [[{"a": 1, "b": 2}], None]},
+    )
+    rows = [{"x": x} for x in ({"a": 1}, None, None, {"a": None}, {"a": None}, None, None)]
+    assert rows_of(tmp_path, columns=["x.a"]) == rows
+    assert [row["y"] for row in rows_of(tmp_path, columns=["y.a"])][-3:] == [
+        [{"a": None}, None],
+        [{"a": 1}],
+        None,
+    ]
+    write_all(tmp_path, e={"x": [1]})
+    with pytest.raises(
+        ProviderError,
+        match=r"column 'x' is struct<a: int64> in .*a\.parquet, but int64 in .*e\.parquet",
+    ):
+        sf.open(tmp_path, columns=["x.a"])
+
+
 def test_the_first_file_decides_if_asked(tmp_path: Path) -> None:
     write_all(tmp_path, a={"n": pa.array([1], pa.int8())}, b={"n": [2, 300], "more": [1, 2]}, c={"m": [1]})
     with pytest.raises(

@@ -37,6 +37,8 @@ _LISTED_FILES = 1000
 """Largest number of files that a state lists by name."""
 _NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once", "num_leaves")
 """Fields of sources that do not decide which data is read."""
+_LATER = {"decimal": ".", "newlines": False}
+"""Options that older states do not have, and their values there."""
 _SAMPLED_BLOCKS, _SAMPLED_BYTES = 8, 1 << 16
 """Blocks of a source in memory that are sampled, and the largest size in bytes of a sampled row."""
 
@@ -240,7 +242,7 @@ def _options(source: Any) -> Iterator[tuple[str, Any]]:
         return
     for one in fields(source):
         value = getattr(source, one.name)
-        if one.name in _NOT_READ:
+        if one.name in _NOT_READ or (one.name in _LATER and _LATER[one.name] == value):
             continue
         if value is None or isinstance(value, bool | int | str):
             yield one.name, value

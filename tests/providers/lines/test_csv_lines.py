@@ -122,10 +122,84 @@ def test_columns_beside_the_schema_may_be_ignored_and_headers_missing(path):
     assert rows(sf.open(path, format=sf.Csv(**options))) == [{"a": 1, "b": 2.0}, {"a": 3, "b": 4.0}]
 
 
-def test_all_files_have_one_header(path):
-    path.with_name("y.csv").write_text("id,text,tags\n")
-    with pytest.raises(ProviderError, match=r"columns are id, tags, text in .*x\.csv, but id, text, tags in"):
-        sf.open(path.parent)
+def write_csv(folder, **contents):
+    for name, content in contents.items():
+        (folder / f"{name}.csv").write_text(content)
+    return folder
+
+
+def test_columns_are_found_by_the_header_of_each_file(tmp_path, caplog):
+    write_csv(
+        tmp_path, a="id,text\n1,a\n2,b\n", b="text,id\nc,3\n", c="more,id\n0.5,4\n", d="", e="id,text\n"
+    )
+    found = [(1, "a", None), (2, "b", None), (3, "c", None), (4, None, 0.5)]
+    expected = [dict(zip(("id", "text", "more"), row, strict=True)) for row in found]
+    provider = sf.open(tmp_path)
+    assert str(provider.schema.field("more").type) == "double"
+    assert rows(provider) == expected
+    assert f"column 'text' is missing in 1 of 5 files, such as {tmp_path}/c.csv" in caplog.text
+    assert "'id'" not in caplog.text
+    assert rows(sf.open(tmp_path, schema="first")) == [
+        {name: row[name] for name in ("id", "text")} for row in expected
+    ]
+    assert rows(sf.open(tmp_path, columns=["more"], where="id > 3")) == [{"more": 0.5}]
+    assert rows(sf.open(tmp_path, columns=["more"])) == [{"more": one} for one in (None, None, None, 0.5)]
+
+
+def test_a_column_has_one_type_in_files_of_different_headers(tmp_path):
+    write_csv(
+        tmp_path, **{f"a{at:02}": "n,x\n1,1\n" for at in range(20)}, b="x,n,late\n1.5,2,7\n", c="late\ntext\n"
+    )
+    provider = sf.open(tmp_path)
+    assert provider.schema == pa.schema({"n": pa.int64(), "x": pa.float64(), "late": pa.string()})
+    assert rows(provider)[19:] == [
+        {"n": 1, "x": 1.0, "late": None},
+        {"n": 2, "x": 1.5, "late": "7"},
+        {"n": None, "x": None, "late": "text"},
+    ]
+
+
+def test_declared_columns_may_be_missing_in_some_files(tmp_path):
+    write_csv(tmp_path, a="n,x\n1,2\n", b="x,m\n3,4\n")
+    both = [{"n": 1, "x": 2.0}, {"n": None, "x": 3.0}]
+    for schema in ({"n": "int8", "x": "double"}, pa.schema({"n": pa.int8(), "x": pa.float64()})):
+        assert rows(sf.open(tmp_path, format=sf.Csv(schema=schema, extra_fields="ignore"))) == both
+    with pytest.raises(ProviderError, match=r"b\.csv: column 'm' is not in the schema"):
+        sf.open(tmp_path, schema=pa.schema({"n": pa.int8(), "x": pa.float64()}))
+    assert rows(sf.open(tmp_path, schema={"n": "int8"})) == [
+        {"n": 1, "x": 2, "m": None},
+        {"n": None, "x": 3, "m": 4},
+    ]
+    with pytest.raises(ProviderError, match=r"a\.csv and no other file has no column 'o'.*it has n, x, m"):
+        sf.open(tmp_path, schema={"o": "int8"})
+    with pytest.raises(ProviderError, match=r"b\.csv has no column of the schema; it has x, m"):
+        sf.open(tmp_path, format=sf.Csv(schema={"n": "int8"}, extra_fields="ignore"))
+
+
+def test_bad_values_and_newlines_have_the_place_of_their_own_file(tmp_path):
+    write_csv(tmp_path, a='id,text\n1,"a\nb"\n', b='text,id\n"c\nd",2\ne,x\n')
+    bad = []
+    found = rows(sf.open(tmp_path, schema={"id": "int64"}), bad)
+    assert found[:2] == [{"id": 1, "text": "a\nb"}, {"id": 2, "text": "c\nd"}]
+    assert [row.reason for row in bad] == [f"{tmp_path}/b.csv, line 4, column 3: 'id' is not a int64: 'x'"]
+
+
+def test_a_file_without_a_column_of_the_others_probably_has_no_header(tmp_path):
+    write_csv(tmp_path, a="id,text\n1,a\n", b="2,b\n3,c\n", c="text,id\nd,4\n")
+    with pytest.raises(
+        ProviderError, match=r"no other file has a column of .*b\.csv, whose first is '2'; in .*a\.csv"
+    ):
+        sf.open(tmp_path)
+    assert len(rows(sf.open(tmp_path, exclude="b.csv"))) == 2
+
+
+def test_files_of_one_header_are_known_as_before(tmp_path):
+    """A state of files with equal headers is that of a version without others."""
+    write_csv(tmp_path, a="n,t\n1,a\n", b="n,t\n2,b\n")
+    state = sf.Loader(tmp_path, batch=1).state_dict()
+    assert state["data"]["read with"] == {
+        "batch_bytes": 4 << 20, "delimiter": ",", "list_delimiter": None, "header": True,
+    }  # fmt: skip
 
 
 def test_an_option_of_csv_is_none_of_json_lines(path):
