@@ -36,7 +36,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]], *, like: Loader) -> Record:
     order: `where`, `shuffle`, and sizes of batches do not apply, and random ops have their own seeds. Rows for
     `Packed`, or a plan of your own, must fit into one batch.
 
-    Raise UnknownColumnError for a key that is no column of the source; ProviderError, which names row and key, for a
+    Raise UnknownColumnError for a key without a column in the source; ProviderError, which names row and key, for a
     value that its type or dictionary does not hold, a null that `fill` does not replace, or a row that `require`
     refuses; OpError when the plan refuses the rows; and the errors of the nets.
     """

@@ -123,7 +123,7 @@ def survey_of(
     """Survey all rows of a source, block by block; damaged rows are left out.
 
     The first row that cannot be read raises an error if `bad_rows` is "raise". An error of a block is listed, or
-    raised if `bad_files` is a policy: what this policy leaves out is no error.
+    raised if `bad_files` is a policy, which decides what is left out.
     """
     caught = DAMAGE if bad_files is None else ()
     found = SurveyedSource(
