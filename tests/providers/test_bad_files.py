@@ -84,7 +84,7 @@ def test_all_damaged_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [("skp", "policy is 'skp', expected"), (True, "policy is True"), (sf.BadFiles, "policy is")],
+    [("skp", "bad_files is 'skp', expected"), (True, "bad_files is True"), (sf.BadFiles, "bad_files is")],
 )
 def test_a_policy_that_is_none_is_an_error(folder: Path, policy: Any, message: str) -> None:
     with pytest.raises(ProviderError, match=message):
