@@ -23,14 +23,14 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class ArrowLiteral:
     """A literal."""
 
     value: pa.Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ArrowCall:
     """A function of Arrow, with its arguments and its options by name."""
 
     function: str
@@ -38,7 +38,7 @@ class Call:
     options: dict[str, pa.Scalar]
 
 
-Node = Field | Literal | Call
+Node = Field | ArrowLiteral | ArrowCall
 
 
 def structure(expression: Any) -> Node | None:
@@ -60,7 +60,7 @@ def fields_of(node: Node) -> Iterator[tuple[str, ...]]:
         one = stack.pop()
         if isinstance(one, Field):
             yield one.path
-        elif isinstance(one, Call):
+        elif isinstance(one, ArrowCall):
             stack.extend(reversed(one.arguments))  # so that the first one is on top
 
 
@@ -75,7 +75,7 @@ def canonical(node: Node) -> str:
             pieces.append(one)
         elif isinstance(one, Field):
             pieces.append(".".join(map(_name, one.path)))
-        elif isinstance(one, Literal):
+        elif isinstance(one, ArrowLiteral):
             pieces.append(_literal(one.value))
         else:
             stack.extend(reversed(_written(one)))
@@ -89,19 +89,19 @@ OPERATORS = {
 _ENDINGS = {"is_null": "is None", "is_valid": "is not None"}
 
 
-def _written(call: Call) -> list[Node | str]:
+def _written(call: ArrowCall) -> list[Node | str]:
     """Return the pieces of a call; an operator is in brackets."""
     options = {
         name: value for name, value in call.options.items() if name not in _USUAL or value.as_py() != 0
     }
     match call:
-        case Call(function, (left, right)) if function in OPERATORS and not options:
+        case ArrowCall(function, (left, right)) if function in OPERATORS and not options:
             return ["(", left, f" {OPERATORS[function]} ", right, ")"]
-        case Call("invert", (inner,)):
+        case ArrowCall("invert", (inner,)):
             return ["(not ", inner, ")"]
-        case Call(function, (inner,)) if function in _ENDINGS and not options:
+        case ArrowCall(function, (inner,)) if function in _ENDINGS and not options:
             return ["(", inner, f" {_ENDINGS[function]})"]
-        case Call("is_in", (inner,)) if list(options) == ["value_set"]:
+        case ArrowCall("is_in", (inner,)) if list(options) == ["value_set"]:
             return ["(", inner, f" in {_literal(options['value_set'])})"]
     pieces: list[Node | str] = [f"{call.function}("]
     for at, argument in enumerate(call.arguments):
@@ -147,7 +147,7 @@ def _parsed(items: list[tuple[str, str]], values: pa.RecordBatch) -> Node:
                 raise ValueError("a reference to a field by its number")
             arguments.append(Field(tuple(part for _, part in parts)))
         elif key == "literal":
-            arguments.append(Literal(values.column(int(value))[0]))
+            arguments.append(ArrowLiteral(values.column(int(value))[0]))
         elif key == "options":
             found = values.column(int(value))[0]
             options |= {name: found[name] for name in found.type.names if name != "_type_name"}
@@ -155,7 +155,7 @@ def _parsed(items: list[tuple[str, str]], values: pa.RecordBatch) -> Node:
             open_calls.append((value, [], {}))
         elif key == "end" and open_calls[-1][0] == value and len(open_calls) > 1:
             open_calls.pop()
-            open_calls[-1][1].append(Call(value, tuple(arguments), options))
+            open_calls[-1][1].append(ArrowCall(value, tuple(arguments), options))
         else:
             raise ValueError(f"an expression with {key}")
     ((_, (tree,), _),) = open_calls

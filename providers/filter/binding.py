@@ -20,7 +20,7 @@ from seqflow.expression.filter_parser import refuse
 from seqflow.expression.filter_syntax import (
     LENGTHS,
     Column,
-    Comparison,
+    ComparisonTest,
     Connection,
     Constant,
     Filter,
@@ -80,7 +80,7 @@ class _Binder:
             case Connection(is_and=is_and, conditions=parts):
                 found = [self.condition(part, negated=negated) for part in parts]
                 return _joined(pc.and_kleene if is_and != negated else pc.or_kleene, found)
-            case Comparison():
+            case ComparisonTest():
                 return _inverted(self.comparison(tree), negated)
             case Membership():
                 return self.membership(tree, tree.negated != negated)
@@ -195,7 +195,7 @@ class _Binder:
             return Value(pc.negate_checked(*operands), kind)
         return Value(_ARITHMETIC[tree.name](*operands), kind)
 
-    def comparison(self, tree: Comparison) -> Any:
+    def comparison(self, tree: ComparisonTest) -> Any:
         operator, left, right = tree.token.text, tree.left, tree.right
         if isinstance(left, Constant):
             operator, left, right = MIRRORED[operator], right, left

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.kernels.arrays import Array
-from seqflow.providers.filter.arrow_expressions import Call, Field, Literal, Node
+from seqflow.providers.filter.arrow_expressions import ArrowCall, ArrowLiteral, Field, Node
 from seqflow.providers.filter.arrow_values import value_of
 from seqflow.providers.source import Block
 from seqflow.record.arrow_types import TEXTS, is_any
@@ -84,7 +84,7 @@ class Ranges:
         stack: list[tuple[Node | None, bool]] = [(node, False)]
         while stack:
             one, is_second = stack.pop()
-            if not isinstance(one, Call) or one.function not in _CONNECTIVES:
+            if not isinstance(one, ArrowCall) or one.function not in _CONNECTIVES:
                 found.append(self._leaf(one))
             elif not is_second:
                 stack += [(one, True), *((part, False) for part in one.arguments)]
@@ -97,15 +97,17 @@ class Ranges:
 
     def _leaf(self, node: Node | None) -> Possible:
         match node:
-            case Call("is_null", (Field(path),), options) if not any(one.as_py() for one in options.values()):
+            case ArrowCall("is_null", (Field(path),), options) if not any(
+                one.as_py() for one in options.values()
+            ):
                 return self._null_test(path)
-            case Call("is_valid", (Field(path),)):
+            case ArrowCall("is_valid", (Field(path),)):
                 return _inverted(self._null_test(path))
-            case Call("is_in", (Field(path),), options):
+            case ArrowCall("is_in", (Field(path),), options):
                 return self._membership(path, options)
-            case Call(function, (Field(path), Literal(value))) if function in _MIRRORED:
+            case ArrowCall(function, (Field(path), ArrowLiteral(value))) if function in _MIRRORED:
                 return self._comparison(path, function, value)
-            case Call(function, (Literal(value), Field(path))) if function in _MIRRORED:
+            case ArrowCall(function, (ArrowLiteral(value), Field(path))) if function in _MIRRORED:
                 return self._comparison(path, _MIRRORED[function], value)
             case Field(path):
                 return self._comparison(path, "equal", pa.scalar(True))

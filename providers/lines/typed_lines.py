@@ -19,7 +19,7 @@ _FEW = 8
 """Number of lines that are parsed one by one if one is bad: halving takes more calls if many are."""
 
 
-class Parser(Protocol):
+class LineParser(Protocol):
     """Parser of whole lines into rows of a schema; finds lines that Arrow's parsers accept wrongly or crash on."""
 
     @property
@@ -98,7 +98,7 @@ def is_utf8(content: bytes | Tensor) -> bool:
     return True
 
 
-def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+def parse_lines(parser: LineParser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """Return the rows of a block, and its malformed lines in order; their rows are null."""
     # The only fault of plain lines is a value that goes on in the next line: then there are fewer rows than lines.
     is_plain = parser.is_plain(data)
@@ -122,7 +122,7 @@ def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[
     return rows, _malformed(parser, lines, bad)
 
 
-def _whole(parser: Parser, data: Tensor) -> pa.RecordBatch | None:
+def _whole(parser: LineParser, data: Tensor) -> pa.RecordBatch | None:
     """Return the rows of a block; None if a line does not fit."""
     try:
         return parser.rows(data)
@@ -137,7 +137,7 @@ def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
 
 
 def _parsed(
-    parser: Parser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
+    parser: LineParser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
 ) -> Iterator[pa.RecordBatch]:
     """Parse the chosen lines; if that fails, parse each half, and the lines of a small part one by one."""
     # with no line found bad so far, parsing all of them together has failed already
@@ -163,7 +163,7 @@ def _halves(part: Tensor) -> list[Tensor]:
     return np.array_split(part, max(len(part), 1) if len(part) <= _FEW else 2)[::-1]
 
 
-def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
+def _malformed(parser: LineParser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
     """Yield the malformed lines in order; the fault of a line is searched when the line is reported."""
     for at, error in sorted(bad.items(), key=itemgetter(0)):
         column, offset, reason = "", 0, error

@@ -15,7 +15,7 @@ from typing import NoReturn
 from seqflow.errors import FilterError
 from seqflow.expression.filter_syntax import (
     Column,
-    Comparison,
+    ComparisonTest,
     Connection,
     Constant,
     Filter,
@@ -110,7 +110,7 @@ class _Filter(Parser[Filter]):
             before = left.conditions if is_longer else (left,)  # type: ignore[union-attr]
             return Connection(token, token.text == "&", (*before, *rest))
         if token.text in _COMPARISONS:
-            return Comparison(token, *operands)
+            return ComparisonTest(token, *operands)
         return Operation(token, token.text, tuple(operands))
 
     def prefixed(self, token: Token, operand: Filter) -> Filter:

@@ -45,7 +45,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonTest:
     """A comparison of two values; the token is `==`, `!=`, `<`, `<=`, `>` or `>=`."""
 
     token: Token
@@ -89,7 +89,7 @@ class Connection:
     conditions: tuple[Filter, ...]
 
 
-Filter = Column | Constant | Operation | Comparison | Membership | NullTest | Negation | Connection
+Filter = Column | Constant | Operation | ComparisonTest | Membership | NullTest | Negation | Connection
 
 
 def columns_of(tree: Filter) -> Iterator[Column]:
@@ -100,7 +100,7 @@ def columns_of(tree: Filter) -> Iterator[Column]:
         case Operation(arguments=parts) | Connection(conditions=parts):
             for part in parts:
                 yield from columns_of(part)
-        case Comparison(left=left, right=right):
+        case ComparisonTest(left=left, right=right):
             yield from columns_of(left)
             yield from columns_of(right)
         case Membership(value=part) | NullTest(value=part) | Negation(condition=part):

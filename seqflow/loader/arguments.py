@@ -12,7 +12,7 @@ from seqflow import providers
 from seqflow.arguments import at_least_one
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
 from seqflow.loader.epoch.ranks import Ranks, Tail
-from seqflow.loader.order.conditions import Condition
+from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.index import index_beside
 from seqflow.loader.order.recipe import Shuffle, Transform
 from seqflow.loader.plans.dealing import Totals
@@ -224,8 +224,8 @@ def bind_constants(
     constants: Mapping[str, Any] | None,
     prepare: Net | Transform | None,
     net: Net | Transform | None,
-    conditions: Sequence[Condition],
-) -> tuple[Net | Transform | None, Net | Transform | None, tuple[Condition, ...]]:
+    conditions: Sequence[RowCondition],
+) -> tuple[Net | Transform | None, Net | Transform | None, tuple[RowCondition, ...]]:
     """Give each net, and each condition, the constants it reads; raise NetError for one that none reads."""
     if constants is not None and not isinstance(constants, Mapping):
         raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")

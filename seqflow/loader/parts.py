@@ -14,7 +14,7 @@ from seqflow.loader.epoch.table import RowStream, Stream, Table
 from seqflow.loader.loader import Loader
 from seqflow.loader.order.index import Measured
 from seqflow.loader.order.recipe import Stamps
-from seqflow.loader.order.windows import Layout, Parts, Window
+from seqflow.loader.order.windows import Parts, StreamWindows, Window
 from seqflow.loader.run.iterator import Consumer, EpochPlan, Iteration
 from seqflow.loader.run.ledger import BadRowHandler, Stats
 from seqflow.loader.run.source_run import SourceRun
@@ -151,7 +151,7 @@ def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[Planned
             return
 
 
-def _find(layout: Layout, parts: Parts, count: int) -> None:
+def _find(layout: StreamWindows, parts: Parts, count: int) -> None:
     """Find all windows of the first `count` parts, if they are found one by one."""
     while count and layout.counts == [None] and parts.stop(count - 1) is None:
         if layout.window((0, layout.num_found)) is None:
@@ -213,5 +213,5 @@ def _run(loader: Loader, part: PlannedPart, maker: WindowMaker, consumer: Consum
         )
     start = Position(part.epoch, 0, None, 1)
     steps, totals = loader.pipeline.steps(), loader.pipeline.totals
-    plan = EpochPlan(start, Table([stream]), Layout([windows]), steps=steps, totals=totals)
+    plan = EpochPlan(start, Table([stream]), StreamWindows([windows]), steps=steps, totals=totals)
     return SourceRun(plan, maker, consumer)

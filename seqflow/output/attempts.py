@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from seqflow.output.attempt_folders import new_name
-from seqflow.output.file_writer import FileWriter, Format
+from seqflow.output.file_writer import FileForm, FileWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.sorted_runs import RUN
@@ -22,7 +22,7 @@ class Attempt:
 
     folder: Path
     output: Path
-    form: Format
+    form: FileForm
     number: int
     """Number of the part."""
     name: str = field(default_factory=new_name)

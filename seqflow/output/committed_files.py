@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output.durable_files import sync_folder
-from seqflow.output.file_writer import FileKind, FileWriter, Format
+from seqflow.output.file_writer import FileForm, FileKind, FileWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.threads import in_threads
 
@@ -45,7 +45,9 @@ def check_sizes(parts: Sequence[OutputFile], paths: Iterable[Path]) -> None:
             )
 
 
-def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[[OutputFile], None]) -> None:
+def join(
+    pieces: Sequence[OutputFile], path: Path, form: FileForm, note: Callable[[OutputFile], None]
+) -> None:
     """Join the committed pieces of a file, then remove them. Can be repeated after a crash at any step.
 
     `note` receives the description of the joined file before the file gets its name. Then the first piece is removed,
@@ -71,7 +73,7 @@ def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[
 
 
 def concatenate(
-    files: Sequence[Path], path: Path, form: Format, note: Callable[[OutputFile], None] = lambda file: None
+    files: Sequence[Path], path: Path, form: FileForm, note: Callable[[OutputFile], None] = lambda file: None
 ) -> None:
     """Write the row groups of several files to a new one, which may replace one of them."""
     writer = FileWriter(path, form)
@@ -108,7 +110,7 @@ def schema_of(path: Path, kind: FileKind) -> pa.Schema:
         return (pa.ipc.open_stream if kind == "run" else pa.ipc.open_file)(file).schema
 
 
-def groups_of(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
+def groups_of(pieces: Sequence[Path], form: FileForm) -> Iterator[pa.Table]:
     """Yield the row groups of all pieces, one after another."""
     from pyarrow import parquet
 

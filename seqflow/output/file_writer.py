@@ -31,7 +31,7 @@ RUN_BATCH_BYTES = 512 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FileForm:
     """The kind and the compression of files."""
 
     kind: FileKind
@@ -69,7 +69,7 @@ class FileWriter:
     Errors name `path`; `piece` is the name of the written file if it is only a piece of `path`.
     """
 
-    def __init__(self, path: Path, form: Format, piece: Path | None = None) -> None:
+    def __init__(self, path: Path, form: FileForm, piece: Path | None = None) -> None:
         self.path = path
         self.piece = piece or path
         self.temporary = temporary_path(self.piece)
@@ -136,7 +136,7 @@ class FileWriter:
         unfinished.discard(self.temporary)
 
 
-def _open_writer(file: NewFile, table: pa.Table, form: Format) -> Any:
+def _open_writer(file: NewFile, table: pa.Table, form: FileForm) -> Any:
     if form.kind in ("arrow", "run"):
         codec = None if form.compression in (None, "none") else form.compression
         new = pa.ipc.new_file if form.kind == "arrow" else pa.ipc.new_stream

@@ -25,7 +25,7 @@ from seqflow.output.committed_files import (
     schema_of,
 )
 from seqflow.output.durable_files import remove_temporaries, sync_folder, writing
-from seqflow.output.file_writer import KIND_OF_SUFFIX, FileWriter, Format
+from seqflow.output.file_writer import KIND_OF_SUFFIX, FileForm, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
@@ -59,9 +59,9 @@ def with_reasons(
     return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
 
 
-def form_of(path: Path) -> Format:
+def form_of(path: Path) -> FileForm:
     """Return the format of a quarantine file, from its suffix."""
-    return Format(KIND_OF_SUFFIX[path.suffix.lower()])
+    return FileForm(KIND_OF_SUFFIX[path.suffix.lower()])
 
 
 class QuarantinePiece:

@@ -23,7 +23,7 @@ from seqflow.output.committed_files import (
     remove_committed,
 )
 from seqflow.output.durable_files import remove_temporaries, sync_folder, write_bytes
-from seqflow.output.file_writer import FileKind, FileWriter, Format
+from seqflow.output.file_writer import FileForm, FileKind, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, OutputFile, damaged_files
 from seqflow.output.progress_file import FORMAT, Change, append_progress, parse_progress, write_progress
@@ -51,7 +51,7 @@ class Target:
     """
 
     path: Path
-    form: Format
+    form: FileForm
     is_file: bool
     _created: list[Path] = field(default_factory=list)
     _lock: Lock | None = None

@@ -22,9 +22,9 @@ from seqflow.output.file_writer import (
     DEFAULT_SIZES,
     KIND_OF_SUFFIX,
     Compression,
+    FileForm,
     FileSizes,
     FileWriter,
-    Format,
     Kind,
 )
 from seqflow.output.output_file import Batches, OutputFile
@@ -360,7 +360,7 @@ def open_output(
         raise JobError(
             f"output: partition_by makes folders, but the path {str(path)!r} is one file; give a folder"
         )
-    form = Format(kind or of_suffix or "parquet", compression)
+    form = FileForm(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
     return OutputWriter(Target(path, form, is_file), FileLayout(columns, threads, sizes, arrangement))
 

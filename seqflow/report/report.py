@@ -64,7 +64,7 @@ def _memory() -> str:
         return "not known"
 
 
-class Report(NamedTuple):
+class ReportPage(NamedTuple):
     """A page, and what was found in its source."""
 
     page: str
@@ -81,17 +81,17 @@ def report_of_path(
     bad_rows: Policy = None,
     bad_files: Policy = None,
     **options: Any,
-) -> Report:
+) -> ReportPage:
     """Return the page of a source: its tensors, lengths, waste of padding, its first rows. Reads all of it.
 
     `bad_rows` and `bad_files` are as in `survey_of`, `options` are those of `sf.open`.
     """
     found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
     text = page(path, [*sections_of(found, batch, capacity), machine()])
-    return Report(text, found, found.is_accepted(bad_rows, bad_files))
+    return ReportPage(text, found, found.is_accepted(bad_rows, bad_files))
 
 
-def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -> Report:
+def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -> ReportPage:
     """Return the page of a job: shapes and bounds, the sizes of a run, a sample of batches, lengths of the prepared
     rows, and its source.
     """
@@ -105,6 +105,6 @@ def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -
     found = survey_of(recipe.source, batch, recipe.columns, recipe.fill, recipe.valid)
     sections = [*stops, *sections_of_job(read, batch, capacity), *sections_of(found, batch, capacity)]
     bad_files = "raise" if stops else job.bad_files.policy
-    return Report(
+    return ReportPage(
         page(name, [*sections, machine()]), found, found.is_accepted(job.bad_rows.policy, bad_files)
     )

@@ -7,7 +7,7 @@ from seqflow.expression import Expression
 from seqflow.expression.filter_parser import MAX_DEPTH, parse_filter
 from seqflow.expression.filter_syntax import (
     Column,
-    Comparison,
+    ComparisonTest,
     Connection,
     Constant,
     Filter,
@@ -28,7 +28,7 @@ def shown(tree: Filter) -> str:
             return repr(value)
         case Operation(name=name, arguments=arguments):
             return f"{name}({', '.join(map(shown, arguments))})"
-        case Comparison(token=token, left=left, right=right):
+        case ComparisonTest(token=token, left=left, right=right):
             return f"({shown(left)} {token.text} {shown(right)})"
         case Membership(value=value, members=members, negated=negated):
             return f"({shown(value)} {'not ' * negated}in [{', '.join(map(shown, members))}])"

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[^\W\d][\w.]*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Condition:
+class RowCondition:
     """A condition on prepared rows, of the option `keep` or `require`."""
 
     option: str
@@ -47,13 +47,13 @@ class Condition:
 
 
 @lru_cache(maxsize=64)
-def _condition(option: str, text: str) -> Condition:
+def _condition(option: str, text: str) -> RowCondition:
     result = f"{option}.fulfilled"  # a name that no column has
     net = f"return {text}" if _NAME.fullmatch(text) else f"{result} = {text}\nreturn {result}"
-    return Condition(option, text, Net(net))
+    return RowCondition(option, text, Net(net))
 
 
-def conditions_of(option: str, given: str | Sequence[str] | None) -> tuple[Condition, ...]:
+def conditions_of(option: str, given: str | Sequence[str] | None) -> tuple[RowCondition, ...]:
     """Return the conditions of an option; raise OpTypeError when one is not a text, NetError when it is not a
     condition.
     """
@@ -69,7 +69,7 @@ def conditions_of(option: str, given: str | Sequence[str] | None) -> tuple[Condi
     return tuple(_condition(option, text) for text in texts)
 
 
-def fulfilling(conditions: Sequence[Condition], record: Record) -> Array:
+def fulfilling(conditions: Sequence[RowCondition], record: Record) -> Array:
     """Return the rows for which all conditions are true, by number; raise OpError as a condition does."""
     found = np.ones(record.num_rows, np.bool_)
     for one in conditions:
@@ -77,7 +77,7 @@ def fulfilling(conditions: Sequence[Condition], record: Record) -> Array:
     return np.flatnonzero(found)
 
 
-def unfulfilled(conditions: Sequence[Condition], record: Record) -> list[BadRow]:
+def unfulfilled(conditions: Sequence[RowCondition], record: Record) -> list[BadRow]:
     """Return the rows for which some condition is false, each with the first such condition; raise OpError as a
     condition does.
     """

@@ -298,7 +298,7 @@ _OF_FILES = ("rows", "blocks", "files", "damaged files")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AddedFiles:
     """Files that were added after batch `batch - 1` of an epoch."""
 
     epoch: int
@@ -312,7 +312,7 @@ class Change:
         return {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()}
 
 
-def changes_of(state: Mapping[str, Any]) -> tuple[Change, ...]:
+def changes_of(state: Mapping[str, Any]) -> tuple[AddedFiles, ...]:
     """Return the changes that a state lists; raise OpError when they are damaged, or have sizes as in version 0.2."""
     found = state.get("changes", [])
     if not has_form(found, _FORM) or any(
@@ -327,11 +327,11 @@ def changes_of(state: Mapping[str, Any]) -> tuple[Change, ...]:
             "files alone\n  finish the epoch with seqflow 0.2, or begin it again: set_epoch(…)"
         )
     return tuple(
-        Change(one["epoch"], one["batch"], tuple(one["begun"]), tuple(one["added"])) for one in found
+        AddedFiles(one["epoch"], one["batch"], tuple(one["begun"]), tuple(one["added"])) for one in found
     )
 
 
-def renamed(changes: Sequence[Change], folder: str) -> tuple[Change, ...]:
+def renamed(changes: Sequence[AddedFiles], folder: str) -> tuple[AddedFiles, ...]:
     """Return changes with the current paths of their files, in `folder`."""
     return tuple(replace(one, added=tuple(folder + path for path in one.added)) for one in changes)
 
@@ -385,7 +385,7 @@ def _folders(before: Sequence[str], now: Sequence[str]) -> list[str]:
 
 
 def changed_windows(
-    recipe: Recipe, slices: Slices, paths: Mapping[str, str], epoch: int, changes: Sequence[Change]
+    recipe: Recipe, slices: Slices, paths: Mapping[str, str], epoch: int, changes: Sequence[AddedFiles]
 ) -> Iterator[list[Windows]]:
     """Yield the windows of each stream of an epoch before its first change, and after each.
 

@@ -26,7 +26,7 @@ from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.net import Net
 from seqflow.output.durable_files import writing
-from seqflow.output.file_writer import FileWriter, Format
+from seqflow.output.file_writer import FileForm, FileWriter
 from seqflow.record import Record, from_arrow
 from seqflow.record.validation import reading
 
@@ -174,7 +174,7 @@ def write_index(
     table = pa.table(columns, _schema())
     metadata = {_SETTINGS: json.dumps(key), _FILES: json.dumps(files), CHECKSUM: checksum(table)}
     table = table.replace_schema_metadata(metadata)
-    writer = FileWriter(path, Format("arrow"))
+    writer = FileWriter(path, FileForm("arrow"))
     try:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)

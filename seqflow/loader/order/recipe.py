@@ -14,7 +14,7 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
-from seqflow.loader.order.conditions import Condition
+from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, key_of, permutation
 from seqflow.loader.plans.selection import lengths_of, planned_lengths
@@ -76,9 +76,9 @@ class Recipe:
     """Largest number of bytes in memory at one time."""
     counted: set[str] = field(default_factory=set)
     """Tensors of prepared rows that totals of steps are made of."""
-    keep: tuple[Condition, ...] = ()
+    keep: tuple[RowCondition, ...] = ()
     """Conditions on prepared rows; rows for which one is false are left out."""
-    require: tuple[Condition, ...] = ()
+    require: tuple[RowCondition, ...] = ()
     """Conditions on prepared rows that are kept; rows for which one is false are bad rows."""
 
     @property

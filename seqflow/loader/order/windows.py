@@ -364,7 +364,7 @@ _KEPT = 64
 """Number of windows kept for each stream after they are made: nearby windows are requested several times."""
 
 
-class Layout:
+class StreamWindows:
     """The windows of each stream: listed before anything is read, or found one by one as a source gives them.
 
     `found` gives the windows of the only stream from the first one on; windows that were found are kept for a while.
@@ -481,7 +481,7 @@ class Parts:
         parts._ends = [windows]
         return parts
 
-    def of(self, layout: Layout) -> None:
+    def of(self, layout: StreamWindows) -> None:
         """Return the parts of the only stream: of all its windows if they are in columns, else found with the
         windows.
 

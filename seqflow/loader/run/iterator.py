@@ -14,7 +14,7 @@ from seqflow.errors import OpError
 from seqflow.loader.epoch.deal import ALL_BATCHES, NO_SKIPS, Deal, Dealt, Skips, Steps, dealt
 from seqflow.loader.epoch.state import Place, Position, Progress, check_start
 from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, Table
-from seqflow.loader.order.windows import Layout, Parts
+from seqflow.loader.order.windows import Parts, StreamWindows
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.plan import NO_ROWS
 from seqflow.loader.run.ledger import BadRowHandler, Stats
@@ -62,7 +62,7 @@ class EpochPlan:
 
     start: Position
     table: Table
-    layout: Layout
+    layout: StreamWindows
     again: Callable[[], Run] | None = None
     """Begins another run at the first batch of the epoch, if this run begins later."""
     steps: Steps | None = None

@@ -27,7 +27,7 @@ from seqflow.loader.epoch.state import (
 from seqflow.loader.epoch.table import OWN_NUMBERS, Missing, Numbering, RowStream, Stream, Table
 from seqflow.loader.order.conditions import fulfilling
 from seqflow.loader.order.identity import (
-    Change,
+    AddedFiles,
     LoaderIdentity,
     added_files,
     changed_windows,
@@ -36,7 +36,7 @@ from seqflow.loader.order.identity import (
 )
 from seqflow.loader.order.index import Indexing, LengthsIndex, Measured
 from seqflow.loader.order.recipe import Listing, Recipe
-from seqflow.loader.order.windows import Layout, Window, Windows, cut_windows, deal_windows
+from seqflow.loader.order.windows import StreamWindows, Window, Windows, cut_windows, deal_windows
 from seqflow.loader.plans.dealing import Totals
 from seqflow.loader.plans.window_rows import Pad, WindowRows
 from seqflow.loader.run.iterator import Consumer, EpochPlan
@@ -71,7 +71,7 @@ class Pipeline:
     """Totals over all batches of a step."""
     steps_of: int = 1
     """Number of batches of a rank in a step, if the plan has no balance."""
-    changes: tuple[Change, ...] = field(default=(), init=False)
+    changes: tuple[AddedFiles, ...] = field(default=(), init=False)
     """Files that were added after some batches of the epoch of a loaded state."""
 
     def __post_init__(self) -> None:
@@ -209,7 +209,7 @@ class Pipeline:
         if self._index is not None:
             self._index.keep()
 
-    def _keeps_window(self, layout: Layout) -> bool:
+    def _keeps_window(self, layout: StreamWindows) -> bool:
         """Return whether rows are read once for all epochs because one window holds all of them.
 
         Rows that are prepared by a Python function, or by random ops, may differ in the next epoch.
@@ -256,7 +256,7 @@ class Pipeline:
 
     def table(
         self, epoch: int, *, counted: bool = False, before_last_change: bool = False
-    ) -> tuple[Layout, Table]:
+    ) -> tuple[StreamWindows, Table]:
         """Return the windows of an epoch, and the table of its batches.
 
         Their batches are `counted` if possible, even if the index has to be made first.
@@ -265,10 +265,10 @@ class Pipeline:
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            return Layout(found=_windows_of_stream(recipe)), Table([Stream(None)], self._given_total())
+            return StreamWindows(found=_windows_of_stream(recipe)), Table([Stream(None)], self._given_total())
         if not changes:
             dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
-            return Layout(dealt), self._table_of(dealt, epoch, counted)
+            return StreamWindows(dealt), self._table_of(dealt, epoch, counted)
         paths = [path for path, *_ in self.identity.files]
         by_name = dict(zip(recipe.source.files, paths, strict=True))
         layouts = changed_windows(recipe, self.listing.slices(), by_name, epoch, changes)
@@ -277,7 +277,7 @@ class Pipeline:
         for change in changes[:-1] if before_last_change else changes:
             dealt = next(layouts)
             table = self._table_of(dealt, epoch, counted, (table, change.batch))
-        return Layout(dealt), table
+        return StreamWindows(dealt), table
 
     def _given_total(self) -> int | None:
         steps = self.recipe.steps_per_epoch
@@ -402,7 +402,7 @@ class Pipeline:
     def _with_files(self, start: Position, added: Sequence[str], what: str, numbering: Numbering) -> Position:
         """Record files that were added at a place, which the windows after it include; return the place to go on."""
         place = start._replace(batch=self._end_of_pool(start.batch, numbering))
-        earlier, change = self.changes, Change(start.epoch, place.batch, (), tuple(added))
+        earlier, change = self.changes, AddedFiles(start.epoch, place.batch, (), tuple(added))
         # noted without its windows first: the tables before it, read below, show which were begun
         self.changes = (*earlier, change)
         if self._index is not None and self._index.path.exists():
@@ -423,7 +423,7 @@ class Pipeline:
         self.changes = (*earlier, replace(change, batch=place.batch, begun=begun))
         return place if start.batch >= table.num_known else start
 
-    def _windows_begun(self, table: Table, layout: Layout, place: Position) -> tuple[int, ...]:
+    def _windows_begun(self, table: Table, layout: StreamWindows, place: Position) -> tuple[int, ...]:
         """Return, for each stream, the number of windows of the batches before a place; windows not counted are
         read.
         """
@@ -511,7 +511,7 @@ class Pipeline:
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
 
 
-def _resumed(table: Table, layout: Layout, start: Position) -> Table:
+def _resumed(table: Table, layout: StreamWindows, start: Position) -> Table:
     """Return the table of a run that continues a state; raise OpError when the window of the state does not exist."""
     if table.counted or start.window is None:
         return table

@@ -46,7 +46,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ValueFault:
     """Nulls of a level that have neither a fill value nor a mask."""
 
     level: Level
@@ -70,7 +70,7 @@ class TensorReader:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     dictionaries: dict[str, pa.Array] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ValueFault] = field(default_factory=list)
 
     def update(self, other: "TensorReader") -> None:
         """Add the tensors that another reader collected."""
@@ -226,7 +226,7 @@ class TensorReader:
         if self.valid and not level.nullable:
             reason += ", which is declared not null"
         if (not self.valid or not level.nullable) and is_read(level.name, self.read_names):
-            self.faults.append(Fault(level, reason))
+            self.faults.append(ValueFault(level, reason))
         return None
 
     def _add_mask(self, level: Level, shape: tuple[int, ...]) -> None:

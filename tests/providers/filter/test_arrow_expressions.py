@@ -7,7 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from seqflow.providers.filter.arrow_expressions import Call, Field, Literal, canonical, fields_of, structure
+from seqflow.providers.filter.arrow_expressions import (
+    ArrowCall,
+    ArrowLiteral,
+    Field,
+    canonical,
+    fields_of,
+    structure,
+)
 
 F = pc.field
 TEXTS: dict[str, Any] = {
@@ -54,10 +61,10 @@ def test_different_expressions_have_different_texts() -> None:
 
 def test_the_structure_is_that_of_the_expression() -> None:
     tree = structure((F("a", "b") > 1) & F("c"))
-    assert isinstance(tree, Call)
+    assert isinstance(tree, ArrowCall)
     compared, column = tree.arguments
-    assert isinstance(compared, Call)
-    assert compared.arguments == (Field(("a", "b")), Literal(pa.scalar(1)))
+    assert isinstance(compared, ArrowCall)
+    assert compared.arguments == (Field(("a", "b")), ArrowLiteral(pa.scalar(1)))
     assert column == Field(("c",))
     assert list(fields_of(tree)) == [("a", "b"), ("c",)]
 
