@@ -301,6 +301,7 @@ def test_a_job_counts_them_in_its_manifest(folder: Path, workers: int) -> None:
         run(sf_job(folder, out, workers, policy="raise"))
     report = run(job)
     assert report.rows == len(GOOD)
+    assert [Path(one.path).name for one in report.bad_files] == ["1.parquet", "3.parquet"]
     manifest = json.loads((out / "_manifest.json").read_text())
     assert [Path(path).name for path, *_ in manifest["counts"]["bad_files"]] == ["1.parquet", "3.parquet"]
     assert pa.table(sf.open(out).read(next(iter(sf.open(out).blocks())))).num_rows > 0
