@@ -9,11 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 from killed_jobs import DYING, start
 
 FILES, ROWS = 200, 12
 DAMAGED = {17: "cut", 60: "empty", 101: "other", 150: "page"}
 KILLS = 10
+WORKERS = pytest.mark.parametrize(
+    "workers", [[], pytest.param(["--workers", "2"], marks=pytest.mark.slow)], ids=str
+)
 
 JOB = """
 imports = ["dying"]
@@ -103,12 +107,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def finished(folder: Path, *arguments: str, dies_at: int = 0) -> bool:
-    """Run the job in a process of its own; return whether it came to its end."""
-    process = start(folder, *arguments, DIES_AT=str(dies_at))
+def killed(folder: Path, dies_at: int) -> None:
+    """Run the job in a process that ends at a call of its net."""
+    process = start(folder, "--resume", DIES_AT=str(dies_at))
     _, errors = process.communicate()
-    assert process.returncode == (9 if dies_at else 0), errors
-    return not dies_at
+    assert process.returncode == 9, errors
+
+
+def run(folder: Path, *arguments: str) -> None:
+    done = seqflow("run", "job.toml", "--quiet", *arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -128,7 +136,7 @@ def output(folder: Path) -> dict[str, bytes]:
 
 def test_one_job_gives_all_rows_of_files_that_are_not_damaged(tmp_path: Path) -> None:
     expected = write_shards(tmp_path)
-    finished(tmp_path)
+    run(tmp_path)
     assert rows_of(tmp_path) == expected
     counts = json.loads((tmp_path / "o" / "out" / "_manifest.json").read_text())["counts"]
     left_out = pq.read_table(tmp_path / "o" / "bad.parquet").to_pylist()
@@ -138,31 +146,37 @@ def test_one_job_gives_all_rows_of_files_that_are_not_damaged(tmp_path: Path) ->
     assert [(path, block, rows) for path, block, _, rows in counts["bad_files"]] == [
         ("shards/017.parquet", None, None), ("shards/060.parquet", None, None), ("shards/101.parquet", None, None), ("shards/150.parquet", 0, ROWS),
     ]  # fmt: skip
-    one_process = output(tmp_path)
-    finished(tmp_path, "--workers", "2")
-    assert output(tmp_path) == one_process
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_same_bytes(folder: Path) -> None:
+    run(folder)
+    expected = output(folder)
+    run(folder, "--workers", "2")
+    assert output(folder) == expected
 
 
 @pytest.mark.slow
 def test_ten_times_killed_the_job_gives_the_same_bytes(folder: Path) -> None:
-    finished(folder)
+    run(folder)
     expected = output(folder)
     for kill in range(KILLS):
-        finished(folder, "--resume", dies_at=5 + kill)
-    finished(folder, "--resume", "--workers", "2")
+        killed(folder, 5 + kill)
+    run(folder, "--resume", "--workers", "2")
     assert output(folder) == expected
 
 
 @pytest.mark.slow
 def test_ray_gives_the_same_bytes(folder: Path) -> None:
     pytest.importorskip("ray")
-    finished(folder)
+    run(folder)
     expected = output(folder)
-    finished(folder, "--engine", "ray", "--workers", "2")
+    run(folder, "--engine", "ray", "--workers", "2")
     assert output(folder) == expected
 
 
-def test_a_cut_file_of_compressed_lines_is_left_out_whole(tmp_path: Path) -> None:
+@WORKERS
+def test_a_cut_file_of_compressed_lines_is_left_out_whole(tmp_path: Path, workers: list[str]) -> None:
     """Keys that some files lack are null there."""
     (tmp_path / "shards").mkdir()
     expected = []
@@ -178,8 +192,5 @@ def test_a_cut_file_of_compressed_lines_is_left_out_whole(tmp_path: Path) -> Non
     (tmp_path / "dying.py").write_text(DYING)
     (tmp_path / "job.toml").write_text(JOB)
     (tmp_path / "o").mkdir()
-    finished(tmp_path)
+    run(tmp_path, *workers)
     assert rows_of(tmp_path) == expected
-    one_process = output(tmp_path)
-    finished(tmp_path, "--workers", "2")
-    assert output(tmp_path) == one_process
