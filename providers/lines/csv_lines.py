@@ -117,7 +117,7 @@ class Csv(Format):
         first = _samples(line_format, paths, headers)
         newlines = _have_newlines(first) if self.newlines_in_values is None else self.newlines_in_values
         line_format, inferred = replace(line_format, newlines=newlines), ""
-        found = declared
+        found: pa.Schema = declared
         if declared is None or (is_partial and {*chain(*headers)} > set(declared.names)):
             known, inferred = _inferred(first, newlines, headers)
             found = with_declared(known, declared)

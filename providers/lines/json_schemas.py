@@ -68,6 +68,8 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
     if isinstance(value, dict):
         return pa.struct([(name, _type_of(child, depth + 1)) for name, child in value.items()])
     if isinstance(value, list):
+        if {*map(type, value)} in ({int}, {str}):
+            value = [min(value), max(value)]  # which have the types of all others
         kind = pa.null()
         for child in value:
             kind = _merged(kind, _type_of(child, depth + 1))
