@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from seqflow.arguments import checked
 from seqflow.errors import DamagedFileError, ProviderOptionError
 from seqflow.printable import printable_line
-
-POLICIES = ("raise", "skip", "quarantine")
 
 
 class BadFile(NamedTuple):
@@ -44,6 +43,7 @@ class BadFileList(list[BadFile]):
         return BadFileList([*self, *other])
 
 
+@checked(ProviderOptionError, methods=False)
 @dataclass(frozen=True, slots=True)
 class BadFiles:
     """The policy for files that are damaged, or gone, when they are opened or read.
@@ -60,13 +60,9 @@ class BadFiles:
     """Largest number of damaged files; one more is an error. None omits any number."""
 
     def __post_init__(self) -> None:
-        if self.policy not in POLICIES:
-            raise ProviderOptionError(
-                f"bad_files is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'"
-            )
         if self.max is not None and (self.max < 0 or self.policy == "raise"):
             expected = "None with 'raise', which allows none" if self.policy == "raise" else "0 or more"
-            raise ProviderOptionError(f"bad_files: max is {self.max}, expected {expected}")
+            raise ProviderOptionError.of("BadFiles.max", f"is {self.max}, expected {expected}")
 
     @staticmethod
     def of(value: Any) -> BadFiles:

@@ -1,4 +1,4 @@
-"""Count the rows and the damaged files that are left out where blocks are read one after another."""
+"""Read what can be read of a source, and count the rows and the damaged files that are left out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from seqflow.errors import ProviderOptionError
 from seqflow.providers.bad_files import BadFileList
+from seqflow.providers.opening import open
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
 from seqflow.record.selection import Table
+
+
+def open_lenient(source: Any, **options: Any) -> Provider:
+    """Open a source without its damaged files; a table or a source of your own, which has no such policy, whole."""
+    try:
+        return open(source, **options, bad_files="skip")
+    except ProviderOptionError:
+        return open(source, **options)
 
 
 @dataclass(slots=True)

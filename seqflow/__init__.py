@@ -43,8 +43,8 @@ if TYPE_CHECKING:
         Schedule,
         Shuffle,
         TokenBudget,
-        from_rows,
     )
+    from seqflow.loader.request import from_rows
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
     from seqflow.providers import (
@@ -163,8 +163,8 @@ _ROOMS = {
     "arrow_function": "arrow_function",
     "executor": "run",
     "expression": "Expression",
-    "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget "
-    "from_rows",
+    "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
+    "loader.request": "from_rows",
     "map_features": "features pool_features",
     "net": "Net",
     "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",

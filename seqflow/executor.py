@@ -77,7 +77,7 @@ def run(
     arrays: dict[str, Array] = {}
     for name, value in tensors.items():
         if isinstance(value, list | tuple | str) and (parts := _parts_of(net, name)):
-            arrays |= _flattened(name, [value] if isinstance(value, str) else value, parts)
+            arrays |= flattened(name, [value] if isinstance(value, str) else value, parts)
         else:
             arrays[name] = as_array(name, value)
     parents = {name: _UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
@@ -89,7 +89,7 @@ def _parts_of(net: Net, name: str) -> list[str]:
     return [] if name in net.inputs else [one for one in net.inputs if one.startswith(f"{name}.")]
 
 
-def _flattened(name: str, rows: Sequence[Any], parts: Sequence[str]) -> Iterator[tuple[str, Array]]:
+def flattened(name: str, rows: Sequence[Any], parts: Sequence[str]) -> Iterator[tuple[str, Array]]:
     """Yield lengths and values of lists or texts, as deep as `parts` are; raise OpTypeError for other rows."""
     kinds, values = set(map(type, rows)), f"{name}.values"
     if not kinds <= {str} and not kinds <= {list, tuple, np.ndarray}:
@@ -105,7 +105,7 @@ def _flattened(name: str, rows: Sequence[Any], parts: Sequence[str]) -> Iterator
         return
     items = list(chain.from_iterable(rows))
     if any(part.startswith(f"{values}.") for part in parts):
-        yield from _flattened(values, items, parts)
+        yield from flattened(values, items, parts)
     else:
         yield values, as_array(values, items) if items else np.zeros(0, np.int64)
 

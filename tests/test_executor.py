@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow import LodError, Net, NetError, ShapeError, op, registry
@@ -230,3 +232,43 @@ def test_cut_and_changed_texts_are_bytes():
     for net in (cut, mixed):
         (kind,) = sf.to_arrow(sf.run(net, record)).schema.types
         assert kind == pa.list_(pa.uint8())
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1))))
+def test_lists_in_place_of_lengths_and_values(rows):
+    net = Net(
+        "y = values + 0\nn = lengths + 0\nreturn y, n".replace("values", "x.values").replace(
+            "lengths", "x.lengths"
+        )
+    )
+    found = run(net, {"x": rows})
+    assert found["y"].tolist() == [one for row in rows for one in row]
+    assert found["n"].tolist() == [len(row) for row in rows]
+    assert {found["y"].dtype, found["n"].dtype} == {np.dtype(np.int64)}
+
+
+def test_lists_of_lists_of_texts_have_two_levels_and_their_bytes():
+    net = Net("return x.lengths, x.values.lengths, x.values.values")
+    found = run(net, {"x": [["a", "bü"], []]})
+    assert [found[name].tolist() for name in net.inputs] == [[2, 0], [1, 3], [97, 98, 195, 188]]
+    assert run("return x.lengths, x.values", {"x": "ab"})["x.lengths"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([1, 2], "x has rows of int, expected only lists or only texts: the net takes x.lengths, x.values"),
+        ([[1], "a"], "x has rows of list, str, expected"),
+        ([[1], None], "x has rows of NoneType, list, expected"),
+        ([[1, None]], "x.values holds Python objects, expected an array of one dtype"),
+        ([[1, "a"]], "x.values"),
+    ],
+)
+def test_lists_that_do_not_fit_are_named(value, says):
+    with pytest.raises(sf.OpError, match=says):
+        run("return x.lengths, x.values", {"x": value})
+
+
+def test_ragged_lists_for_a_dense_input_are_an_error():
+    with pytest.raises(sf.OpError, match="x is not rectangular"):
+        run("y = x + 1", {"x": [[1], [2, 3]]})

@@ -107,7 +107,7 @@ def overrides_of(
 
 
 def open_options(schema: list[str] | None, bad_files: Policy = None) -> dict[str, Any]:
-    """Return the options of `sf.open` that these give; raise JobError for a schema that is no rule and no types."""
+    """Return the options of `sf.open`; raise JobError for a schema that is neither a rule nor types."""
     from seqflow.errors import JobError
 
     found: dict[str, Any] = {} if bad_files is None else {"bad_files": bad_files}

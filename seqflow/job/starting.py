@@ -12,15 +12,12 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import compute
 
-from seqflow import providers
-from seqflow.errors import DamagedFileError, JobError
+from seqflow.errors import JobError
 from seqflow.job.chat import REQUIRE, Chat, find_chat
-from seqflow.loader.run.ledger import good_rows
 from seqflow.printable import printable_line
 from seqflow.providers import Provider
-from seqflow.providers.formats.options import FORMATS
-from seqflow.record import BadRow, as_table
-from seqflow.record.run_ends import take_table
+from seqflow.providers.left_out import LeftOut, open_lenient
+from seqflow.record.selection import select_schema
 
 _HEAD = """\
 # Made by `seqflow init`. What comes next:
@@ -99,21 +96,6 @@ class Start(NamedTuple):
     """File with the tokenizer of a chat, to be written if it does not exist."""
 
 
-class _Seen(NamedTuple):
-    """First rows of a source, with counts of what they lack."""
-
-    table: pa.Table
-    bad_rows: int
-    damaged: int
-    is_all: bool
-
-    def __str__(self) -> str:
-        which = "all rows" if self.is_all else "the first rows"
-        counts = {"good row": self.table.num_rows, "bad row": self.bad_rows, "damaged file": self.damaged}
-        found = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
-        return f"looked at {which}: {', '.join(found) or 'there are none'}"
-
-
 def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> Start:
     """Return a job for these paths, to be written to `job`.
 
@@ -125,16 +107,13 @@ def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> St
     if not paths:
         raise JobError("init: no paths, expected files, folders or globs")
     path = [*paths] if len(paths) > 1 else paths[0]
-    try:
-        source = providers.open(path, kind=kind)
-    except DamagedFileError:
-        source = providers.open(path, kind=kind, bad_files="skip")
+    source = open_lenient(path, kind=kind)
     schema = source.schema
     if not len(schema):
         raise JobError(f"init: {paths[0]} has no columns")
     chat = find_chat(schema)
-    seen = _look_at(source, chat.columns if chat else _texts(schema) or schema.names[:1])
-    column, of, others = ("tokens", "text", []) if chat else _planned(schema, seen.table)
+    table, seen = _look_at(source, chat.columns if chat else _texts(schema) or schema.names[:1])
+    column, of, others = ("tokens", "text", []) if chat else _planned(schema, table)
     folder = Path(os.path.abspath(job)).parent
     names = [column] if column is not None else list(schema.names)
     found = [os.path.relpath(path, folder) for path in paths]
@@ -154,38 +133,30 @@ def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> St
         _section("order", _ORDER),
     ]
     if chat:
-        parts.append(chat.net(_roles(seen.table, chat), "tokenizer.json"))
+        parts.append(chat.net(_roles(table, chat), "tokenizer.json"))
     elif of == "text":
         parts.append(_NET.format(column))
     parts.append(_section("batch", _CHAT if chat else _ROWS if column is None else _PACKED))
     parts += [_section("output", _OUTPUT), _section("bad_rows", _BAD_ROWS)]
-    if source.kind in FORMATS:
+    if source.bad_files.leaves_out:
         parts.append(_section("bad_files", _BAD_FILES))
-    return Start("".join(parts), str(seen), tokenizer)
+    return Start("".join(parts), seen, tokenizer)
 
 
-def _look_at(source: Provider, columns: Sequence[str]) -> _Seen:
-    """Return columns of the good rows among the first of a source, and count bad rows and damaged files."""
-    tables: list[pa.Table] = []
-    damaged, bad_rows, size = {one.path for one in source.damaged}, 0, 0
-    blocks = iter(source.blocks())
+def _look_at(source: Provider, columns: Sequence[str]) -> tuple[pa.Table, str]:
+    """Return columns of the first rows of a source, null in bad rows, and a sentence about what was seen."""
+    left_out, tables = LeftOut.of(source, skips=True), [select_schema(source.schema, columns).empty_table()]
+    blocks, size = iter(source.blocks()), 0
     for block in islice(blocks, _SEEN_BLOCKS):
-        bad: list[BadRow] = []
-        try:
-            table, _, _, damage = source.read_kept(block, columns, bad_rows=bad)
-        except DamagedFileError:
-            damaged.add(block.origin)
-            continue
-        damaged |= set() if damage is None else {damage.path}
-        rows = good_rows(table.num_rows, bad)
-        bad_rows += table.num_rows - len(rows)
-        tables.append(as_table(take_table(table, rows)))
-        size += table.nbytes
+        tables.append(pa.table(left_out.read(source, block, columns)))
+        size += tables[-1].nbytes
         if size >= _SEEN_BYTES:
             break
-    is_all = next(blocks, None) is None
-    table = pa.concat_tables(tables) if tables else source.schema.empty_table()
-    return _Seen(table, bad_rows, len(damaged), is_all)
+    table = pa.concat_tables(tables)
+    which = "all" if next(blocks, None) is None else "the first"
+    counts = {"bad row": left_out.rows, "damaged file": len({one.path for one in left_out.files})}
+    found = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+    return table, f"looked at {which} {table.num_rows:,} rows: {' and '.join(found) or 'none is bad'}"
 
 
 def _roles(table: pa.Table, chat: Chat) -> list[str]:

@@ -11,7 +11,6 @@ from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.plan import BatchPlan, Layout, permutation
 from seqflow.loader.plans.row_plans import Buckets, Rows, TokenBudget
 from seqflow.loader.plans.window_rows import Pad
-from seqflow.loader.request import from_rows
 from seqflow.loader.run.ledger import BadRows, Stats
 from seqflow.loader.run.workers import Prefetch
 
@@ -32,7 +31,6 @@ __all__ = [
     "Shuffle",
     "Stats",
     "TokenBudget",
-    "from_rows",
     "permutation",
 ]
 

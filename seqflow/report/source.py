@@ -17,7 +17,6 @@ from seqflow.errors import (
     LodError,
     OpError,
     ProviderError,
-    ProviderOptionError,
     ShapeError,
 )
 from seqflow.kernels.arrays import Array
@@ -27,6 +26,7 @@ from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
 from seqflow.providers.bad_files import BadFile
+from seqflow.providers.left_out import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
 from seqflow.report.bad_rows import BadRowList, Place
@@ -98,15 +98,10 @@ def survey_of_path(
 
     `options` are those of `sf.open`.
     """
-    try:
+    if bad_files is None:
+        source = open_lenient(path, **options)
+    else:
         source = providers.open(path, **options, bad_files=bad_files)
-    except DamagedFileError as error:
-        if bad_files is not None:
-            raise
-        try:
-            source = providers.open(path, **options, bad_files="skip")
-        except ProviderOptionError:  # a source of your own, or a table, which has no such policy
-            raise error from None
     return survey_of(source, batch, bad_rows=bad_rows, bad_files=bad_files)
 
 
@@ -123,7 +118,7 @@ def survey_of(
     """Survey all rows of a source, block by block; damaged rows are left out.
 
     The first row that cannot be read raises an error if `bad_rows` is "raise". An error of a block is listed, or
-    raised if `bad_files` is a policy: what this policy leaves out is no error.
+    raised if `bad_files` is a policy: rows that this policy leaves out are not errors.
     """
     caught = DAMAGE if bad_files is None else ()
     found = SurveyedSource(

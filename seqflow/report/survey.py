@@ -148,6 +148,6 @@ def _records(block: Any) -> Iterator[Record]:
     from seqflow.record.selection import leaf_types
 
     for batch in block.to_batches() if hasattr(block, "to_batches") else [block]:
-        # a field of type null has no tensor, which is no reason to show none of the others
+        # a field of type null has no tensor; the others are shown all the same
         leaves = [".".join(path) for path, kind in leaf_types(batch.schema) if not types.is_null(kind)]
         yield from_arrow(batch, columns=leaves, valid=True)

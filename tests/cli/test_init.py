@@ -145,7 +145,7 @@ def test_conversations_become_tokens_and_labels(tmp_path, column, role, content)
     (tmp_path / "chat.jsonl").write_text("\n".join(lines))
     done = seqflow("init", "chat.jsonl", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "looked at all rows: 1,999 good rows, 1 bad row" in done.stdout
+    assert "looked at all 2,000 rows: 1 bad row" in done.stdout
     assert "tokenizer.json: 256 bytes and the markers of ChatML" in done.stdout
     job = (tmp_path / "job.toml").read_text()
     assert f'columns = ["{column}.{role}", "{column}.{content}"]' in job
@@ -192,7 +192,7 @@ def test_ids_and_short_texts_are_not_packed(tmp_path, columns):
 def test_damaged_files_are_left_out_by_the_job_too(shards):
     done = seqflow("init", "shards", folder=shards.parent)
     assert done.returncode == 0, done.stderr
-    assert "looked at all rows: 25 good rows, 2 damaged files" in done.stdout
+    assert "looked at all 25 rows: 2 damaged files" in done.stdout
     done = seqflow("run", "job.toml", "--json", folder=shards.parent)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == 25

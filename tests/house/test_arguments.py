@@ -95,6 +95,7 @@ DOORS: dict[str, Door] = {
     "Parquet": door(sf.Parquet, lambda format: read(sf.open("x.parquet", format=format))),
     "Csv": door(sf.Csv, lambda format: read(sf.open("x.csv", format=format))),
     "Libsvm": door(sf.Libsvm, lambda format: read(sf.open("x.svm", format=format))),
+    "from_rows": door(sf.from_rows, rows=TABLE.slice(0, 1).to_pylist(), like=sf.Loader(TABLE)),
     "from_arrow": door(sf.from_arrow, obj=TABLE),
     "to_arrow": door(sf.to_arrow, record=RECORD),
     "features": door(sf.features, record=RECORD, column="m", names=["k"]),

@@ -35,12 +35,14 @@ def numbers(loader: Any) -> list[int]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Four files, of which two are damaged."""
+    folder = tmp_path / "files"
+    folder.mkdir()
     for number in range(4):
-        write(tmp_path / f"{number}.parquet", ROWS * number)
-    (tmp_path / "1.parquet").write_bytes(b"")
-    content = (tmp_path / "3.parquet").read_bytes()
-    (tmp_path / "3.parquet").write_bytes(content[: len(content) // 2])
-    return tmp_path
+        write(folder / f"{number}.parquet", ROWS * number)
+    (folder / "1.parquet").write_bytes(b"")
+    content = (folder / "3.parquet").read_bytes()
+    (folder / "3.parquet").write_bytes(content[: len(content) // 2])
+    return folder
 
 
 GOOD = [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]
@@ -84,7 +86,7 @@ def test_all_damaged_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [("skp", "bad_files is 'skp', expected"), (True, "bad_files"), (sf.BadFiles, "bad_files")],
+    [("skp", "bad_files is 'skp', expected"), (True, "bad_files is True"), (sf.BadFiles, "bad_files is")],
 )
 def test_a_policy_that_is_none_is_an_error(folder: Path, policy: Any, message: str) -> None:
     with pytest.raises(ProviderError, match=message):

@@ -85,6 +85,7 @@ def write_files(folder: Path) -> None:
     damaged = bytearray((folder / "rows.parquet").read_bytes())
     damaged[4:40] = b"\xff" * 36
     (folder / "damaged.parquet").write_bytes(damaged)
+    (folder / "broken.jsonl").write_text("{n: 1\n")
     (folder / "bad.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
     (folder / "note.xyz").write_text("x")
 
@@ -287,10 +288,10 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
         Kind("…, column …, row …: found …, expected …: …", "a Python value that does not fit the type of its column, which comes from the first 1,000 rows", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
-        Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
+        Kind("…, line …: the schema can't be inferred: …", "no line that could be read", "`schema=` ([files of lines](lines.md))", lambda: sf.open("broken.jsonl")),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
-        Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema={"m": "int64"}), bad_rows=sf.BadRows("skip", max=0))),
-        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema={"m": "int64"}), bad_rows="skip")),
+        Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows=sf.BadRows("skip", max=0))),
+        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows="skip")),
     ],
     MissingSourceError: [
         Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),

@@ -475,6 +475,11 @@ class Pipeline:
 
     # Batches before anything is read
 
+    @cached_property
+    def no_rows(self) -> Record:
+        """The columns that are read, as a record without rows."""
+        return empty_source(self.recipe)
+
     def empty_batch(self) -> Record | None:
         """Return a batch without rows; None if Python functions make them, or a net needs rows."""
         recipe = self.recipe

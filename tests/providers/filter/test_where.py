@@ -251,7 +251,7 @@ REFUSED = {
     "doc == 1": "its fields can be compared: doc.size == …",
     "lengths(id) > 1": "int64 has no lengths, expected lists or texts",
     "lengths(tokens, id) > 1": "lengths takes 1 argument, found 2",
-    "id % 0 == 0": "%",
+    "id // 2 == 0": "a filter has no '//', expected lengths, hash, +, -, *, /, %, abs",
     "sqrt(id) > 1": "other functions are for keep=, prepare= and net=, which get the rows that are kept",
     "lang + 1 > 2": "lang is string, expected numbers",
     "1 == 1": "the filter names no column",
