@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -82,13 +82,17 @@ def common_selections(
 
 def _versions(schemas: Mapping[str, pa.Schema], rename: Rename | None) -> list[Version]:
     """Return the different schemas, in the order of their first files."""
-    found: list[Version] = []
+    # most of 10,000 files have the same schema, which is one object
+    paths: dict[int, list[str]] = defaultdict(list)
     for path, schema in schemas.items():
-        # most files have the schema of the first one, or of the one before: few comparisons even of 10,000 files
-        same = next((one for one in found if one.schema is schema or one.schema.equals(schema)), None)
+        paths[id(schema)].append(path)
+    found: list[Version] = []
+    for of_one in paths.values():
+        schema = schemas[of_one[0]]
+        same = next((one for one in found if one.schema.equals(schema)), None)
         if same is None:
             found.append(same := Version(readable(schema), schema))
-        same.paths.append(path)
+        same.paths += of_one
     if rename is None:
         return found
     if not isinstance(rename, Mapping):

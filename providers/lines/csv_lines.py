@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from math import isfinite
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +48,7 @@ _AS_WRITTEN = (types.is_boolean, types.is_string, types.is_large_string, types.i
 _TABS = (".tsv", ".tab")
 _DELIMITERS = ",;\t|"
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_BOOL = re.compile("true|false")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _QUOTE, _RETURN, _NEWLINE = b'"\r\n'
 _SUSPECT = b" \txXnN"
@@ -117,7 +117,7 @@ class Csv(Format):
         first = _samples(line_format, paths, headers)
         newlines = _have_newlines(first) if self.newlines_in_values is None else self.newlines_in_values
         line_format, inferred = replace(line_format, newlines=newlines), ""
-        found: Any = declared
+        found: pa.Schema = declared
         if declared is None or (is_partial and {*chain(*headers)} > set(declared.names)):
             known, inferred = _inferred(first, newlines, headers)
             found = with_declared(known, declared)
@@ -283,7 +283,7 @@ def _inferred(
     """Return the schema of the first lines: int64, double or bool if all values of a column are, else string."""
     path = next(iter(headers.values()))[0]
     counts, fault = {path: 0}, ""
-    values: dict[str, list[Any]] = {name: [] for name in chain(*headers)}
+    values: dict[str, list[pa.Array]] = {name: [] for name in chain(*headers)}
     for texts, path, lines in first:
         texts = replace(texts, newlines=newlines)
         sample = _whole_rows(lines, texts)
@@ -293,26 +293,45 @@ def _inferred(
             number = 1 + texts.header + sample[: faults[0].position].tobytes().count(b"\n")
             fault = f"{path}, line {number}: the schema can't be inferred: {faults[0].reason}"
         good = rows.take(pa.array(np.delete(np.arange(rows.num_rows), [fault.row for fault in faults])))
-        for name, column in good.to_pydict().items():
-            values[name] += column
+        for name, column in zip(good.schema.names, good.columns, strict=True):
+            values[name].append(column)
         counts[path] = good.num_rows
     if not sum(counts.values()):
         raise ProviderError(f"{fault or f'{path}: there is no line to infer a schema from'}\n{DECLARE}")
     decimal = first[0][0].decimal
-    schema = pa.schema([(name, _type_of(found, decimal)) for name, found in values.items()])
+    schema = pa.schema(
+        [(name, _type_of(pa.chunked_array(found, pa.string()), decimal)) for name, found in values.items()]
+    )
     sampled = first_lines_of({path: count for path, count in counts.items() if count})
     return schema, f"schema inferred from {sampled}"
 
 
-def _type_of(values: Sequence[str | None], decimal: str) -> pa.DataType:
-    found = [_with_point(value, decimal) for value in values if value is not None]
-    if found and all(map(_INTEGER.fullmatch, found)):
-        fits = all(len(value) <= 20 and -(2**63) <= int(value) < 2**63 for value in found)
-        return pa.int64() if fits else pa.string()
-    if found and all(_NUMBER.fullmatch(value) and isfinite(float(value)) for value in found):
+def _type_of(texts: pa.ChunkedArray, decimal: str) -> pa.DataType:
+    import pyarrow.compute as pc
+
+    def are_all(pattern: re.Pattern[str]) -> bool:
+        return bool(pc.all(pc.match_substring_regex(found, rf"\A(?:{pattern.pattern})\z")).as_py())
+
+    found = texts.drop_null()
+    if decimal != ".":  # a wrong point becomes a blank
+        found = pc.replace_substring(pc.replace_substring(found, ".", " "), decimal, ".")
+    if not len(found):
+        return pa.string()
+    if are_all(_INTEGER):
+        return pa.int64() if _fit(found, pa.int64()) else pa.string()
+    if are_all(_NUMBER) and _fit(found, pa.float64()):
         return pa.float64()
-    is_bool = found and all(value in ("true", "false") for value in found)
-    return pa.bool_() if is_bool else pa.string()
+    return pa.bool_() if are_all(_BOOL) else pa.string()
+
+
+def _fit(numerals: pa.ChunkedArray, kind: pa.DataType) -> bool:
+    """Return whether a type holds the numbers; Arrow reads large ones as infinity."""
+    import pyarrow.compute as pc
+
+    try:
+        return bool(pc.all(pc.is_finite(numerals.cast(kind))).as_py())
+    except pa.ArrowInvalid:
+        return False
 
 
 def _with_point(number: str, decimal: str) -> str:

@@ -20,6 +20,7 @@ _NOT_FINITE = pa.float16()
 _MIXED = pa.month_day_nano_interval()
 """Type of values of several types under one key, which no column can hold."""
 _BLANKS = b" \t\r"
+_KINDS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), type(None): pa.null()}
 
 
 def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> tuple[pa.Schema, str]:
@@ -67,6 +68,8 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
     if isinstance(value, dict):
         return pa.struct([(name, _type_of(child, depth + 1)) for name, child in value.items()])
     if isinstance(value, list):
+        if {*map(type, value)} in ({int}, {str}):
+            value = [min(value), max(value)]  # which have the types of all others
         kind = pa.null()
         for child in value:
             kind = _merged(kind, _type_of(child, depth + 1))
@@ -75,13 +78,13 @@ def _type_of(value: Any, depth: int) -> pa.DataType:
         raise ValueError(f"{value} is beyond int64")
     if isinstance(value, float) and not isfinite(value):
         return _NOT_FINITE
-    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
-    return kinds.get(type(value), pa.null())
+    return _KINDS[type(value)]
 
 
 def _merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return the type that holds values of both types; _MIXED if there is none."""
-    if one == other or types.is_null(other):
+    # most are the same object: Arrow compares types much slower
+    if one is other or one == other or types.is_null(other):
         return one
     if types.is_null(one):
         return other

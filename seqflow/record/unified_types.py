@@ -88,19 +88,21 @@ def _declare(reason: str, declared: Callable[[], pa.DataType] | None) -> pa.Data
 
 def _advice(pair: Kinds) -> str:
     try:
-        return _declaration(_unified(pair, _declare))
+        return declaration(_unified(pair, _declare))
     except UnlikeTypes:
         return ""
 
 
-def _declaration(kind: pa.DataType) -> str:
-    """Return a type as text for `schema=`: list items have no names, and floats those of NumPy."""
+def declaration(kind: pa.DataType) -> str:
+    """Return a type as text for `schema=`: list items have no names, floats those of NumPy, and nulls are texts."""
+    if types.is_null(kind):
+        return "string"
     if types.is_struct(kind):
-        return f"struct<{', '.join(f'{child.name}: {_declaration(child.type)}' for child in kind)}>"
+        return f"struct<{', '.join(f'{child.name}: {declaration(child.type)}' for child in kind)}>"
     if types.is_map(kind):
-        return f"map<{_declaration(kind.key_type)}, {_declaration(kind.item_type)}>"
+        return f"map<{declaration(kind.key_type)}, {declaration(kind.item_type)}>"
     if types.is_list(kind) or types.is_large_list(kind):
-        return f"{str(kind).partition('<')[0]}<{_declaration(kind.value_type)}>"
+        return f"{str(kind).partition('<')[0]}<{declaration(kind.value_type)}>"
     return f"float{kind.bit_width}" if types.is_floating(kind) else str(kind)
 
 

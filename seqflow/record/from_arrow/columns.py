@@ -192,7 +192,7 @@ def _read_column(
     bad: dict[int, BadRow] = {}
     start = 0
     for chunk in chunks:
-        part = TensorReader(fill, is_masked(valid, name), read)
+        part = TensorReader(fill, is_masked(valid, name), read, field)
         part.read(name, decoded(chunk), parent=None, nullable=field.nullable)
         for reason, rows in part.bad_rows():
             for row in (rows + start).tolist():

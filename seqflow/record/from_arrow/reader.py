@@ -26,6 +26,7 @@ from seqflow.record.from_arrow.fills import (
 )
 from seqflow.record.lists import bytes_as_lists, filled_lists, list_parts
 from seqflow.record.record import Tensor, join_names
+from seqflow.record.unified_types import declaration
 
 Convert = Callable[[Any, pa.DataType], Any]
 
@@ -67,6 +68,8 @@ class TensorReader:
     valid: bool
     read_names: Collection[str] | None = None
     """Names of the tensors that are read later, or of columns of them; None if all are."""
+    column: pa.Field | None = None
+    """The whole column, for errors."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     dictionaries: dict[str, pa.Array] = field(default_factory=dict)
@@ -124,7 +127,7 @@ class TensorReader:
         else:
             raise ProviderError(
                 f"column {name.partition('.')[0]!r}: {name} has type {kind}, which has no tensor form\n"
-                f"{_advice(kind)}, or leave the column out with columns="
+                f"{_advice(kind, self.column)}, or leave the column out with columns="
             )
 
     def _read_struct(self, level: Level, array: pa.StructArray) -> None:
@@ -291,9 +294,10 @@ def _either(one: Tensor | None, other: Tensor | None) -> Tensor | None:
     return one | other
 
 
-def _advice(kind: pa.DataType) -> str:
+def _advice(kind: pa.DataType, column: pa.Field | None) -> str:
     if types.is_decimal(kind):
         return "cast it to a float or, scaled, to an integer"
     if types.is_null(kind):
-        return "no value tells its type: declare it with schema=, or cast it"
+        declared = "" if column is None else f"{{{column.name!r}: {declaration(column.type)!r}}}"
+        return f"no value tells its type: declare it with schema={declared}, or cast it"
     return "cast it to numbers, lists or strings"

@@ -1,6 +1,8 @@
 """Nulls count only in the tensors that nets, plans and conditions read."""
 
+import ast
 import json
+import re
 from contextlib import suppress
 
 import numpy as np
@@ -195,3 +197,19 @@ def test_nulls_that_are_not_read_change_no_state():
     assert full.state_dict().keys() == holes.state_dict().keys()
     assert [batch["id"].tolist() for batch in holes] == [batch["id"].tolist() for batch in full]
     assert np.array_equal(next(iter(holes))["id"], [1, 2, 3])
+
+
+def test_the_error_of_a_null_that_is_read_gives_a_schema_that_reads_it(tmp_path):
+    chat = {"messages": [{"role": "user", "name": None}], "label": None, "n": 1}
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(chat)}\n" * 2)
+    options, schema = {"batch": 2, "valid": True}, {}
+    for _ in range(2):
+        with pytest.raises(
+            ProviderError, match=r"no value tells its type: declare it with schema="
+        ) as caught:
+            list(sf.Loader(tmp_path, **options))
+        schema |= ast.literal_eval(re.search(r"schema=(\{.*?\})", str(caught.value))[1])
+        options["schema"] = schema
+    assert schema == {"messages": "list<struct<role: string, name: string>>", "label": "string"}
+    (batch,) = sf.Loader(tmp_path, **options)
+    assert sf.to_arrow(batch).to_pylist() == [chat, chat]
