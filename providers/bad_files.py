@@ -85,10 +85,3 @@ class BadFiles:
 
 
 RAISE = BadFiles()
-
-
-def with_advice(error: DamagedFileError) -> DamagedFileError:
-    """Return an error with the advice to omit damaged files, unless it has other advice."""
-    if not error.advice and "\n" not in error.message:
-        error.advice = "bad_files='skip' leaves out damaged files, and counts them"
-    return error

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, UnknownColumnError
-from seqflow.providers.bad_files import RAISE, BadFile, BadFiles, with_advice
+from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.provider import Provider, origin_of
 from seqflow.providers.schemas import UNIFY, SchemaPolicy, common_selections
 from seqflow.providers.untrusted import damaged_in_child
@@ -54,7 +54,7 @@ class FileSet:
 
     def _leave_out(self, path: str, error: DamagedFileError) -> None:
         if not self.bad_files.leaves_out:
-            raise with_advice(error)
+            raise error
         self.damaged[path] = BadFile.of(path, None, error)
 
     def selections(self, schemas: Mapping[str, pa.Schema]) -> dict[str, Selection]:

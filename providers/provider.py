@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.printable import printable_line
-from seqflow.providers.bad_files import RAISE, BadFile, BadFiles, with_advice
+from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
@@ -292,7 +292,7 @@ class Provider:
             return found._replace(table=self._with_shared_dictionaries(found.table, schema))
         except DamagedFileError as error:
             if not self.bad_files.leaves_out:
-                raise with_advice(error)  # noqa: B904  # the same error
+                raise
             lost = self.source.rows_of(block) if isinstance(self.source, CountedSource) else None
             damage = BadFile.of(block.origin, block.index, error, lost)
             return KeptRows(empty_table(schema), range(0), 0, damage)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
+from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable
@@ -183,6 +184,8 @@ def _unlike(
         (versions[having[at]].paths[0], fields[at].type) for at in (error.one, error.other)
     )
     advice = f"schema={{{name!r}: {error.advice!r}}}" if error.advice else "columns= leaves the column out"
+    if types.is_integer(kind) and types.is_floating(other_kind):
+        advice += f", or {str(kind)!r} where all values are whole"
     return ProviderError(
         f"column {name!r} is {kind} in {one}, but {other_kind} in {other}: {error.reason}\n"
         f"{advice}, exclude= leaves out files"

@@ -97,8 +97,8 @@ class UnfitRow(BadRow):
 def unfit_rows(block: Block, bad_rows: list[BadRow] | None) -> Unfit:
     """Return the function that adds a row with an unfit value to `bad_rows`, or raises an error if that is None."""
 
-    def add(row: int, column: str, reason: str) -> None:
-        found = UnfitRow(row, column, reason)
+    def add(row: int, column: pa.Field, reason: str) -> None:
+        found = UnfitRow(row, column.name, reason, f"not a value of {column.type}")
         if bad_rows is None:
             raise bad_row_error(block, found)
         bad_rows.append(found)

@@ -109,8 +109,17 @@ class ProviderError(SeqflowError, ValueError):
     """A source of records that is missing, damaged, or has unexpected content."""
 
 
+_LEAVE_OUT = (
+    """bad_files='skip', in a job [bad_files] policy = "skip", leaves out damaged files and counts them"""
+)
+
+
 class DamagedFileError(ProviderError):
     """A file, or a part of it, that is damaged or gone. `bad_files=` covers it, but not other errors of reading."""
+
+    def __init__(self, *args: object, advice: str = "") -> None:
+        has_own = advice or any("\n" in str(one).strip() for one in args)
+        super().__init__(*(str(one).strip() for one in args), advice=advice if has_own else _LEAVE_OUT)
 
 
 class MissingSourceError(ProviderError, FileNotFoundError):

@@ -95,7 +95,7 @@ def options_of(kind: str, format: Format | None, given: Mapping[str, Any], sourc
         raise ProviderOptionError(f"{next(iter(given))!r} is given next to format\nwrite {spelling}")
     warn_of_old_name(
         f"{', '.join(map(repr, given))}: write {spelling}, in a job the section [source.{kind}]; "
-        "the old spelling goes in 0.5"
+        "the old spelling is removed in 0.5"
     )
     return options(**given)
 

@@ -210,9 +210,9 @@ def _check_headers(
     first, known = next(iter(headers.values()))[0], dict.fromkeys(chain(*headers))
     for name in declared:
         if name not in known:
-            more = " and no other file" * (len(headers) > 1)
+            have, it = ("and the other files have", "they have") if len(headers) > 1 else ("has", "it has")
             raise ProviderError(
-                f"{first}{more} has no column {name!r}{nearest(name, known)}; it has {', '.join(known)}"
+                f"{first} {have} no column {name!r}{nearest(name, known)}; {it} {', '.join(known)}"
             )
     for names, (path, *_) in headers.items() if not is_partial else ():
         for name in names if extra_fields == "error" else ():

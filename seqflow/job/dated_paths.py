@@ -22,6 +22,8 @@ def dated(job: Job, *, resume: bool = False, append: bool = False) -> Job:
     `append` has no fixed output to add to.
     """
     path = job.output.path or ""
+    for other in set(re.findall(r"\{\w*\}", path)) - {_DATE}:
+        raise JobError(f"output.path: {other} in {path!r} stands for nothing, expected {_DATE}")
     if _DATE not in path:
         return job
     if append:

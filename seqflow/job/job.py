@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,15 @@ class Job:
         """Modules that the job names: those to import first, and the module of its own batch plan."""
         plan = type(self.batch).__module__
         return self.imports if plan.partition(".")[0] == "seqflow" else (*self.imports, plan)
+
+    def without_quarantine(self) -> Job:
+        """Return the job whose bad rows are only counted, as are damaged files if they would be entered in a file."""
+        files = (
+            replace(self.bad_files, policy="skip")
+            if self.bad_files.policy == "quarantine"
+            else self.bad_files
+        )
+        return replace(self, bad_rows=BadRows("skip"), bad_files=files)
 
     def __reduce__(self) -> tuple[Callable[..., Job], tuple[tuple[str, ...], Path, bytes]]:
         """Import the modules from the job's folder first in another process: they may define the batch plan."""

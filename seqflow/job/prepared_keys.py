@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader
-from seqflow.loader import BadRows, Loader
+from seqflow.loader import Loader
 from seqflow.output.overwriting import overwritten
 from seqflow.vocabulary.keys import as_keys, strings_of
 
@@ -33,9 +32,7 @@ def prepared_keys(job: Job, name: str, output: Path) -> Iterator[pa.Array]:
 
 def prepared_loader(job: Job) -> Loader:
     """Return the loader of a job up to `prepare`, whose bad rows go to no file."""
-    if job.bad_rows.policy == "quarantine":
-        job = replace(job, bad_rows=BadRows("skip"))
-    return open_loader(job)
+    return open_loader(job.without_quarantine() if job.bad_rows.policy == "quarantine" else job)
 
 
 def check_output(loader: Loader, output: Path) -> None:

@@ -484,6 +484,8 @@ def _check_known(
 
 def _places_of(key: str) -> list[str]:
     """Return the places of a job that take a key: sections, and the top of the file."""
+    if key in _SECTIONS:
+        return [f"a section [{key}] of its own"]
     if key in FORMATS:
         return [f"[source] as [source.{key}]"]
     if key in _READERS and key not in _SECTIONS:

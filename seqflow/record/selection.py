@@ -33,7 +33,7 @@ ALL = Picked()
 _RESERVED = ("lengths", "values", "valid")
 _MISSING = -1
 
-Unfit = Callable[[int, str, str], None]
+Unfit = Callable[[int, pa.Field, str], None]
 """Receives a row of a table, a column, and why its value there is not one of the column's type."""
 
 
@@ -408,7 +408,7 @@ def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, unfit: Unfit | No
                 reason = unfit_reason(chunk, field.type, row)
                 if unfit is None:
                     raise ProviderError(f"row {start + row}, column {field.name!r}: {reason}")
-                unfit(start + row, field.name, reason)
+                unfit(start + row, field, reason)
         start += len(chunk)
     return chunks[0] if isinstance(column, pa.Array) else pa.chunked_array(chunks, field.type)
 

@@ -20,7 +20,7 @@ from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
 from seqflow.loader.plans.dealing import window_tokens
-from seqflow.loader.run.ledger import BadRowHandler, BadRows, Stats, good_rows
+from seqflow.loader.run.ledger import BadRowHandler, Stats, good_rows
 from seqflow.loader.run.windows import OpenWindow, blames_rows, by_halves
 from seqflow.net import Net
 from seqflow.progress import over
@@ -49,7 +49,7 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[str]:
     specs = infer(checked)
     check_tables(job, checked, specs)
     yield from sections_of_specs(specs)
-    lenient = replace(job, bad_rows=BadRows("skip"))
+    lenient = job.without_quarantine()
     loader = open_loader(lenient)
     tokenizers = tokenizers_of((loader.prepare, loader.net))
     told: set[str] = set()

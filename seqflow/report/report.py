@@ -16,7 +16,6 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError
 from seqflow.job import Job
 from seqflow.job.opening import open_loader
-from seqflow.loader import BadRows
 from seqflow.providers.bad_files import BadFiles
 from seqflow.report.job import sections_of_job
 from seqflow.report.page import facts, page, paragraph, section
@@ -97,11 +96,11 @@ def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -
     """
     read, stops = job, []
     try:
-        recipe = open_loader(replace(job, bad_rows=BadRows("skip"))).recipe
+        recipe = open_loader(job.without_quarantine()).recipe
     except DamagedFileError as error:
         stops = [section("Where a run stops", paragraph(first_line(error)))]
         read = replace(job, bad_files=BadFiles("skip"))
-        recipe = open_loader(replace(read, bad_rows=BadRows("skip"))).recipe
+        recipe = open_loader(read.without_quarantine()).recipe
     found = survey_of(recipe.source, batch, recipe.columns, recipe.fill, recipe.valid)
     sections = [*stops, *sections_of_job(read, batch, capacity), *sections_of(found, batch, capacity)]
     bad_files = "raise" if stops else job.bad_files.policy

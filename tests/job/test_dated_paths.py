@@ -12,7 +12,9 @@ import pytest
 from command import seqflow
 from outputs import names
 
+from seqflow.errors import JobError
 from seqflow.job import Job, run
+from seqflow.job.dated_paths import dated
 from seqflow.loader import Stats
 
 TODAY = date.today().isoformat()
@@ -78,3 +80,9 @@ def test_the_command_plans_checks_and_runs_with_the_date(tmp_path: Path) -> None
         assert (done.returncode, done.stderr) == (0, "")
     assert names(tmp_path / TODAY / "out") == ["_manifest.json", "part-00000.parquet"]
     assert sorted(names(tmp_path)) == [TODAY, "a.parquet", "job.toml"]
+
+
+def test_another_name_in_brackets_is_an_error(tmp_path: Path) -> None:
+    job = Job.from_dict({"source": {"paths": "a.parquet"}, "output": {"path": "out/{day}"}}, tmp_path)
+    with pytest.raises(JobError, match=r"\{day\} in .*stands for nothing, expected \{date\}"):
+        dated(job)

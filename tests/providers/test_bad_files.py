@@ -348,3 +348,18 @@ def test_an_append_leaves_out_new_damaged_files_and_takes_mended_ones(folder: Pa
     (folder / "0.parquet").unlink()
     with pytest.raises(JobError, match=r"0\.parquet"):
         run_job(job, append=True)
+
+
+def test_the_page_of_a_job_with_a_quarantine_file_is_made(folder: Path) -> None:
+    from seqflow.report.report import report_of_job
+
+    page = report_of_job(sf_job(folder, folder.parent / "out", workers=1), "job").page
+    assert page.count("is not a Parquet file, or damaged") == 2
+    assert not (folder.parent / "bad.parquet").exists()
+
+
+def test_reasons_are_counted_without_values(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [*range(100, 200)]}), tmp_path / "a.parquet")
+    loader = sf.Loader(tmp_path, schema={"n": "int8"}, bad_rows="skip")
+    assert len(numbers(loader)) == 28
+    assert loader.stats().reasons == {"n: not a value of int8": 72}

@@ -226,7 +226,9 @@ def _entries(
 
 def _check_entry(name: str, value: Any, nodes: Mapping[str, pa.DataType]) -> None:
     if name not in nodes:
-        raise UnknownColumnError(f"fill: there is no column {name!r}{nearest(name, nodes)}")
+        raise UnknownColumnError(
+            f"fill: there is no column {name!r}{nearest(name, nodes)}; there are {', '.join(nodes)}"
+        )
     below = [kind for node, kind in nodes.items() if node == name or node.startswith(f"{name}.")]
     if not any(holds(kind, value) for kind in below):
         raise ProviderOptionError(unfit_message(value, name, nodes[name]))
