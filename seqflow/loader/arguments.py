@@ -195,7 +195,8 @@ def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
     if source.bad_files.policy == "quarantine" and bad_rows.path is None:
         raise OpError.of(
             "Loader.bad_files",
-            "is 'quarantine', but bad_rows names no file\n  bad_rows=BadRows('quarantine', path) names one, in a job [bad_rows] path",
+            "is 'quarantine', but bad_rows names no file",
+            "bad_rows=BadRows('quarantine', path) names one, in a job [bad_rows] path",
         )
     return bad_rows
 

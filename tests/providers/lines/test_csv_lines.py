@@ -170,7 +170,9 @@ def test_declared_columns_may_be_missing_in_some_files(tmp_path):
         {"n": 1, "x": 2, "m": None},
         {"n": None, "x": 3, "m": 4},
     ]
-    with pytest.raises(ProviderError, match=r"a\.csv and the other files have no column 'o'.*they have n, x, m"):
+    with pytest.raises(
+        ProviderError, match=r"a\.csv and the other files have no column 'o'.*they have n, x, m"
+    ):
         sf.open(tmp_path, schema={"o": "int8"})
     with pytest.raises(ProviderError, match=r"b\.csv has no column of the schema; it has x, m"):
         sf.open(tmp_path, format=sf.Csv(schema={"n": "int8"}, extra_fields="ignore"))
