@@ -21,7 +21,6 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
-from seqflow.record.from_arrow.columns import BadLine
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Selection, Table
 from seqflow.record.validation import kind_of_error
@@ -126,9 +125,7 @@ class LineSource:
                 raise ProviderError(f"{place}: {reason}")
             _, start_of_row, stop_of_row = _around(position, ends_of_rows, len(data))
             content_of_row = data[start_of_row:stop_of_row].tobytes()
-            bad_rows.append(
-                BadLine(row, column, f"{place}: {reason}", without_values(reason), content_of_row)
-            )
+            bad_rows.append(BadRow(row, column, f"{place}: {reason}", without_values(reason), content_of_row))
         return selection.apply(batch, unfit=unfit_rows(block, bad_rows))
 
 

@@ -22,40 +22,34 @@ from seqflow.sequence import Sequence
 _ADVICE = "pass fill= to replace nulls, or valid=True for masks"
 
 
-class BadRow(NamedTuple):
-    """A row that cannot be converted: its number in the batch, its column, and the reason."""
-
+class _PlaceAndReason(NamedTuple):
     row: int
     column: str
     reason: str
-    kind: str = ""
-    """The reason without the values of this row, by which rows are counted; empty if the reason has none."""
-
-    @property
-    def line(self) -> bytes | None:
-        """The line that could not be read, in files of lines."""
-        return None
 
 
-class BadLine(BadRow):
-    """A line of a file that cannot be read as a row."""
+class BadRow(_PlaceAndReason):
+    """A row that cannot be converted: its number in the batch, its column, and the reason.
 
-    _line: bytes
+    `kind` is the reason without the values of this row, by which rows are counted; empty if the reason has none.
+    `line` is the line that could not be read, in files of lines, else None. Neither is one of the three entries.
+    """
 
-    def __new__(cls, row: int, column: str, reason: str, kind: str, line: bytes) -> "BadLine":
-        found = super().__new__(cls, row, column, reason, kind)
-        found._line = line
+    kind: str
+    line: bytes | None
+
+    def __new__(
+        cls, row: int, column: str, reason: str, kind: str = "", line: bytes | None = None
+    ) -> "BadRow":
+        found = super().__new__(cls, row, column, reason)
+        found.kind, found.line = kind, line
         return found
 
-    @property
-    def line(self) -> bytes:
-        return self._line
+    def _replace(self, **changes: Any) -> "BadRow":
+        return type(self)(*super()._replace(**changes), self.kind, self.line)
 
-    def _replace(self, **changes: Any) -> "BadLine":
-        return BadLine(*BadRow(*self)._replace(**changes), self._line)
-
-    def __reduce__(self) -> tuple[type["BadLine"], tuple[int, str, str, str, bytes]]:
-        return BadLine, (*self, self._line)
+    def __reduce__(self) -> tuple[type["BadRow"], tuple[int, str, str, str, bytes | None]]:
+        return type(self), (*self, self.kind, self.line)
 
 
 @checked(ProviderOptionError)
