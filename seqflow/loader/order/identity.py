@@ -477,8 +477,9 @@ def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
             return f"{path} is new"
         (size, rows, content), (new_size, new_rows, new_content) = before[path], after[path]
         if (size, rows) != (new_size, new_rows):
-            of_rows, new_of_rows = ("" if one is None else f" and {one} rows" for one in (rows, new_rows))
-            return f"{path} had {size} bytes{of_rows}, and has {new_size}{new_of_rows} now"
+            if rows is None or new_rows is None:
+                return f"{path} had {size} bytes, and has {new_size} now"
+            return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
         if content != new_content:
             return f"{path} has other content, of the same size"
     return "the files are in another order"
