@@ -36,6 +36,7 @@ from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
 from seqflow.record.selection import Picked, Rename, select_schema
 
 _log = logging.getLogger("seqflow")
+_DEFAULTS: Mapping[str, tuple[Any, ...]] = {"schema": (UNIFY,), "bad_files": ("raise", RAISE)}
 
 
 class _FurtherOptions(TypedDict, total=False):
@@ -138,7 +139,11 @@ def open(
     schemas do not unify, and for names that collide as tensor names.
     """
     # the defaults are given up here, so that only files see these options
-    given = {name: value for name, value in options.items() if value not in (None, "unify", "raise", RAISE)}
+    given = {
+        name: value
+        for name, value in options.items()
+        if value is not None and not (isinstance(value, str | BadFiles) and value in _DEFAULTS.get(name, ()))
+    }
     if format is not None:
         given["format"] = format
     if where is None:

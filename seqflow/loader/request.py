@@ -44,7 +44,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]], *, like: Loader) -> Record:
     recipe, empty = like.recipe, like.pipeline.no_rows
     schema = empty.schema
     assert schema is not None
-    if not rows:
+    if len(rows) == 0:  # an empty array has no truth value
         raise OpError("from_rows: there are no rows\n  like.empty_batch() is a batch without rows")
     _check_keys(rows, recipe.source.schema.names, schema.names)
     record = _plain(rows, schema, empty)
