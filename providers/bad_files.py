@@ -42,6 +42,15 @@ class BadFileList(list[BadFile]):
     def __add__(self, other: Iterable[Iterable[Any]]) -> BadFileList:  # type: ignore[override]
         return BadFileList([*self, *other])
 
+    @property
+    def num_files(self) -> int:
+        """Number of files, of which several blocks may be damaged."""
+        return len({one.path for one in self})
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return the entries for JSON."""
+        return [one._asdict() for one in self]
+
 
 @checked(ProviderOptionError, methods=False)
 @dataclass(frozen=True, slots=True)

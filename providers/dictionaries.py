@@ -96,8 +96,10 @@ def has_dictionaries(kind: pa.DataType) -> bool:
 
 def without_dictionaries(kind: pa.DataType) -> pa.DataType:
     """Return the type with the type of their values in place of dictionaries."""
-    if types.is_dictionary(kind) or not has_dictionaries(kind):
-        return kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_dictionary(kind):
+        return kind.value_type
+    if not has_dictionaries(kind):
+        return kind
     fields = [child.with_type(without_dictionaries(child.type)) for _, child in child_fields(kind)]
     return with_child_fields(kind, fields)
 

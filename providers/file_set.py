@@ -44,7 +44,10 @@ class FileSet:
         self.bad_files.check(self.damaged.values())
         if not found:
             first = self.damaged[self.paths[0]]
-            raise DamagedFileError(f"all files are damaged ({len(self.paths):,}), the first: {first}")
+            raise DamagedFileError(
+                f"all files are damaged ({len(self.paths):,}), the first: {first}",
+                advice="kind= reads files whose suffix is that of another format",
+            )
         return found
 
     def check_in_child(self, read: str) -> None:

@@ -52,7 +52,7 @@ class LeftOut:
 
     def facts(self) -> dict[str, Any]:
         """Return the counts for JSON."""
-        return {"bad_rows": self.rows, "bad_files": [one._asdict() for one in self.files]}
+        return {"bad_rows": self.rows, "bad_files": self.files.facts()}
 
     def lines(self) -> list[tuple[str, str]]:
         """Return a line for the bad rows, if there are any, and one for each damaged file."""

@@ -65,7 +65,10 @@ def common_selections(
     if len(versions) == 1 and policy in (UNIFY, "first"):
         one = selection(versions[0].schema, *picked)
         return dict.fromkeys(schemas, one), _alike(one.schema.names)
-    chosen = [_chosen(one.renamed, versions, picked.columns) for one in versions]
+    chosen = [_chosen(one.renamed, picked.columns) for one in versions]
+    for path in picked.columns or ():
+        if not any(_has(one.renamed, path) for one in versions):
+            select_schema(versions[0].renamed, [path])  # raises
     declared = {} if isinstance(policy, str) else _declared(declared_schema(policy), versions)
     common = pa.schema(list(_fields(versions, chosen, declared, policy)), versions[0].schema.metadata)
     if picked.columns is not None:
@@ -110,12 +113,9 @@ def _versions(schemas: Mapping[str, pa.Schema], rename: Rename | None) -> list[V
     return found
 
 
-def _chosen(schema: pa.Schema, versions: Sequence[Version], columns: Sequence[str] | None) -> pa.Schema:
-    """Return the picked columns and fields that a schema has; raise UnknownColumnError for one that none has."""
+def _chosen(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Return the picked columns and fields that a schema has."""
     chosen = schema if columns is None else select_schema(schema, columns, partial=True)
-    for path in columns or ():
-        if not any(_has(one.renamed, path) for one in versions):
-            select_schema(schema, [path])  # raises
     check_names(chosen)
     return chosen
 

@@ -112,8 +112,9 @@ def run(
         _log_counts("end", report, outcome=report.outcome, seconds=round(report.seconds, 1))
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
-        bad_files = [one._asdict() for one in report.bad_files]
-        print_json({**asdict(report), "files": files, "damaged": damaged, "bad_files": bad_files})
+        print_json(
+            {**asdict(report), "files": files, "damaged": damaged, "bad_files": report.bad_files.facts()}
+        )
     elif not quiet:
         _print_report(report)
 
@@ -198,7 +199,7 @@ def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
     if counted.bad_rows:
         log_json("bad_rows", bad_rows=counted.bad_rows, reasons=counted.reasons)
     if counted.bad_files:
-        log_json("bad_files", bad_files=[one._asdict() for one in counted.bad_files])
+        log_json("bad_files", bad_files=counted.bad_files.facts())
     names = ("rows", "rows_read", "tokens", "batches", "bad_rows")
     log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
 
@@ -225,11 +226,7 @@ def _print_report(report: Report) -> None:
         *((("skipped", f"{skipped:,}"),) if (skipped := report.skipped - report.filtered) else ()),
         ("bad rows", f"{report.bad_rows:,}"),
         *((f"  {reason}", f"{count:,}") for reason, count in Counter(report.reasons).most_common()),
-        *(
-            (("damaged files", f"{len({one.path for one in report.bad_files}):,}"),)
-            if report.bad_files
-            else ()
-        ),
+        *((("damaged files", f"{report.bad_files.num_files:,}"),) if report.bad_files else ()),
         *(("", str(one)) for one in report.bad_files[:5]),
         *((("new files", f"{len(report.appended):,}"),) if report.appended else ()),
     ]

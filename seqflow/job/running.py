@@ -24,7 +24,7 @@ from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
-from seqflow.providers.bad_files import BadFile
+from seqflow.providers.bad_files import BadFileList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Report:
     """Number of bad rows by column and reason."""
     filtered_by: Mapping[str, int] = field(default_factory=dict)
     """Number of filtered rows by the option that omitted them."""
-    bad_files: tuple[BadFile, ...] = ()
+    bad_files: BadFileList = field(default_factory=BadFileList)
     """Damaged files of the source, and damaged blocks of files, that were omitted."""
 
     outcome: Outcome = "new"
@@ -185,7 +185,7 @@ def _report(found: _Result, seconds: float) -> Report:
         fill=stats.fill,
         reasons=stats.reasons,
         filtered_by=stats.filtered_by,
-        bad_files=tuple(stats.bad_files),
+        bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),
         files=tuple(file.path for file in found.files),

@@ -154,7 +154,7 @@ def _look_at(source: Provider, columns: Sequence[str]) -> tuple[pa.Table, str]:
             break
     table = pa.concat_tables(tables)
     which = "all" if next(blocks, None) is None else "the first"
-    counts = {"bad row": left_out.rows, "damaged file": len({one.path for one in left_out.files})}
+    counts = {"bad row": left_out.rows, "damaged file": left_out.files.num_files}
     found = [f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
     return table, f"looked at {which} {table.num_rows:,} rows: {' and '.join(found) or 'none is bad'}"
 

@@ -91,6 +91,6 @@ def _bucket(bits: Array, num_buckets: int) -> Array:
 
 
 def _check_buckets(num_buckets: int) -> None:
-    """Raise ValueError when there is no bucket, or more than there are hashes."""
+    """Raise ValueError when the number of buckets is 0, or above the number of hashes."""
     if not 1 <= num_buckets <= HASHES:
         raise ValueError(f"num_buckets is {num_buckets}, expected 1 to 2**63")

@@ -25,7 +25,7 @@ from seqflow.loader.run.ledger import Rejected, good_rows
 from seqflow.printable import printable_line
 from seqflow.progress import over
 from seqflow.providers import Block, Provider
-from seqflow.providers.bad_files import BadFile
+from seqflow.providers.bad_files import BadFile, BadFileList
 from seqflow.providers.left_out import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
@@ -58,7 +58,7 @@ class SurveyedSource(NamedTuple):
     """Rows that cannot be read."""
     with_nulls: BadRowList
     """First rows that can be read but not converted to tensors, unless `fill` or `valid` handles their nulls."""
-    damaged: list[BadFile]
+    damaged: BadFileList
     """Files and blocks that cannot be read."""
     inferred: str
     """Message about the lines that types are inferred from."""
@@ -76,10 +76,9 @@ class SurveyedSource(NamedTuple):
         """Return the notes and all faults, for JSON."""
         names = ("rows", *Place._fields)
         rows = [dict(zip(names, row, strict=True)) for row in self.unreadable.rows()]
-        files = [one._asdict() for one in self.damaged]
         return {
             "notes": list(self.notes),
-            "bad_files": files,
+            "bad_files": self.damaged.facts(),
             "bad_rows": {"count": self.unreadable.count, "reasons": rows},
         }
 
@@ -122,7 +121,7 @@ def survey_of(
     """
     caught = DAMAGE if bad_files is None else ()
     found = SurveyedSource(
-        Survey(batch), BadRowList(), BadRowList(), list(source.damaged), source.inferred, source.notes
+        Survey(batch), BadRowList(), BadRowList(), BadFileList(source.damaged), source.inferred, source.notes
     )
     blocks = over(source.blocks(), "blocks", lambda: _num_blocks(source))
     while True:

@@ -151,7 +151,7 @@ def test_parts_of_new_files_follow_and_the_manifest_has_all(written: Path) -> No
     assert (report.outcome, report.appended, report.rows) == ("appended", ("a.parquet",), 900)
     write_file(written, "z/c.parquet", 3000)
     write_file(written, "z/a.parquet", 4000)
-    shutil.move(written / "in", written / "deep" / "in")  # the folder of all files is another one
+    shutil.move(written / "in", written / "deep" / "in")  # the folder of all files has changed
     os.symlink(written / "deep" / "in", written / "in")
     assert run(job(written), append=True).appended == ("z/a.parquet", "z/c.parquet")
     assert rows(written) == [*before, *range(2000, 2300), *range(4000, 4300), *range(3000, 3300)]

@@ -353,7 +353,9 @@ class Stats:
     @property
     def prepared(self) -> int:
         """Rows that `prepare` has made or kept, and that are not bad; among them those that `keep` omitted."""
-        return self.rows + self.rows_left + self.dropped + self.skipped - self.filtered_by["where"]
+        return (
+            self.rows + self.rows_left + self.dropped + self.skipped - (self.filtered - self.filtered_by_keep)
+        )
 
     @property
     def rows_done(self) -> int:
@@ -381,7 +383,7 @@ class Stats:
         if self.costs.steps:
             found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
         if self.bad_files:
-            found.append(("damaged files", f"{len({one.path for one in self.bad_files}):,}"))
+            found.append(("damaged files", f"{self.bad_files.num_files:,}"))
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
         ]
