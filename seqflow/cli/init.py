@@ -32,8 +32,8 @@ def init(
     if there is none: bytes and the markers of ChatML, to be replaced by the tokenizer of your model.
     """
     from seqflow.errors import JobError
-    from seqflow.job.chat import MARKERS
-    from seqflow.job.starting import starting_job
+    from seqflow.job.first_job.chat import MARKERS
+    from seqflow.job.first_job.starting import starting_job
     from seqflow.ops.shared.tokenizers import learn
     from seqflow.output.durable_files import write_bytes, writing
 

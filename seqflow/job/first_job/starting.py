@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow.errors import JobError
-from seqflow.job.chat import REQUIRE, Chat, find_chat
+from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat
 from seqflow.printable import printable_line
 from seqflow.providers import Provider
 from seqflow.providers.left_out import LeftOut, open_lenient
