@@ -217,7 +217,13 @@ def bucket_of(server: str, url: str) -> Bucket:
         return Bucket(server, name, url, options, "az")
     if server == "gcs":
         post(f"{url}/storage/v1/b?project=tests", json.dumps({"name": name}).encode())
-        account = {"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": ""}
+        account = {
+            "gcs_base_url": url,
+            "disable_oauth": True,
+            "client_email": "",
+            "private_key": "",
+            "private_key_id": "",
+        }
         return Bucket(server, name, url, {"google_service_account_key": json.dumps(account)}, "gs")
     boto3 = pytest.importorskip("boto3")
     options = options_of(url)
