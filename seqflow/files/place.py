@@ -14,6 +14,8 @@ SCHEMES = (*_CLOUDS, "http", "https", "hf", "memory", "fs")
 """Schemes of the URIs that can be read, besides `file`."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+_TOKEN = re.compile(r"(?<=^http://)[^/@\s]+(?=@)|(?<=^https://)[^/@\s]+(?=@)|(?<=\?)[^=&\s]+$", re.IGNORECASE)
+"""Names without a password, and queries without names: on the web, either may be a token."""
 
 
 class Entry(NamedTuple):
@@ -128,7 +130,8 @@ def shown(uri: str) -> str:
     >>> shown("https://host/a.csv?sig=abc&se=1")
     'https://host/a.csv?sig=…&se=…'
     """
-    return _USER.sub("…@", _QUERY.sub(r"\1=…", uri))
+    masked = _USER.sub("…@", _QUERY.sub(r"\1=…", uri))
+    return _TOKEN.sub("…", masked) if uri[:4].lower() == "http" else masked
 
 
 def without_query(path: str) -> str:

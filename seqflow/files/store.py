@@ -168,7 +168,7 @@ class StoreFiles:
         _first_use[:] = [os.getpid()]
         if self.system is not None:
             root, key = split(path)[0], key_in(self.system, path)
-        elif "?" in path:  # a presigned URL: its query signs this one object
+        elif "?" in path and path[:4].lower() == "http":  # a presigned URL: its query signs this one object
             root, key = path, ""
         else:
             root, key = split(path)
