@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, Range
 from seqflow.printable import printable_line
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
@@ -19,6 +21,7 @@ from seqflow.providers.paths import Search
 from seqflow.providers.source import (
     Block,
     CountedSource,
+    FetchedSource,
     SlicedSource,
     Source,
     VersionedSource,
@@ -93,6 +96,11 @@ class Provider:
     def files(self) -> tuple[str, ...]:
         """Files that are read; empty for sources in memory and streams."""
         return self.source.paths
+
+    @property
+    def store(self) -> Files:
+        """Where its files lie: this machine, or object stores."""
+        return getattr(self.source, "store", LOCAL)
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
         """Return whether a file at this path would belong to the source if its folder or glob were opened again."""
@@ -228,6 +236,15 @@ class Provider:
         A damaged block has no rows if `bad_files` omits such blocks; then `damage` describes it.
         """
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
+
+    def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> Iterator[Range]:
+        """Yield what reading a block of a store will fetch, as far as that is known before."""
+        schema = self._chosen(columns)
+        if self.where is not None:
+            schema, block = self.where.with_columns(schema), self.unfiltered(block)[1]
+        if isinstance(self.source, FetchedSource):
+            for start, stop in self.source.ranges(block, schema):
+                yield block.origin, start, stop
 
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
         """Return the provider with these files only if its source can be divided, else with all of them."""

@@ -137,9 +137,8 @@ class HubClient(ObstoreClient):
     def _at(self) -> str:
         """Return the commit of the revision."""
         if not self._commit:
-            self._commit = self._ask(f"{self._api}/revision/{quote(self._revision or 'main', safe='')}")[0][
-                "sha"
-            ]
+            revision = quote(self._revision or "main", safe="")
+            self._commit = str(self._ask(f"{self._api}/revision/{revision}")[0]["sha"])
         return self._commit
 
     def _ask(self, url: str) -> tuple[Any, str]:
