@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from seqflow.providers.provider import Provider
+from seqflow.files.place import Files, Range
 from seqflow.providers.source import Block
 
 T = TypeVar("T", bound=Hashable)
 _MOST_ITEMS = 64
 """Items whose blocks are fetched ahead: those of small blocks do not fill the room that there is."""
+
+
+class Fetched(Protocol):
+    """A source that tells what reading a block will fetch."""
+
+    @property
+    def store(self) -> Files: ...
+
+    def ranges(self, block: Block, columns: Sequence[str] | None = None) -> Iterator[Range]: ...
 
 
 class FetchAhead(Generic[T]):
@@ -23,7 +32,7 @@ class FetchAhead(Generic[T]):
 
     def __init__(
         self,
-        source: Provider,
+        source: Fetched,
         columns: Sequence[str] | None,
         items: Iterable[T],
         blocks_of: Callable[[T], Iterable[Block]],
@@ -61,6 +70,15 @@ class FetchAhead(Generic[T]):
         """Forget what is left of an item."""
         if (owner := self._owners.pop(item, None)) is not None:
             self._store.drop(owner)
+
+    def each(self) -> Iterator[T]:
+        """Yield all items, each until the next one is asked for."""
+        try:
+            for item in self:
+                yield item
+                self.done(item)
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Forget all items."""

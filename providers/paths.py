@@ -59,6 +59,9 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
     entered = _Entered([_pattern(_WHOLE.sub("", text) or text) for text in expanded])
     found: dict[str, str] = {}
     named: list[str] = []
+    if len(items) > 1:
+        places = (str(item) for item in items)
+        files.look_up(one for one in places if is_uri(one) and not _has_magic(one) and not one.endswith("/"))
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")

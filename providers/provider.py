@@ -15,6 +15,7 @@ from seqflow.printable import printable_line
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
+from seqflow.providers.fetching import FetchAhead
 from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
 from seqflow.providers.filter.row_filter import ALL, RowFilter
 from seqflow.providers.paths import Search
@@ -246,6 +247,10 @@ class Provider:
             for start, stop in self.source.ranges(block, schema):
                 yield block.origin, start, stop
 
+    def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
+        """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""
+        return FetchAhead(self, columns, blocks, lambda block: (block,)).each()
+
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
         """Return the provider with these files only if its source can be divided, else with all of them."""
         return replace(self, source=of_files(self.source, paths))
@@ -274,7 +279,7 @@ class Provider:
         schema = select_schema(self.schema, [column])
         name = schema.names[0]
         chunks: list[pa.Array] = []
-        for block in self._blocks(schema):
+        for block in self.ahead(self._blocks(schema), [column]):
             chunks += chunks_of(self._read(block, schema, None).table.column(name))
         return column_from_arrow(
             name, pa.chunked_array(chunks, (chunks[0] if chunks else schema.field(name)).type), self.fill
@@ -345,7 +350,7 @@ class Provider:
 
     def _read_everywhere(self, columns: list[str]) -> Iterator[Table]:
         schema = pa.schema([self.schema.field(name) for name in columns])
-        for block in self.source.blocks(schema):
+        for block in replace(self, where=None).ahead(self.source.blocks(schema), columns):
             try:
                 # rows with a value that does not fit are reported when they are read
                 yield self.source.read(block, schema, [])

@@ -41,6 +41,10 @@ class Files(Protocol):
         """Return a file at its version; None if it does not exist."""
         ...
 
+    def look_up(self, paths: Iterable[str]) -> None:
+        """Ask for the entries of many objects at one time."""
+        ...
+
     def pin(self, entry: Entry) -> None:
         """Let all reads of an object be of this version."""
         ...

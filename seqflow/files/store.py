@@ -6,7 +6,9 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 import pyarrow as pa
@@ -25,6 +27,8 @@ from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
 
+_LOOK_UPS = 64
+"""Objects that are asked for at one time."""
 _first_use: list[int] = []
 """The process that made the first request: the client does not live through a fork."""
 
@@ -67,6 +71,12 @@ class StoreFiles:
             self.pin(Entry(path, found.size, found.version))
         return self._pinned[path]
 
+    def look_up(self, paths: Iterable[str]) -> None:
+        unknown = [path for path in paths if path not in self._pinned]
+        if len(unknown) > 1:
+            with ThreadPoolExecutor(_LOOK_UPS) as pool:
+                deque(pool.map(self.entry, unknown), maxlen=0)
+
     def list(self, folder: str) -> Iterator[Entry]:
         if not is_uri(folder):
             yield from LOCAL.list(folder)
@@ -106,7 +116,9 @@ class StoreFiles:
         return pa.PythonFile(RangeFile(self, path, self._of(path).size, ranges), mode="r")
 
     def plan(self, ranges: Iterable[Range], owner: object) -> None:
-        self.ahead.plan(ranges, owner)
+        sizes = ((path, start, stop, self.entry(path)) for path, start, stop in ranges)
+        known = ((path, start, min(stop, one.size)) for path, start, stop, one in sizes if one is not None)
+        self.ahead.plan(known, owner)
 
     def drop(self, owner: object) -> None:
         self.ahead.drop(owner)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from seqflow.files.place import is_uri, join, scheme_of, shown, split
+from seqflow.files.place import is_uri, join, scheme_of, shown, split, without_query
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,8 @@ def test_a_uri_is_a_root_and_a_key(uri, parts):
 )
 def test_messages_show_no_values_of_queries_and_no_passwords(uri, text):
     assert shown(uri) == text
+
+
+def test_the_end_of_a_path_tells_the_format():
+    assert without_query("https://h/a.parquet?versionId=1.csv") == "https://h/a.parquet"
+    assert without_query("/data/a?b.parquet") == "/data/a?b.parquet"

@@ -434,6 +434,7 @@ def fetched_ahead(recipe: Recipe, slices: Sequence[BlockSlice]) -> Iterator[tupl
     """Yield the slices of each block; a store fetches the next blocks meanwhile."""
     of_blocks = (tuple(found) for _, found in groupby(slices, key=lambda one: one.number))
     whole = lambda found: [one.block for one in found if one.stop is None]  # noqa: E731
+    # not told as done one by one: they are read by other threads
     ahead = FetchAhead(recipe.source, recipe.columns, of_blocks, whole)
     try:
         yield from ahead
