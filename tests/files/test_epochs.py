@@ -159,7 +159,7 @@ def test_an_object_replaced_by_other_rows_gives_none_of_them(own, bucket, local)
         bucket.put(name, content)
     with pytest.raises(sf.SeqflowError, match="is another object"):  # noqa: PT012
         for batch in batches:
-            found.append(batch)  # noqa: PERF402
+            found.append(batch)
     assert_same(found, expected[: len(found)])
 
 
@@ -183,7 +183,6 @@ def test_ranks_read_the_rows_they_read_from_a_disk(own, bucket, local):
         assert_same(list(loader(uri, storage_options=bucket.options, **ranks)), list(loader(local, **ranks)))
 
 
-@pytest.mark.usefixtures("little_ahead")
 def test_reading_ahead_needs_no_threads_of_the_loader(own, bucket, local):
     uri = put(bucket, local)
     own.faults = Faults(latency=0.01)
