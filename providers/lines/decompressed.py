@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, suffix_path
+from seqflow.files.place import Files, without_query
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.record.validation import kind_of_error
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 def compression_of(path: str) -> str | None:
     """Return the compression of a file by its suffix; None for an uncompressed file."""
-    return COMPRESSIONS.get(os.path.splitext(suffix_path(path))[1].lower())
+    return COMPRESSIONS.get(os.path.splitext(without_query(path))[1].lower())
 
 
 def decompressed_bytes(path: str, store: Files = LOCAL) -> int:

@@ -152,6 +152,7 @@ class InflatedFile:
         return found
 
     def _read(self) -> bytes:
+        assert self._pieces is not None
         chunk = next(self._pieces, b"")
         self._total += len(chunk)
         return chunk

@@ -188,7 +188,7 @@ class LineFiles:
     @classmethod
     def of(cls, files: FileSet) -> "LineFiles":
         """Check the files; raise DamagedFileError if there is none."""
-        inflated = InflatedFiles()
+        inflated = InflatedFiles(files.store)
 
         def check(path: str) -> int:
             size = _File(path, files.store).size
@@ -236,7 +236,9 @@ class LineFiles:
         content, size, file = b"", SAMPLE_BYTES, _File(path, self.files.store)
         with reading(path), ExitStack() as opened:
             is_compressed = compression_of(path) is not None
-            stream = opened.enter_context(closing(Decompressed(path))) if is_compressed else None
+            stream = (
+                opened.enter_context(closing(Decompressed(path, self.files.store))) if is_compressed else None
+            )
             while True:
                 at = len(content)
                 piece = file.read(at, at + size) if stream is None else stream.read(size)
