@@ -38,7 +38,9 @@ def write_files(folder, kind):
         elif kind == "jsonl":
             path.write_text("".join(f"{line}\n".replace("'", '"') for line in map(str, table.to_pylist())))
         else:
-            pa.csv.write_csv(pa.table({"row": table["row"], "ids": lengths, "text": list(map(str, lists))}), path)
+            pa.csv.write_csv(
+                pa.table({"row": table["row"], "ids": lengths, "text": list(map(str, lists))}), path
+            )
 
 
 KINDS = ["parquet", "arrow", "jsonl", "csv"]
