@@ -257,7 +257,7 @@ def client_of_system(system: Any) -> Client:
 def _client_of_s3(system: Any) -> Client | None:
     """Return obstore's client with the arguments of an S3FileSystem; None for other file systems.
 
-    pyarrow fills the rest of a body that comes short with memory that nobody sent, and raises no error.
+    pyarrow fills the rest of a body that comes short with unrelated memory, and raises no error.
     """
     if system.type_name != "s3":
         return None

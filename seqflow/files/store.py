@@ -37,7 +37,7 @@ class StoreFiles:
     """Objects of stores, and files of this machine among them.
 
     `options` are the `storage_options` of a user; `system` is a store or file system that a user passes, for all
-    paths. A pickle holds only these, so credentials of the environment are found anew in each process.
+    paths. A pickle holds only these, so credentials of the environment are found again in each process.
     """
 
     def __init__(
