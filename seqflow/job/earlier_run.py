@@ -131,10 +131,10 @@ def earlier_run(
     """
     if overwrite:
         return None
-    if target.progress.exists():
+    if target.has_progress:
         if not resume:
             raise JobError(
-                f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
+                f"output: {target.shown!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins again"
             )
         return _unfinished(target, described, accept_changes)
@@ -143,7 +143,7 @@ def earlier_run(
 
 def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
-    name, content = str(target.path), target.read_progress()
+    name, content = target.shown, target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
     if content is None and (version := target.earlier_format) is not None:
         raise JobError(
@@ -152,7 +152,7 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
         )
     if content is None or not has_form(content, form):
         raise JobError(
-            f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
+            f"output: the progress file {target.progress!r} is damaged, or of no job\n"
             "  --overwrite begins again"
         )
     if not accept_changes:
@@ -166,13 +166,9 @@ def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None
     """Return the manifest of a complete output of this job; None if there is no output. Raise JobError for
     another output.
     """
-    if not (target.path if target.is_file else target.manifest).exists():
+    if not target.has_output:
         return None
-    name, content = str(target.path), target.read_manifest()
-    if target.is_file and content is not None:
-        sizes = [file["bytes"] for file in content["files"]]
-        if [target.path.stat().st_size] != sizes:
-            content = None  # the file has been written by others since
+    name, content = target.shown, target.read_manifest()
     if content is None or not has_form(content, _COMPLETE):
         raise JobError(
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
@@ -219,7 +215,7 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
     if not changes:
         return earlier
     files = [*content["former"], *content["files"]]
-    part = {} if target.is_file else {"from_part": target.file(len(files)).name}
+    part = {} if target.names.is_file else {"from_part": target.names.file(len(files)).name}
     rows = sum(file["rows"] for file in files)
     return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
 

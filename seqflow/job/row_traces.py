@@ -23,7 +23,7 @@ from seqflow.loader import Loader, Mix
 from seqflow.loader.run.making import Trace
 from seqflow.net import Net
 from seqflow.output.output_file import OutputFile
-from seqflow.output.target import MANIFEST
+from seqflow.output.output_names import MANIFEST
 
 _FILES = {
     "files": [{"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}],

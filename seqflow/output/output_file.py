@@ -99,9 +99,9 @@ class OutputFile:
             return False
 
 
-def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFile]:
-    """Return the files that are missing or changed; without `whole`, only both ends of large outputs are read."""
-    whole = whole or sum(file.nbytes for file in files) <= WHOLE_BYTES
+def damaged_files(files: Sequence[OutputFile]) -> list[OutputFile]:
+    """Return the files that are missing or changed; only both ends of large outputs are read."""
+    whole = sum(file.nbytes for file in files) <= WHOLE_BYTES
     intact = in_threads(lambda file: file.is_at(file.path, whole=whole), files)
     return [file for file, is_intact in zip(files, intact, strict=True) if not is_intact]
 
