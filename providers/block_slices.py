@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.providers.fork_locks import ForkLock
+from seqflow.fork_locks import ForkLock
 
 Batches = Iterator[pa.RecordBatch]
 

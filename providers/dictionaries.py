@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.providers.fork_locks import ForkLock
+from seqflow.fork_locks import ForkLock
 from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.buffers import chunks_of
 from seqflow.record.nested_arrays import with_fields, with_values

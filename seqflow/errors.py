@@ -122,6 +122,10 @@ class DamagedFileError(ProviderError):
         super().__init__(*(str(one).strip() for one in args), advice=advice if has_own else _LEAVE_OUT)
 
 
+class StoreError(ProviderError):
+    """An object store that does not answer, refuses a request, or sends something else than was asked for."""
+
+
 class MissingSourceError(ProviderError, FileNotFoundError):
     """A path that does not exist, or a pattern that matches nothing."""
 

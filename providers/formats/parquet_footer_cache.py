@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from seqflow.providers.fork_locks import ForkLock
+from seqflow.fork_locks import ForkLock
 
 MOST_BYTES = 64 << 20
 """Approximate limit of the bytes of cached footers."""

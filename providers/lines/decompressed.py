@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
-from seqflow.providers.fork_locks import ForkLock
+from seqflow.fork_locks import ForkLock
 from seqflow.providers.formats.suffixes import COMPRESSIONS
 from seqflow.providers.lines.quotes import newline_finder
 from seqflow.record.buffers import INT32_MAX

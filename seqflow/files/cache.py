@@ -1,0 +1,142 @@
+"""Cache of ranges of objects in a folder of this machine, which several processes may share.
+
+An entry is a file with the bytes and their CRC-32, named by URI, version and range: a replaced object is a miss. It
+is written under another name and renamed, so it is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+import time
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.files.place import Entry
+
+_log = logging.getLogger("seqflow")
+DEFAULT_BYTES = 16 << 30
+_CHECK_BYTES, _EVICT_SECONDS, _KEPT_SHARE = 4, 5.0, 0.9
+_CLAIM_SECONDS = 10.0
+"""Age from which the claim of another process does not count any more: it was killed, or is very slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Ranges of objects in a folder, of at most `max_bytes` in all, except while they are written."""
+
+    folder: str
+    max_bytes: int = DEFAULT_BYTES
+    _state: dict[str, Any] = field(default_factory=lambda: {"checked": set()}, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (self.folder, self.max_bytes)
+
+    def place(self, entry: Entry, start: int, stop: int) -> str:
+        """Return the path of the entry for a range of an object."""
+        text = f"{entry.path.partition('?')[0]}\0{entry.version}\0{start}\0{stop}"
+        name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return os.path.join(self.folder, name[:2], name)
+
+    def get(self, place: str) -> pa.Buffer | None:
+        """Return an entry, mapped into memory; None if there is none, or it is damaged."""
+        try:
+            with pa.memory_map(place) as file:
+                stored = file.read_buffer()
+        except (OSError, pa.ArrowInvalid):
+            return None
+        size = stored.size - _CHECK_BYTES
+        if size < 0 or (place not in self._state["checked"] and not _is_intact(stored, size)):
+            with suppress(OSError):
+                os.unlink(place)
+            return None
+        self._state["checked"].add(place)
+        with suppress(OSError):
+            os.utime(place)
+        return stored.slice(0, size)
+
+    def put(self, place: str, content: Any) -> None:
+        """Store an entry, and release its claim; where that fails, say so once and go on without."""
+        temporary = f"{place}.{os.getpid()}-{threading.get_ident()}"
+        try:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.write(zlib.crc32(content).to_bytes(_CHECK_BYTES, "little"))
+            os.replace(temporary, place)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(temporary)
+            if not self._state.get("warned"):
+                self._state["warned"] = True
+                _log.warning(
+                    "the cache %s cannot be written: %s; going on without", self.folder, error.strerror
+                )
+        self.release(place)
+        self._evict()
+
+    def claim(self, place: str) -> bool:
+        """Return whether this process is to fetch a range; false if another one is about to."""
+        claim = f"{place}.claim"
+        try:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            with suppress(OSError):
+                return time.time() - os.stat(claim).st_mtime > _CLAIM_SECONDS
+        except OSError:
+            pass  # a folder that cannot be written: each process fetches for itself
+        return True
+
+    def release(self, place: str) -> None:
+        """Release the claim of a range."""
+        with suppress(OSError):
+            os.unlink(f"{place}.claim")
+
+    def wait(self, places: Sequence[str]) -> None:
+        """Wait until other processes have stored or given up these ranges, for 10 seconds at most."""
+        end = time.monotonic() + _CLAIM_SECONDS
+        while time.monotonic() < end and any(os.path.exists(f"{place}.claim") for place in places):
+            time.sleep(0.005)
+
+    def _evict(self) -> None:
+        """Remove the entries that were used longest ago if they are too many; one process does it at a time."""
+        now = time.monotonic()
+        if now - self._state.get("evicted", -_EVICT_SECONDS) < _EVICT_SECONDS:
+            return
+        self._state["evicted"] = now
+        with suppress(OSError, ImportError):
+            import fcntl
+
+            with open(os.path.join(self.folder, ".lock"), "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found = sorted(_entries(self.folder))
+                total = sum(size for _, size, _ in found)
+                if total > self.max_bytes:
+                    for _, size, path in found:
+                        os.unlink(path)
+                        total -= size
+                        if total <= self.max_bytes * _KEPT_SHARE:
+                            break
+
+
+def _is_intact(stored: pa.Buffer, size: int) -> bool:
+    return bytes(stored.slice(size)) == zlib.crc32(stored.slice(0, size)).to_bytes(_CHECK_BYTES, "little")
+
+
+def _entries(folder: str) -> list[tuple[float, int, str]]:
+    """Return time of the last use, bytes and path of each entry."""
+    found = []
+    for inner in os.scandir(folder):
+        for one in os.scandir(inner) if inner.is_dir() else ():
+            with suppress(OSError):
+                state = one.stat()
+                found.append((state.st_mtime, state.st_size, one.path))
+    return found

@@ -1,0 +1,324 @@
+"""Clients of stores: obstore, and file systems of pyarrow and fsspec that a user passes."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from seqflow.errors import ProviderError, ProviderOptionError, StoreError
+from seqflow.files.errors import ChangedError, ShortError, WholeFileError
+from seqflow.files.options import StoreOptions, has_profile, store_options
+from seqflow.files.place import shown
+
+_PAGE = 1000
+"""Objects of one answer to a list."""
+
+
+class Found(NamedTuple):
+    """An object of a store: its key, size in bytes, and version."""
+
+    key: str
+    size: int
+    version: str
+
+
+class Client(Protocol):
+    """Requests to one bucket or host. Each raises the error of its library."""
+
+    @property
+    def region(self) -> str: ...
+
+    def head(self, key: str) -> Found:
+        """Return an object; raise FileNotFoundError if there is none."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        """Yield the objects whose keys begin with a folder's name, in the order of the store."""
+        ...
+
+    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+        """Return the bytes `start` … `stop - 1` of a version, as an object with a buffer."""
+        ...
+
+
+class ObstoreClient:
+    """A store of obstore. Its own attempts are turned off: they are counted, and end before an outage does."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.region = str((getattr(store, "config", None) or {}).get("region", ""))
+
+    def head(self, key: str) -> Found:
+        import obstore
+
+        return _found(obstore.head(self.store, key))
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        import obstore
+
+        for page in obstore.list(self.store, prefix or None, chunk_size=_PAGE):
+            yield from map(_found, page)
+
+    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+        import obstore
+
+        options: Any = {"range": (start, stop)}
+        if version.startswith('"'):  # only a strong etag can be a condition
+            options["if_match"] = version
+        result = obstore.get(self.store, key, options=options)
+        # some servers ignore conditions, but all tell the version that they send
+        if version and _version(result.meta) != version:
+            raise ChangedError
+        return _checked(result.bytes(), stop - start)
+
+
+class WebClient(ObstoreClient):
+    """Files of a web server. A presigned URL allows only GET, so its size is asked for by that."""
+
+    def __init__(self, store: Any, url: str) -> None:
+        super().__init__(store)
+        self._url = url
+
+    def head(self, key: str) -> Found:
+        import obstore
+
+        try:
+            return super().head(key)
+        except FileNotFoundError:
+            raise
+        except Exception:
+            if "?" not in self._url:
+                raise
+            return _found(obstore.get(self.store, key, options={"range": (0, 1)}).meta)
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        raise ProviderError(
+            f"{shown(self._url)}/{prefix}: a web server has no list of files; name them one by one"
+        )
+
+
+class HubClient(ObstoreClient):
+    """The files of a repository of the Hugging Face Hub at one revision, which its interface lists."""
+
+    def __init__(self, repository: str, options: StoreOptions) -> None:
+        kind, _, rest = repository.partition("/")
+        name, _, revision = rest.partition("@")
+        host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+        token = options.config.get("token") or os.environ.get("HF_TOKEN")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._api = f"{host}/api/{kind}/{name}/tree/{revision or 'main'}"
+        client: Any = {
+            **options.client,
+            "allow_http": host.startswith("http:"),
+            "default_headers": self._headers,
+        }
+        at = "" if kind == "models" else f"{kind}/"
+        from obstore.store import HTTPStore
+
+        url = f"{host}/{at}{name}/resolve/{revision or 'main'}"
+        super().__init__(HTTPStore.from_url(url, client_options=client, retry_config=_NO_RETRIES))
+
+    def head(self, key: str) -> Found:
+        return next((one for one in self.list(key.rpartition("/")[0]) if one.key == key), None) or _none(key)
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        url: str | None = f"{self._api}/{prefix}".rstrip("/") + "?recursive=1"
+        while url is not None:
+            with urllib.request.urlopen(
+                urllib.request.Request(url, headers=self._headers), timeout=30
+            ) as page:
+                entries, links = json.load(page), page.headers.get("Link", "")
+            for entry in entries:
+                if entry["type"] == "file":
+                    yield Found(entry["path"], entry["size"], "")
+            url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else None
+
+
+class ArrowClient:
+    """A file system of pyarrow. It has no conditions: the time of a file is compared after each read."""
+
+    region = ""
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def head(self, key: str) -> Found:
+        found = self._system.get_file_info(key)
+        return Found(key, found.size, str(found.mtime_ns)) if found.is_file else _none(key)
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        from pyarrow.fs import FileSelector
+
+        below = FileSelector(prefix, allow_not_found=True, recursive=True)
+        for found in self._system.get_file_info(below):
+            if found.is_file:
+                yield Found(found.path, found.size, str(found.mtime_ns))
+
+    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+        with self._system.open_input_file(key) as file:
+            data = file.read_at(stop - start, start)
+        if version and self.head(key).version != version:
+            raise ChangedError
+        return _checked(data, stop - start)
+
+
+class FsspecClient:
+    """A file system of fsspec. It has no conditions: the version of a file is compared after each read."""
+
+    region = ""
+
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def head(self, key: str) -> Found:
+        self._system.invalidate_cache()
+        return self._found(self._system.info(key))
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        self._system.invalidate_cache()
+        yield from map(self._found, self._system.find(prefix, detail=True).values())
+
+    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+        data = self._system.cat_file(key, start=start, end=stop)
+        if version and self.head(key).version != version:
+            raise ChangedError
+        return _checked(data, stop - start)
+
+    def _found(self, info: dict[str, Any]) -> Found:
+        told = (
+            str(info[name]) for name in ("ETag", "etag", "mtime", "created", "LastModified") if info.get(name)
+        )
+        return Found(info["name"], info["size"], next(told, ""))
+
+
+_NO_RETRIES: Any = {"max_retries": 0}
+_memory: dict[str, Any] = {}
+"""Stores in memory by their root; they last as long as the process."""
+
+
+def client_of_uri(root: str, options: StoreOptions) -> Client:
+    """Return a client for a bucket or host; raise StoreError without obstore, ProviderOptionError for bad options."""
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import HTTPStore, MemoryStore, from_url
+    except ImportError:
+        raise StoreError(
+            f"reading {root} needs a package that is not installed", advice="pip install 'seqflow[stores]'"
+        ) from None
+    scheme = root.partition(":")[0]
+    if scheme == "hf":
+        return HubClient(root.removeprefix("hf://"), options)
+    try:
+        if scheme == "memory":
+            return ObstoreClient(_memory.setdefault(root, MemoryStore()))
+        given: dict[str, Any] = {"client_options": options.client, "retry_config": _NO_RETRIES}
+        if scheme in ("http", "https"):
+            return WebClient(HTTPStore.from_url(root, **given), root)
+        if scheme in ("s3", "s3a") and has_profile() and not any("key" in name for name in options.config):
+            given["credential_provider"] = _aws_profile()
+        config: Any = options.config
+        return ObstoreClient(from_url(root, config=config, **given))
+    except (BaseError, TypeError, ValueError) as error:
+        first = str(error).partition("\n")[0]
+        raise ProviderOptionError(f"storage_options of {root}: {first}") from None
+
+
+def client_of_system(system: Any) -> Client:
+    """Return a client for a store or file system that a user passes; raise ProviderOptionError for other objects."""
+    module = type(system).__module__.partition(".")[0]
+    if module == "obstore" or hasattr(system, "list_with_delimiter"):
+        return ObstoreClient(system)
+    if module == "pyarrow":
+        return _client_of_s3(system) or ArrowClient(system)
+    if hasattr(system, "cat_file"):
+        return FsspecClient(system)
+    raise ProviderOptionError(
+        f"filesystem is a {type(system).__name__}, expected a store of obstore, or a file system of pyarrow or fsspec"
+    )
+
+
+def _client_of_s3(system: Any) -> Client | None:
+    """Return obstore's client with the arguments of an S3FileSystem; None for other file systems.
+
+    pyarrow fills the rest of a body that comes short with memory that nobody sent, and raises no error.
+    """
+    if system.type_name != "s3":
+        return None
+    given = system.__reduce__()[1][0]
+    if given.get("role_arn"):
+        return None
+    config = {
+        name: given.get(of) or None
+        for name, of in (
+            ("access_key_id", "access_key"),
+            ("secret_access_key", "secret_key"),
+            ("session_token", "session_token"),
+            ("region", "region"),
+        )
+    }
+    if endpoint := given.get("endpoint_override"):
+        config["endpoint"] = (
+            endpoint if "://" in endpoint else f"{given.get('scheme') or 'https'}://{endpoint}"
+        )
+    config["skip_signature"] = True if given.get("anonymous") else None
+    return _BucketClient(lambda bucket: client_of_uri(f"s3://{bucket}", store_options(config, "s3")))
+
+
+class _BucketClient:
+    """A client whose keys begin with the name of a bucket, as paths of pyarrow do."""
+
+    region = ""
+
+    def __init__(self, make: Callable[[str], Client]) -> None:
+        self._make, self._clients = make, dict[str, Client]()
+
+    def _of(self, key: str) -> tuple[str, Client, str]:
+        bucket, _, rest = key.partition("/")
+        if bucket not in self._clients:
+            self._clients[bucket] = self._make(bucket)
+        return bucket, self._clients[bucket], rest
+
+    def head(self, key: str) -> Found:
+        _, client, rest = self._of(key)
+        return client.head(rest)._replace(key=key)
+
+    def list(self, prefix: str) -> Iterator[Found]:
+        bucket, client, rest = self._of(prefix)
+        return (one._replace(key=f"{bucket}/{one.key}") for one in client.list(rest))
+
+    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+        _, client, rest = self._of(key)
+        return client.get(rest, start, stop, version)
+
+
+def _aws_profile() -> Any:
+    """Return what finds the credentials of a profile, by the package that knows them; None without it."""
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        return None
+    return Boto3CredentialProvider()
+
+
+def _found(meta: Any) -> Found:
+    return Found(meta["path"], meta["size"], _version(meta))
+
+
+def _version(meta: Any) -> str:
+    return meta["e_tag"] or str(meta["last_modified"])
+
+
+def _checked(data: Any, size: int) -> Any:
+    """Return bytes; raise an error unless they are as many as were asked for."""
+    if len(data) == size:
+        return data
+    if bytes(memoryview(data)[:64]).lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        raise WholeFileError("text/html")
+    raise ShortError(f"{len(data)} bytes came, expected {size}")
+
+
+def _none(key: str) -> Any:
+    raise FileNotFoundError(key)

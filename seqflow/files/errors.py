@@ -1,0 +1,142 @@
+"""Errors of stores: which ones pass, and words for those that do not."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from seqflow.errors import DamagedFileError, ProviderError, StoreError
+
+_STATUS, _CODE = re.compile(r"status code: (\d{3})"), re.compile(r"<Code>(\w+)</Code>")
+_HOST = re.compile(r"https?://([^/\s:]+)")
+_BRIEFLY = 10.0
+"""Seconds after which an answer that may pass, but rarely does, is final."""
+_PASSING = {"RequestTimeout", "SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
+_REASONS = {
+    "ConnectionRefused": "connection refused",
+    "dns error": "the host is not known",
+    "TimedOut": "no answer in time",
+    "imeout": "no answer in time",
+    "ConnectionReset": "the connection was reset",
+    "UnexpectedEof": "the connection was cut",
+    "IncompleteMessage": "the connection was cut",
+    "ncomplete": "the connection was cut",
+    "BrokenPipe": "the connection was cut",
+}
+"""Words for causes, by a part of the client's text."""
+
+
+class ShortError(Exception):
+    """Fewer or more bytes have come than were asked for."""
+
+
+class WholeFileError(Exception):
+    """A server has sent something else than the range that was asked for; the text is its type."""
+
+
+class ChangedError(Exception):
+    """The object has another version now."""
+
+
+class Verdict(NamedTuple):
+    """What an error of a store means: how long to try again, and the error if that does not help."""
+
+    seconds: float
+    """Seconds for which another attempt may help; 0 if none does, infinity for as long as is allowed."""
+    reason: str
+    error: ProviderError | None = None
+    """Error to raise at once, or after these seconds; None to say for how long there was no answer."""
+
+
+class Place(NamedTuple):
+    """The object, or the part of one, that a request is about, as messages show it."""
+
+    root: str
+    path: str
+    span: str = ""
+    version: str = ""
+    region: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}{self.span}"
+
+
+def judge(place: Place, error: Exception) -> Verdict:
+    """Return what the error of a request means."""
+    forever, text = float("inf"), str(error)
+    first = " ".join(text.partition("\n\nDebug source")[0].split())
+    status = int(found[1]) if (found := _STATUS.search(first)) else None
+    code = found[1] if (found := _CODE.search(first)) else ""
+    if isinstance(error, ShortError):
+        return Verdict(forever, text, StoreError(f"{place}: {text}"))
+    if isinstance(error, WholeFileError) or "non-partial response" in text:
+        kind = f" ({text})" if isinstance(error, WholeFileError) and text else ""
+        why = "the server sends whole files only (it ignores ranges), or something between answers for it"
+        return Verdict(_BRIEFLY, why, StoreError(f"{place}: {why}{kind}"))
+    if isinstance(error, ChangedError) or type(error).__name__ == "PreconditionError":
+        return Verdict(0, "", changed(place))
+    if code in _PASSING:
+        return Verdict(forever, code)
+    if (refused := _refused(place, error, first, status, code)) is not None:
+        return Verdict(0, "", refused)
+    if status is not None and (status in (408, 409, 429) or status >= 500):
+        return Verdict(forever, f"status {status}")
+    if status is not None:
+        return Verdict(0, "", StoreError(f"{place}: the store answers {status} {code}".rstrip()))
+    reason = next((words for part, words in _REASONS.items() if part in text), first[-200:])
+    if "dns error" in text:
+        host = found[1] if (found := _HOST.search(first)) else place.root
+        unknown = StoreError(
+            f"the host of {place.root}, {host!r}, is not known: check region and endpoint",
+            advice='storage_options={"endpoint_url": …} names another',
+        )
+        return Verdict(_BRIEFLY, reason, unknown)
+    return Verdict(forever, reason)
+
+
+def changed(place: Place) -> DamagedFileError:
+    """Return the error for an object that was replaced after it was opened."""
+    was = f": its version was {place.version}, and the store has another now" if place.version else ""
+    return DamagedFileError(
+        f"{place.path} is another object than when it was opened{was}", advice="open it again"
+    )
+
+
+def missing(place: Place) -> DamagedFileError:
+    """Return the error for an object that is not there, or not any more."""
+    return DamagedFileError(f"{place.path} does not exist (any more)")
+
+
+def _refused(
+    place: Place, error: Exception, first: str, status: int | None, code: str
+) -> ProviderError | None:
+    """Return the error for a request that no other attempt can make succeed; None for others."""
+    if (
+        code == "NoSuchBucket"
+        or status == 301
+        or code in ("PermanentRedirect", "AuthorizationHeaderMalformed")
+    ):
+        region = f" than {place.region}" if place.region else ""
+        return StoreError(f"{place.root} does not exist, or lies in another region{region}")
+    if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
+        return missing(place)
+    if "169.254.169.254" in first or "metadata.google.internal" in first or "Missing" in first:
+        return StoreError(
+            f"no credentials for {place.root}: neither options, environment nor this machine have any",
+            advice="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or the variables of another cloud), or pass "
+            'storage_options={"skip_signature": True} for a public bucket',
+        )
+    if status in (401, 403) or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
+        skewed = code in ("SignatureDoesNotMatch", "RequestTimeTooSkewed")
+        return StoreError(
+            f"{place.root}: access to {place.path} is denied{f': {code}' if code else ''}",
+            advice="the secret is another, or the clock of this machine is off by more than 15 minutes"
+            if skewed
+            else "",
+        )
+    if "Account must be specified" in first:
+        return StoreError(
+            f"{place.root}: the name of the account is missing",
+            advice='storage_options={"azure_storage_account_name": …} gives it',
+        )
+    return None

@@ -1,0 +1,93 @@
+"""Options of stores, with the keys that users of Polars, Delta Lake and fsspec type."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seqflow.errors import ProviderOptionError
+
+RETRY_SECONDS = 60.0
+_READ_TIMEOUT, _CONNECT_TIMEOUT = "10s", "5s"
+_OF_FSSPEC = {
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "token": "session_token",
+    "endpoint_url": "endpoint",
+    "anon": "skip_signature",
+}
+"""Keys of fsspec for S3 and the client's."""
+_SECRET = ("secret", "token", "password", "sas", "account_key", "access_key", "credential", "private_key")
+_OF_CLIENT = (
+    "allow_http",
+    "allow_invalid_certificates",
+    "connect_timeout",
+    "default_headers",
+    "http1_only",
+    "http2_only",
+    "pool_idle_timeout",
+    "pool_max_idle_per_host",
+    "proxy_url",
+    "proxy_ca_certificate",
+    "proxy_excludes",
+    "read_timeout",
+    "timeout",
+    "user_agent",
+)
+
+
+class StoreOptions(NamedTuple):
+    """Options of a store, as its client takes them."""
+
+    config: dict[str, Any]
+    client: dict[str, Any]
+    retry_seconds: float
+
+
+def store_options(options: Mapping[str, Any], scheme: str) -> StoreOptions:
+    """Divide `storage_options`; raise ProviderOptionError for a malformed value."""
+    config: dict[str, Any] = {}
+    client: dict[str, Any] = {
+        "read_timeout": _READ_TIMEOUT,
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "timeout": "600s",
+    }
+    seconds, given = RETRY_SECONDS, dict(options)
+    for name, value in dict(given.pop("client_kwargs", None) or {}).items():
+        given.setdefault(name, value)
+    for name, value in given.items():
+        if name == "retry_seconds":
+            seconds = _seconds(value)
+        elif name in _OF_CLIENT:
+            client[name] = value
+        elif value is not None:
+            config[_OF_FSSPEC.get(name, name) if scheme in ("s3", "s3a") else name] = value
+    endpoint = next((value for name, value in config.items() if "endpoint" in name), None)
+    if str(endpoint or os.environ.get("AWS_ENDPOINT_URL", "")).startswith("http:") or scheme == "http":
+        client.setdefault("allow_http", True)
+    return StoreOptions(config, client, seconds)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the value of an option must not be shown or stored.
+
+    >>> is_secret("aws_secret_access_key"), is_secret("aws_region")
+    (True, False)
+    """
+    return name in ("key", "sig") or any(part in name.lower() for part in _SECRET)
+
+
+def has_profile() -> bool:
+    """Return whether this machine has profiles of AWS, and no keys in the environment."""
+    named = "AWS_PROFILE" in os.environ or (Path.home() / ".aws" / "credentials").exists()
+    return named and "AWS_ACCESS_KEY_ID" not in os.environ
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ProviderOptionError(
+            f"storage_options: retry_seconds is {value!r}, expected a number of seconds above 0"
+        )
+    return float(value)

@@ -1,0 +1,113 @@
+"""Paths and URIs as text, entries of files at one version, and the interface of the places where files lie."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+_CLOUDS = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
+SCHEMES = (*_CLOUDS, "http", "https", "hf", "memory", "fs")
+"""Schemes of the URIs that can be read, besides `file`."""
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+
+
+class Entry(NamedTuple):
+    """A file or object at one version."""
+
+    path: str
+    size: int
+    version: str
+    """Etag of an object, or its time of change; for a local file modification time, inode and device."""
+
+
+Range = tuple[str, int, int]
+"""Path, first byte, and the byte after the last one."""
+
+
+class Files(Protocol):
+    """The place where files lie: this machine, or stores. Threads may share one; a pickle has no open connection.
+
+    A store keeps the version of each object that was seen first: all reads are of that version.
+    """
+
+    def entry(self, path: str) -> Entry | None:
+        """Return a file at its version; None if it does not exist."""
+        ...
+
+    def list(self, folder: str) -> Iterator[Entry]:
+        """Yield all files below a folder, sorted by path."""
+        ...
+
+    def read(self, path: str, start: int, stop: int) -> pa.Buffer:
+        """Return the bytes `start` … `stop - 1` of a file, fewer where it ends; raise ProviderError."""
+        ...
+
+    def stream(self, path: str, start: int = 0) -> IO[bytes]:
+        """Open a file for reading from `start` to its end."""
+        ...
+
+    def random(self, path: str, ranges: Iterable[tuple[int, int]] = ()) -> Any:
+        """Open a file for pyarrow; if `ranges` are given, they are fetched together, and nothing else is read."""
+        ...
+
+    def local_copy(self, path: str) -> str:
+        """Return the path of a file of this machine that has the same bytes."""
+        ...
+
+
+def scheme_of(path: str) -> str | None:
+    """Return the scheme of a URI, in lower case; None for a path. A folder that is called `s3:` makes a path."""
+    found = _URI.match(path)
+    return None if found is None or os.path.exists(path) else found[1].lower()
+
+
+def is_uri(path: str) -> bool:
+    """Return whether this names an object of a store.
+
+    >>> is_uri("s3://bucket/a.parquet"), is_uri("/data/a.parquet"), is_uri("file:///data/a.parquet")
+    (True, False, False)
+    """
+    return path[:1] != "/" and scheme_of(path) in SCHEMES
+
+
+def join(folder: str, *names: str) -> str:
+    """Return the path of a file in a folder.
+
+    >>> join("s3://bucket/a/", "b.parquet")
+    's3://bucket/a/b.parquet'
+    """
+    return "/".join([folder.rstrip("/"), *names]) if is_uri(folder) else os.path.join(folder, *names)
+
+
+def split(uri: str) -> tuple[str, str]:
+    """Return the root of a URI, with bucket or host, and the key below it.
+
+    >>> split("s3://bucket/a/b.parquet")
+    ('s3://bucket', 'a/b.parquet')
+    """
+    scheme, _, rest = uri.partition(":")
+    netloc, _, key = rest.lstrip("/").partition("/")
+    return f"{scheme.lower()}://{netloc}", key.lstrip("/")
+
+
+def shown(uri: str) -> str:
+    """Return a URI as messages show it, without the values of its query and without a password.
+
+    >>> shown("https://host/a.csv?sig=abc&se=1")
+    'https://host/a.csv?sig=…&se=…'
+    """
+    return _USER.sub("…@", _QUERY.sub(r"\1=…", uri))
+
+
+def suffix_path(path: str) -> str:
+    """Return a path without the query of a URI: its end tells the format.
+
+    >>> suffix_path("https://host/a.csv?version=3")
+    'https://host/a.csv'
+    """
+    return path.partition("?")[0] if is_uri(path) else path

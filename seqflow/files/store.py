@@ -1,0 +1,256 @@
+"""Objects of stores: listed, pinned at their versions, and read in ranges."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+import pyarrow as pa
+
+from seqflow.errors import StoreError
+from seqflow.files.again import again
+from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
+from seqflow.files.cache import Cache
+from seqflow.files.clients import Client, Found, client_of_system, client_of_uri
+from seqflow.files.errors import Place, missing
+from seqflow.files.local import LOCAL
+from seqflow.files.options import RETRY_SECONDS, store_options
+from seqflow.files.place import Entry, Files, is_uri, shown, split
+from seqflow.files.range_file import RangeFile, open_stream
+from seqflow.files.systems import key_in, uri_in
+from seqflow.fork_locks import ForkLock
+
+SMALL_FILE = 1 << 20
+"""Bytes up to which a file is fetched at once: its footer comes with it."""
+_first_use: list[int] = []
+"""The process that made the first request: the client does not live through a fork."""
+
+
+class StoreFiles:
+    """Objects of stores, and files of this machine among them.
+
+    `options` are the `storage_options` of a user; `system` is a store or file system that a user passes, for all
+    paths. A pickle holds only these, so credentials of the environment are found anew in each process.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Any] | None = None, system: Any = None, cache: Cache | None = None
+    ) -> None:
+        self.options, self.system, self.cache = dict(options or {}), system, cache
+        self._pinned: dict[str, Entry] = {}
+        self._clients: dict[str, tuple[Client, float]] = {}
+        self._copies: dict[str, str] = {}
+        self._lock, self._copying = ForkLock(), ForkLock()
+        self.ahead = Ahead(self._fetch)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.options, self.system, self.cache, self._pinned)
+
+    def __repr__(self) -> str:
+        return f"StoreFiles({sorted(self.options)})"
+
+    def pin(self, entry: Entry) -> None:
+        """Let all reads of an object be of this version."""
+        self._pinned[entry.path] = entry
+
+    def entry(self, path: str) -> Entry | None:
+        if not is_uri(path):
+            return LOCAL.entry(path)
+        if path not in self._pinned:
+            place, client, key, seconds = self.request(path)
+            found = again(place, lambda: _head(client, key), seconds)
+            if found is None:
+                return None
+            self.pin(Entry(path, found.size, found.version))
+        return self._pinned[path]
+
+    def list(self, folder: str) -> Iterator[Entry]:
+        if not is_uri(folder):
+            yield from LOCAL.list(folder)
+            return
+        place, client, key, seconds = self.request(folder)
+        root = split(folder)[0] if self.system is None else ""
+        found = again(place, lambda: list(client.list(key.rstrip("/"))), seconds)
+        for one in sorted(found):
+            path = f"{root}/{one.key}" if self.system is None else uri_in(self.system, one.key)
+            yield Entry(path, one.size, one.version)
+
+    def read(self, path: str, start: int, stop: int) -> pa.Buffer:
+        if not is_uri(path):
+            return LOCAL.read(path, start, stop)
+        stop = min(stop, self._of(path).size)
+        if start >= stop:
+            return pa.py_buffer(b"")
+        taken = self.ahead.take(path, start, stop)
+        if taken is not None:
+            return taken
+        if stop - start <= LARGEST:
+            return self._fetch(path, [(start, stop)])[0][2]
+        spans = split_spans([(start, stop)])
+        self.ahead.plan(((path, *one) for one in spans), (owner := object()))
+        try:
+            return pa.py_buffer(b"".join(self.read(path, *one) for one in spans))
+        finally:
+            self.ahead.drop(owner)
+
+    def stream(self, path: str, start: int = 0) -> IO[bytes]:
+        if not is_uri(path):
+            return LOCAL.stream(path, start)
+        return open_stream(self, path, start, self._of(path).size)
+
+    def random(self, path: str, ranges: Iterable[Span] = ()) -> Any:
+        if not is_uri(path):
+            return path
+        return pa.PythonFile(RangeFile(self, path, self._of(path).size, ranges), mode="r")
+
+    def local_copy(self, path: str) -> str:
+        if not is_uri(path):
+            return path
+        with self._copying:
+            if path not in self._copies:
+                entry = self._of(path)
+                folder = (
+                    _temporary_folder() if self.cache is None else os.path.join(self.cache.folder, "copies")
+                )
+                os.makedirs(folder, exist_ok=True)
+                name = Cache("").place(entry, 0, entry.size)[-32:]
+                target = os.path.join(folder, f"{name}-{os.path.basename(split(path)[1].partition('?')[0])}")
+                if not os.path.exists(target):
+                    self._copy(entry, target)
+                self._copies[path] = target
+        return self._copies[path]
+
+    def _copy(self, entry: Entry, target: str) -> None:
+        temporary = f"{target}.{os.getpid()}"
+        try:
+            with open(temporary, "wb") as file, self.stream(entry.path) as source:
+                shutil.copyfileobj(source, file, LARGEST)
+            os.replace(temporary, target)
+        except OSError as error:
+            raise StoreError(
+                f"{entry.path}: cannot be copied to this machine: {error.strerror}",
+                advice='cache="folder" names a folder with room for it',
+            ) from None
+        finally:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+
+    def _of(self, path: str) -> Entry:
+        entry = self.entry(path)
+        if entry is None:
+            raise missing(Place(split(path)[0], shown(path)))
+        return entry
+
+    def request(self, path: str) -> tuple[Place, Client, str, float]:
+        """Return what a request for an object needs: its place, client, key, and for how long to try."""
+        if _first_use and _first_use[0] != os.getpid():
+            raise StoreError(
+                f"this process was forked after reading from {split(path)[0]}, and the store's client cannot live "
+                "through that",
+                advice='DataLoader(…, multiprocessing_context="spawn") starts processes in another way',
+            )
+        _first_use[:] = [os.getpid()]
+        if self.system is not None:
+            root, key = split(path)[0], key_in(self.system, path)
+        elif "?" in path:  # a presigned URL: its query signs this one object
+            root, key = path, ""
+        else:
+            root, key = split(path)
+        if path.startswith("hf://") and self.system is None:
+            root, key = _split_hub(path)
+        with self._lock:
+            if root not in self._clients:
+                self._clients[root] = self._client(root)
+            client, seconds = self._clients[root]
+        return Place(shown(root), shown(path), region=client.region), client, key, seconds
+
+    def _client(self, root: str) -> tuple[Client, float]:
+        if self.system is not None:
+            return client_of_system(self.system), RETRY_SECONDS
+        options = store_options(self.options, root.partition(":")[0])
+        return client_of_uri(root, options), options.retry_seconds
+
+    def _fetch(self, path: str, members: Sequence[Span]) -> Sequence[Piece]:
+        """Return the bytes of ranges of an object, in one request where the cache has none of them."""
+        if self.cache is None:
+            return [self._get(path, members[0][0], max(stop for _, stop in members))]
+        entry, cache = self._of(path), self.cache
+        places = {span: cache.place(entry, *span) for span in members}
+        found = {span: data for span, place in places.items() if (data := cache.get(place)) is not None}
+        mine = [span for span in members if span not in found and cache.claim(places[span])]
+        try:
+            for run in _runs(mine, members):
+                start, _, data = self._get(path, run[0][0], max(stop for _, stop in run))
+                for span in run:
+                    found[span] = data.slice(span[0] - start, span[1] - span[0])
+                    cache.put(places[span], found[span])
+        finally:
+            for span in mine:
+                cache.release(places[span])
+        others = [span for span in members if span not in found]
+        cache.wait([places[span] for span in others])
+        for span in others:
+            data = cache.get(places[span])
+            found[span] = self._get(path, *span)[2] if data is None else data
+        return [(*span, data) for span, data in found.items()]
+
+    def _get(self, path: str, start: int, stop: int) -> Piece:
+        entry = self._of(path)
+        place, client, key, seconds = self.request(path)
+        here = place._replace(span=f", bytes {start} … {stop - 1}", version=entry.version)
+        data = again(here, lambda: client.get(key, start, stop, entry.version), seconds)
+        return start, stop, pa.py_buffer(data)
+
+
+def _head(client: Client, key: str) -> Found | None:
+    try:
+        return client.head(key)
+    except FileNotFoundError:
+        return None
+
+
+def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:
+    """Yield ranges that one request fetches: all of them, or each alone if others are fetched elsewhere."""
+    if len(mine) == len(members):
+        yield mine
+    else:
+        yield from ([one] for one in mine)
+
+
+def _split_hub(uri: str) -> tuple[str, str]:
+    """Return the repository of a URI of the Hugging Face Hub, with its kind and revision, and the path in it."""
+    kind, user, name, *rest = uri.removeprefix("hf://").split("/")
+    return f"hf://{kind}/{user}/{name}", "/".join(rest)
+
+
+def _unpickled(options: Any, system: Any, cache: Cache | None, pinned: dict[str, Entry]) -> StoreFiles:
+    files = StoreFiles(options, system, cache)
+    files._pinned.update(pinned)
+    return files
+
+
+def _temporary_folder() -> str:
+    """Return a folder of this process, which is removed when it ends."""
+    if not _temporary:
+        _temporary.append(tempfile.mkdtemp(prefix="seqflow-"))
+        atexit.register(shutil.rmtree, _temporary[0], ignore_errors=True)
+    return _temporary[0]
+
+
+_temporary: list[str] = []
+
+
+def files_of(
+    paths: Iterable[Any],
+    options: Mapping[str, Any] | None = None,
+    system: Any = None,
+    cache: Cache | None = None,
+) -> Files:
+    """Return the place of files: this machine unless one of them is a URI, or a system is passed."""
+    if system is None and not any(isinstance(path, str) and is_uri(path) for path in paths):
+        return LOCAL
+    return StoreFiles(options, system, cache)

@@ -1,0 +1,47 @@
+"""Paths in stores and file systems that a user passes, as URIs and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from seqflow.files.place import SCHEMES, is_uri
+
+_OF_ARROW = {"s3": "s3", "gcs": "gs", "abfs": "abfss", "py": "fs"}
+_OF_OBSTORE = {
+    "S3Store": "s3",
+    "GCSStore": "gs",
+    "AzureStore": "az",
+    "HTTPStore": "https",
+    "MemoryStore": "memory",
+}
+
+
+def uri_in(system: Any, path: str) -> str:
+    """Return the URI that stands for a path inside a store or file system."""
+    if is_uri(path):
+        return path
+    return f"{_root(system)}/{path.lstrip('/')}"
+
+
+def key_in(system: Any, uri: str) -> str:
+    """Return the path inside a store or file system that a URI stands for."""
+    root = _root(system)
+    key = uri.removeprefix(root).lstrip("/")
+    if hasattr(system, "cat_file") and str(system._strip_protocol("/a")).startswith("/"):
+        return f"/{key}"
+    return key
+
+
+def _root(system: Any) -> str:
+    """Return the beginning of the URIs of a system."""
+    kind = type(system).__name__
+    if kind in _OF_OBSTORE:
+        config = getattr(system, "config", None) or {}
+        bucket = config.get("bucket") or config.get("container_name") or ""
+        prefix = str(getattr(system, "prefix", None) or "").strip("/")
+        return "/".join(filter(None, [f"{_OF_OBSTORE[kind]}://{bucket}", prefix]))
+    if hasattr(system, "type_name"):
+        return f"{_OF_ARROW.get(system.type_name, 'fs')}:/"
+    protocol = getattr(system, "protocol", "fs")
+    protocol = protocol if isinstance(protocol, str) else protocol[0]
+    return f"{protocol if protocol in SCHEMES else 'fs'}:/"
