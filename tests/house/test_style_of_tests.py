@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 FILES = sorted(TESTS.rglob("*.py"))
 PRIVATE = re.compile(r"(?:^|\.)(_(?!_)\w*[a-zA-Z]\w*)")
 PATCHING = {"setattr", "getattr", "delattr", "hasattr", "patch", "object"}
-PUBLIC = {"_asdict", "_exit", "_repr_html_"}
+PUBLIC = {"_asdict", "_exit", "_replace", "_repr_html_"}
 """Names that Python and IPython publish with an underscore."""
 ALLOWED = {
     "shared/torch_calls.py": {"_dynamo"},
