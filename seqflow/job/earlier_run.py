@@ -21,7 +21,7 @@ from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
-_NO_CONTENT = ("path", "min_rows")
+_NO_CONTENT = ("path", "min_rows", "storage_options", "single_writer")
 """Keys of [output] that do not decide the content of files."""
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
@@ -66,14 +66,15 @@ until the output is sealed) the loader's state and the next part."""
 
 def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     """Return the identity of a job as JSON: everything that decides its output."""
-    folder = Path(job.output.path or "").expanduser().absolute().parent
-    bad = job.bad_rows.path
+    output, bad = job.output.path or "", job.bad_rows.path
+    # where the output lies in a store, another machine may go on
+    above = job.folder if is_uri(output) and not is_uri(str(bad)) else os.path.dirname(absolute_path(output))
     settings = {
         "format": FORMAT,
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
-        "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
+        "bad_rows.path": None if bad is None else os.path.relpath(absolute_path(str(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
     for section in ("prepare", "net"):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
+from seqflow.files.place import CLOUDS, is_uri, shown
 from seqflow.output.arranging import Arrangement, arrange
 from seqflow.output.file_writer import (
     DEFAULT_SIZES,
@@ -32,6 +33,7 @@ from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
 from seqflow.output.sorted_runs import RUN
+from seqflow.output.store_target import StoreTarget
 from seqflow.output.target import Target
 from seqflow.record import Record
 
@@ -336,8 +338,13 @@ def open_output(
     sizes: FileSizes = DEFAULT_SIZES,
     sort_by: Sequence[str] | str | None = None,
     partition_by: Sequence[str] | str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    single_writer: bool = False,
 ) -> OutputWriter:
     """Return a writer for `path`: a folder of part files, or one file if the path ends in .parquet or .arrow.
+
+    The path may be a URI of a store, with `storage_options` for it. A store that cannot refuse a second writer is
+    refused unless `single_writer` promises that there is none.
 
     If `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches. Rows are sorted
     by `sort_by` over all files; a leading "-" means descending order. `partition_by` puts rows into folders by the
@@ -350,30 +357,37 @@ def open_output(
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
     _check_path(str(path))
-    path = Path(path).expanduser()
-    of_suffix = None if path.is_dir() else KIND_OF_SUFFIX.get(path.suffix.lower())
+    text = os.path.expanduser(path)
+    suffix = Path(text).suffix
+    of_suffix = None if os.path.isdir(text) else KIND_OF_SUFFIX.get(suffix.lower())
     is_file = of_suffix is not None
     if is_file and kind not in (None, of_suffix):
-        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {path.suffix!r}")
+        raise JobError(f"output: kind is {kind!r}, but the path {text!r} ends in {suffix!r}")
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
     if is_file and partition_by:
         raise JobError(
-            f"output: partition_by makes folders, but the path {str(path)!r} is one file; give a folder"
+            f"output: partition_by makes folders, but the path {text!r} is one file; give a folder"
         )
     form = FileForm(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
-    return OutputWriter(
-        LocalTarget(OutputNames(path, form, is_file)), FileLayout(columns, threads, sizes, arrangement)
-    )
+    layout = FileLayout(columns, threads, sizes, arrangement)
+    if is_uri(text):
+        return OutputWriter(
+            StoreTarget(text, form, is_file, storage_options, is_single=single_writer), layout
+        )
+    return OutputWriter(LocalTarget(OutputNames(Path(text), form, is_file)), layout)
 
 
 def _check_path(path: str) -> None:
     """Raise JobError for a path that is neither a folder nor a file of a known format."""
-    if "://" in path:
+    if is_uri(path):
+        if "?" in path:
+            raise JobError(f"output: the path {shown(path)!r} has a query, expected a URI without one")
+    elif "://" in path:
         raise JobError(
-            f"output: the path is {path!r}, expected a local path\n"
-            "  write to a folder and copy it, or mount the store as a folder"
+            f"output: the path is {shown(path)!r}, whose scheme cannot be written\n"
+            f"  write to a path, or to a store: {', '.join(CLOUDS)}"
         )
     suffix = os.path.splitext(path)[1]
     if suffix and suffix.lower() not in KIND_OF_SUFFIX and not os.path.isdir(os.path.expanduser(path)):
