@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from seqflow.providers.formats.parquet import ParquetFile, ParquetSource
+from seqflow.providers.formats.parquet_footers import ColumnChunks
 from seqflow.providers.formats.text import TextSource
 from seqflow.providers.provider import Provider
 from seqflow.record.selection import leaf_types
@@ -29,7 +30,8 @@ def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
     """
     source = provider.source
     if isinstance(source, ParquetSource):
-        return (bounds for path, file in source.files.items() for bounds in _row_groups(path, file))
+        files = source.files.items()
+        return (bounds for path, file in files for bounds in _row_groups(file, source.chunks_of(path)))
     if isinstance(source, TextSource):
         return _file_sizes(source)
     if source.num_rows is None:
@@ -37,14 +39,13 @@ def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
     return (BlockBounds(block.num_rows or 0, {}) for block in source.blocks(provider.schema))
 
 
-def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:
+def _row_groups(file: ParquetFile, chunks: ColumnChunks) -> Iterator[BlockBounds]:
     """Yield the bounds of each row group, from the footer.
 
     A leaf column has an entry for each value, nulls included, and one for each empty list: an upper bound of the
     number of values at every level of lists above it. Bytes of texts are bounded if the writer has counted them.
     """
     leaves = [leaf for leaf, _ in leaf_types(file.selection.renamed)]
-    chunks = file.chunks(path)
     for group, (values, texts) in enumerate(
         zip(chunks.num_values.tolist(), chunks.text_bytes.tolist(), strict=True)
     ):

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, UnknownColumnError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Entry, Files, is_uri
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.provider import Provider, origin_of
 from seqflow.providers.schemas import UNIFY, SchemaPolicy, common_selections
@@ -26,6 +28,8 @@ class FileSet:
     picked: Picked = ALL
     schema: SchemaPolicy = UNIFY
     bad_files: BadFiles = RAISE
+    store: Files = LOCAL
+    """Where the files lie."""
     damaged: dict[str, BadFile] = field(default_factory=dict)
     """The damaged files found so far, by path."""
     notes: list[str] = field(default_factory=list)
@@ -41,6 +45,7 @@ class FileSet:
                 found[path] = open_file(path)
             except DamagedFileError as error:
                 self._leave_out(path, error)
+        self.store.drop(self.store)
         self.bad_files.check(self.damaged.values())
         if not found:
             first = self.damaged[self.paths[0]]
@@ -50,10 +55,16 @@ class FileSet:
             )
         return found
 
+    def plan(self, start_of: Callable[[Entry], int]) -> None:
+        """Fetch the files of a store ahead, each from this byte to its end, before `each` reads them one by one."""
+        entries = filter(None, map(self.store.entry, filter(is_uri, self.paths)))
+        self.store.plan(((one.path, start_of(one), one.size) for one in entries), self.store)
+
     def check_in_child(self, read: str) -> None:
         """Run `read(path)`, defined by the text `read`, on each file in a child process; a crash is damage."""
-        for path, reason in damaged_in_child(self.paths, read):
-            self._leave_out(path, DamagedFileError(reason))
+        copies = {self.store.local_copy(path): path for path in self.paths}
+        for copy, reason in damaged_in_child(tuple(copies), read):
+            self._leave_out(copies[copy], DamagedFileError(reason.replace(copy, copies[copy])))
 
     def _leave_out(self, path: str, error: DamagedFileError) -> None:
         if not self.bad_files.leaves_out:

@@ -2,12 +2,15 @@
 
 import json
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 from seqflow.arguments import Columns, checked
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files
 from seqflow.printable import printable, printable_line
 from seqflow.providers.bad_files import RAISE, BadFiles
 from seqflow.providers.file_set import FileSet
@@ -28,6 +31,7 @@ from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
 from seqflow.providers.provider import OpenedBy, Provider
 from seqflow.providers.schemas import UNIFY, SchemaPolicy, check_policy
+from seqflow.providers.store_options import STORE_OPTIONS, files_of_source
 from seqflow.providers.tables.hugging_face import in_saved_order
 from seqflow.providers.tables.partitioned import find_partitions, open_partitioned, recorded_types
 from seqflow.providers.tables.table_folders import table_folder
@@ -45,6 +49,10 @@ class _FurtherOptions(TypedDict, total=False):
     batch_bytes: int | str | None
     schema: SchemaPolicy | None
     bad_files: Literal["raise", "skip", "quarantine"] | BadFiles | None
+    storage_options: Mapping[str, Any] | None
+    filesystem: Any
+    cache: str | os.PathLike[str] | None
+    cache_bytes: int | str | None
 
 
 class OpenOptions(_FurtherOptions, total=False):
@@ -117,7 +125,12 @@ def open(
     is named itself is text if it has no suffix, and an error if its suffix is not known; folders and globs leave
     such files out, and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or
     Lance is opened by its package. Files of other table formats are errors, because the files alone do not tell the
-    rows; URIs other than `file:///…` are errors, too.
+    rows.
+
+    URIs `s3://bucket/…`, `gs://`, `az://`, `https://`, `hf://datasets/…` are read from their stores (docs/stores.md).
+    `storage_options` are the options of a store, such as `{"aws_region": "eu-west-1"}`; `filesystem` is a store of
+    obstore, or a file system of pyarrow or fsspec, for paths inside it. `cache` is a folder that keeps what is
+    fetched, up to `cache_bytes` (16 GiB).
 
     Files in folders called `lang=python` have a column `lang` after their own: integers if all values are, else text.
     `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
@@ -205,6 +218,8 @@ def _open(
         raise ProviderOptionError("options are passed to the function of a kind: kind='module:function'")
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
+        source, store = files_of_source(source, options)
+        options = {name: one for name, one in options.items() if name not in STORE_OPTIONS}
         format = options.get("format")
         if format is not None and not isinstance(format, Format):
             shown = f"sf.{format.__name__}" if isinstance(format, type) else repr(format)
@@ -216,7 +231,8 @@ def _open(
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
             table = open_folder(picked, **_checked(options, (), "the folder of a table"))
             return replace(table, search=Search.of(source, kind, exclude))
-        provider = _open_files(source, _chosen(source, kind, format, exclude), picked, options, condition)
+        chosen = _chosen(source, kind, format, exclude, store)
+        provider = _open_files(source, chosen, picked, options, condition, store)
         if kind is None and format is not None and format.kind != "text":
             kind = format.kind
         return replace(provider, search=Search.of(source, kind, exclude))
@@ -253,10 +269,14 @@ def _open_own_kind(
 
 
 def choose_files(
-    source: Any, kind: str | None, format: Format | None = None, exclude: Sequence[str] | str = ()
+    source: Any,
+    kind: str | None,
+    format: Format | None = None,
+    exclude: Sequence[str] | str = (),
+    store: Files = LOCAL,
 ) -> Chosen:
     """Find the files to read and their kind, which is `kind`, that of `format`, or that of their suffixes."""
-    paths, named = find_files(source, exclude)
+    paths, named = find_files(source, exclude, store)
     paths = in_saved_order(paths, named)
     if kind == "text":
         return Chosen(kind, paths, "")
@@ -287,9 +307,11 @@ def format_of(path: str, kind: str | None, **options: Any) -> Format:
     return format
 
 
-def _chosen(source: Any, kind: str | None, format: Format | None, exclude: Sequence[str] | str) -> Chosen:
+def _chosen(
+    source: Any, kind: str | None, format: Format | None, exclude: Sequence[str] | str, store: Files
+) -> Chosen:
     """Return the files to read; log the files left out, and files that would be read twice."""
-    chosen = choose_files(source, kind, format, exclude)
+    chosen = choose_files(source, kind, format, exclude, store)
     if chosen.kind in ("parquet", "arrow"):
         check_table_formats(chosen.paths)
     if chosen.kind != "text":
@@ -312,6 +334,7 @@ def _open_files(
     picked: Picked,
     options: Mapping[str, Any],
     condition: Condition | None,
+    store: Files,
 ) -> Provider:
     given = {name: value for name, value in options.items() if name not in ("format", "partitioning")}
     schema, bad_files = given.pop("schema", UNIFY), BadFiles.of(given.pop("bad_files", "raise"))
@@ -319,10 +342,12 @@ def _open_files(
     of_format = options_of(chosen.kind, options.get("format"), given, chosen.paths[0])
     if not isinstance(schema, str) and "schema" in names_of(type(of_format)):
         of_format, schema = replace(of_format, schema=schema), UNIFY  # type: ignore[type-var]
-    files = FileSet(tuple(chosen.paths), picked, schema, bad_files)
+    files = FileSet(tuple(chosen.paths), picked, schema, bad_files, store)
     partitions = find_partitions(source, chosen.paths, options.get("partitioning"))
     if partitions is not None:
-        provider = open_partitioned(of_format.open, files, partitions, recorded_types(source), condition)
+        provider = open_partitioned(
+            of_format.open, files, partitions, recorded_types(source, store), condition
+        )
     else:
         provider = of_format.open(files)
     return replace(provider, left_out=chosen.left_out)

@@ -16,11 +16,12 @@ from urllib.parse import unquote_to_bytes
 
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
+from seqflow.files.local import LOCAL
+from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split
 from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
 
 _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _WHOLE = re.compile(r"(?<=[^/])(?:(?:/\*\*)+(?:/\*)?|/\*)/*$")
 """End of a pattern that matches everything in a folder."""
 
@@ -37,14 +38,15 @@ class Found(NamedTuple):
     named: list[str]
 
 
-def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
+def find_files(source: object, exclude: Sequence[str] | str = (), files: Files = LOCAL) -> Found:
     """Return the files of a path, glob or folder, or of a list of those in the list's order; each path once.
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
     gives all files below it except hidden ones, `__pycache__` and the side files of table writers. A URI
-    `file:///…` is the path that it names. A file is left out if a pattern of `exclude` matches it or a folder it is
-    in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raise MissingSourceError if no file is left.
+    `file:///…` is the path that it names; other URIs are objects of a store, in `files`. A file is left out if a
+    pattern of `exclude` matches it or a folder it is in: `*.pyc` and `test` match a name, `test/data` the end of a
+    path. Raise MissingSourceError if no file is left.
     """
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
@@ -61,12 +63,14 @@ def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
         place = _expand(_as_path(item))
-        paths = sorted(_files_of(place, entered))
-        absolute = [os.path.abspath(path) for path in paths]
-        is_named = paths == [os.path.normpath(place)]
-        for path, absolute_path, is_excluded in zip(
-            paths, absolute, _matched(absolute, patterns), strict=True
-        ):
+        if is_uri(place):
+            paths = _objects(place, files)
+            is_named = paths == [place]
+        else:
+            paths = sorted(_files_of(place, entered))
+            is_named = paths == [os.path.normpath(place)]
+        whole = [absolute(path) for path in paths]
+        for path, absolute_path, is_excluded in zip(paths, whole, _matched(whole, patterns), strict=True):
             if not is_excluded:
                 found.setdefault(absolute_path, path)
                 if is_named:
@@ -90,20 +94,23 @@ class Search:
     def of(cls, source: Any, kind: str | None, exclude: Sequence[str] | str) -> "Search":
         items = [source] if is_path(source) else source
         excluded = [exclude] if isinstance(exclude, str) else exclude
-        return cls(tuple(os.path.abspath(_expand(_as_path(item))) for item in items), tuple(excluded), kind)
+        return cls(tuple(absolute(_expand(_as_path(item))) for item in items), tuple(excluded), kind)
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
         """Return whether the source would find a file at this path if it were opened again."""
-        absolute = os.path.abspath(path)
-        kind = kind_of(absolute)
+        file = absolute(os.fspath(path))
+        kind = kind_of(file)
         if kind is None if self.kind is None else self.kind in SUFFIXES.values() and kind != self.kind:
             return False
-        if _matched([absolute], [_pattern(_expand(text)) for text in self.excluded])[0]:
+        if _matched([file], [_pattern(_expand(text)) for text in self.excluded])[0]:
             return False
-        pairs = [(place, absolute) for place in self.places]
+        if is_uri(file):
+            return any(_finds(place, file) for place in self.places if is_uri(place))
+        places = [place for place in self.places if not is_uri(place)]
+        pairs = [(place, file) for place in places]
         # the path may be named by a link, or the source may have been
-        pairs += [(_real(place), os.path.realpath(absolute)) for place in self.places]
-        return any(_covers(place, file) for place, file in pairs)
+        pairs += [(_real(place), os.path.realpath(file)) for place in places]
+        return any(_covers(place, one) for place, one in pairs)
 
 
 def _real(place: str) -> str:
@@ -118,12 +125,52 @@ def _real(place: str) -> str:
 def _covers(place: str, file: str) -> bool:
     """Return whether a folder or glob finds a file at this path."""
     if os.path.isdir(place):
-        if not file.startswith(os.path.join(place, "")):
-            return False
-        names = os.path.relpath(file, place).split(os.sep)
-        hidden = any(name.startswith(".") or name == "__pycache__" for name in names)
-        return not hidden and names[-1] not in _SIDE_FILES
+        inside = file.startswith(os.path.join(place, ""))
+        return inside and _is_shown(os.path.relpath(file, place).split(os.sep))
     return glob.has_magic(place) and _is_match(place.split("/"), file.split("/"))
+
+
+def _is_shown(names: Sequence[str]) -> bool:
+    """Return whether a folder gives a file below it: it and its folders are neither hidden nor side files."""
+    hidden = any(name.startswith(".") or name == "__pycache__" for name in names)
+    return not hidden and names[-1] not in _SIDE_FILES
+
+
+def _finds(place: str, uri: str) -> bool:
+    """Return whether a glob or prefix in a store finds an object."""
+    root, key = split(place)
+    if split(uri)[0] != root:
+        return False
+    names = split(uri)[1].split("/")
+    if _has_magic(key):
+        return _is_match(key.split("/"), names)
+    folder = key.rstrip("/").split("/") if key else []
+    return names[: len(folder)] == folder and (names == folder or _is_shown(names[len(folder) :]))
+
+
+def _has_magic(key: str) -> bool:
+    return glob.has_magic(key.partition("?")[0] if "=" in key else key)
+
+
+def _objects(uri: str, files: Files) -> list[str]:
+    """Return the URIs of a glob, a prefix, or an object, sorted; all are pinned at the versions of the list."""
+    root, key = split(uri)
+    if not _has_magic(key):
+        if key and not uri.endswith("/") and files.entry(uri) is not None:
+            return [uri]
+        folder = uri
+    else:
+        plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
+        folder = "/".join([root, *plain])
+    entries = [one for one in files.list(folder) if one.size or not one.path.endswith("/")]
+    if not entries and not _has_magic(key):
+        raise MissingSourceError(
+            f"{shown(uri)} does not exist: there is neither such an object nor any below it"
+        )
+    found = [one for one in entries if _finds(uri, one.path)]
+    for one in found:
+        files.pin(one)
+    return [one.path for one in found]
 
 
 def _is_match(parts: list[str], names: list[str]) -> bool:
@@ -153,7 +200,7 @@ def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
 
 def searched_path(source: object) -> str:
     """Return the absolute path of a source that is one path."""
-    return os.path.abspath(_expand(_as_path(source)))
+    return absolute(_expand(_as_path(source)))
 
 
 def searched_folders(source: object) -> list[str]:
@@ -161,7 +208,11 @@ def searched_folders(source: object) -> list[str]:
     folders = []
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
         path = _expand(_as_path(item))
-        if os.path.isdir(path):
+        if is_uri(path):
+            root, key = split(path)
+            plain = takewhile(lambda part: not glob.has_magic(part), key.rstrip("/").split("/"))
+            folders.append("/".join([root, *plain]))
+        elif os.path.isdir(path):
             folders.append(os.path.abspath(path))
         elif not os.path.exists(path) and glob.has_magic(path):
             plain = takewhile(lambda part: not glob.has_magic(part), path.split("/"))
@@ -178,8 +229,8 @@ def _as_path(item: object) -> str:
 
 
 def _expand(path: str) -> str:
-    if (uri := _URI.match(path)) is not None and not os.path.exists(path):
-        return _path_of_uri(path, uri[1].lower())
+    if (scheme := scheme_of(path)) is not None:
+        return path if scheme in SCHEMES else _path_of_uri(path, scheme)
     places = sysconfig.get_paths()
     return os.path.expanduser(_PLACE.sub(lambda match: places.get(match[1], match[0]), path))
 
@@ -189,8 +240,8 @@ def _path_of_uri(uri: str, scheme: str) -> str:
     rest = re.sub(r"^//(localhost)?(?=/)", "", uri[len("file:") :])
     if scheme != "file" or not rest.startswith("/") or rest.startswith("//"):
         raise ProviderOptionError(
-            f"{uri} is a URI of {scheme}, which can't be read yet, expected a path or a URI file:///…\n"
-            "copy the files to this machine, or pass an Arrow table or stream of what they hold"
+            f"{shown(uri)} is a URI of {scheme}, which can't be read, expected a path, file:///… or a URI of "
+            f"{', '.join(SCHEMES[:-1])}\nfilesystem= takes a file system of fsspec that can read it"
         )
     path = os.fsdecode(unquote_to_bytes(os.fsencode(rest)))
     if os.path.exists(path):

@@ -9,16 +9,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, Range
 from seqflow.printable import printable_line
 from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
+from seqflow.providers.fetching import FetchAhead
 from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
 from seqflow.providers.filter.row_filter import ALL, RowFilter
 from seqflow.providers.paths import Search
 from seqflow.providers.source import (
     Block,
     CountedSource,
+    FetchedSource,
     SlicedSource,
     Source,
     VersionedSource,
@@ -93,6 +97,11 @@ class Provider:
     def files(self) -> tuple[str, ...]:
         """Files that are read; empty for sources in memory and streams."""
         return self.source.paths
+
+    @property
+    def store(self) -> Files:
+        """Where its files lie: this machine, or object stores."""
+        return getattr(self.source, "store", LOCAL)
 
     def finds(self, path: str | os.PathLike[str]) -> bool:
         """Return whether a file at this path would belong to the source if its folder or glob were opened again."""
@@ -229,6 +238,19 @@ class Provider:
         """
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
+    def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> Iterator[Range]:
+        """Yield what reading a block of a store will fetch, as far as that is known before."""
+        schema = self._chosen(columns)
+        if self.where is not None:
+            schema, block = self.where.with_columns(schema), self.unfiltered(block)[1]
+        if isinstance(self.source, FetchedSource):
+            for start, stop in self.source.ranges(block, schema):
+                yield block.origin, start, stop
+
+    def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
+        """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""
+        return FetchAhead(self, columns, blocks, lambda block: (block,)).each()
+
     def of_files(self, paths: abc.Collection[str]) -> "Provider":
         """Return the provider with these files only if its source can be divided, else with all of them."""
         return replace(self, source=of_files(self.source, paths))
@@ -257,7 +279,7 @@ class Provider:
         schema = select_schema(self.schema, [column])
         name = schema.names[0]
         chunks: list[pa.Array] = []
-        for block in self._blocks(schema):
+        for block in self.ahead(self._blocks(schema), [column]):
             chunks += chunks_of(self._read(block, schema, None).table.column(name))
         return column_from_arrow(
             name, pa.chunked_array(chunks, (chunks[0] if chunks else schema.field(name)).type), self.fill
@@ -328,7 +350,7 @@ class Provider:
 
     def _read_everywhere(self, columns: list[str]) -> Iterator[Table]:
         schema = pa.schema([self.schema.field(name) for name in columns])
-        for block in self.source.blocks(schema):
+        for block in replace(self, where=None).ahead(self.source.blocks(schema), columns):
             try:
                 # rows with a value that does not fit are reported when they are read
                 yield self.source.read(block, schema, [])

@@ -82,6 +82,15 @@ class BoundedSource(Protocol):
 
 
 @runtime_checkable
+class FetchedSource(Protocol):
+    """A source that can tell which bytes of a block will be read, so that a store's are fetched ahead."""
+
+    def ranges(self, block: Block, schema: pa.Schema) -> Collection[tuple[int, int]]:
+        """Return the ranges of the block's file that `read` of all its rows reads; empty if they are not known."""
+        ...
+
+
+@runtime_checkable
 class CountedSource(Protocol):
     """A source that can tell the rows of a block whose number is not relied on, because it may be damaged."""
 

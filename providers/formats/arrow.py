@@ -1,6 +1,6 @@
 """Arrow IPC files, Feather files and stream files, memory-mapped: a block is a record batch."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -8,8 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError
+from seqflow.files.ahead import Span, split_spans
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, is_uri
 from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.file_set import FileSet
+from seqflow.providers.formats.arrow_footers import MAGIC, StoredArrow, read_stored, tail_of
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import unfit_rows
@@ -17,8 +21,6 @@ from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Selection, Table, readable
 from seqflow.record.validation import opening, reading, validated
-
-_FILE_MAGIC = b"ARROW1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class ArrowFile:
     selection: Selection
     stream: tuple[pa.RecordBatch, ...] | None
     mapped: bool
+    stored: StoredArrow | None = None
+    """Where its batches lie if the file is in a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class ArrowSource:
 
     files: dict[str, ArrowFile]
     memory_map: bool
+    store: Files = LOCAL
     slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
 
     @property
@@ -57,6 +62,10 @@ class ArrowSource:
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, file in self.files.items():
+            if file.stored is not None:
+                sizes = zip(file.rows, file.stored.nbytes, strict=True)
+                yield from (Block(path, index, *size) for index, size in enumerate(sizes))
+                continue
             for index, rows in enumerate(file.rows):
                 batch = self._batch(path, index, schema)
                 with reading(f"{_place(path, index)} can't be read"):
@@ -81,6 +90,10 @@ class ArrowSource:
         found = pa.Table.from_batches(self.slices.read(key, batches, rows, self.rows_of(block)))
         return selection.apply(found, selection.present, unfit_rows(block, bad_rows))
 
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+        stored = self.files[block.origin].stored
+        return () if stored is None else split_spans([stored.spans[block.index]])
+
     def rows_of(self, block: Block) -> int:
         """Return the number of rows of a block, from the file's metadata."""
         return self.files[block.origin].rows[block.index]
@@ -91,6 +104,10 @@ class ArrowSource:
         if file.stream is not None:
             return file.stream[index].select(present)
         with reading(f"{_place(path, index)} can't be read"):
+            if file.stored is not None:
+                options = pa.ipc.IpcReadOptions(included_fields=present or None)
+                message = self.store.read(path, *file.stored.spans[index])
+                return file.stored.reader(message, options).read_next_batch()
             batch = _open_file(path, self.memory_map, None if file.mapped else present).get_batch(index)
         return batch.select(present) if file.mapped else batch
 
@@ -116,13 +133,14 @@ class Arrow(Format):
         """Return a provider of Arrow IPC files (file or stream format) and Feather files; unifies their schemas."""
         if self.untrusted:
             files.check_in_child(_READ_BATCHES)
-        found = files.each(partial(_inspect, memory_map=self.memory_map))
+        files.plan(tail_of)
+        found = files.each(partial(_inspect, memory_map=self.memory_map, store=files.store))
         selections = files.selections({path: schema for path, (schema, *_) in found.items()})
         opened = {
-            path: ArrowFile(rows, selections[path], stream, mapped)
-            for path, (_, rows, stream, mapped) in found.items()
+            path: ArrowFile(rows, selections[path], stream, mapped, stored)
+            for path, (_, rows, stream, mapped, stored) in found.items()
         }
-        source = ArrowSource(opened, self.memory_map)
+        source = ArrowSource(opened, self.memory_map, files.store)
         return files.provider("arrow", next(iter(selections.values())).schema, source)
 
 
@@ -137,14 +155,22 @@ def read(path):
             batch.validate(full=True)
 """
 
-_Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None, bool]
+_Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None, bool, StoredArrow | None]
 
 
-def _inspect(path: str, memory_map: bool) -> _Inspected:
-    """Return the schema, the rows of each batch, a stream's batches (it has no index), and whether it is mapped."""
+def _inspect(path: str, memory_map: bool, store: Files) -> _Inspected:
+    """Return the schema, the rows of each batch, a stream's batches (it has no index), whether it is mapped, and for a
+    file in a store where its batches lie.
+    """
     with opening(path, "an Arrow IPC file"):
+        entry = store.entry(path) if is_uri(path) else None
+        if entry is not None and (stored := read_stored(store, entry)) is not None:
+            schema = stored.reader(pa.py_buffer(b"")).schema
+            readable(schema)
+            return schema, stored.rows, None, False, stored
+        path = store.local_copy(path)  # a stream has no index
         with pa.OSFile(path) as file:
-            is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+            is_file = file.read(len(MAGIC)) == MAGIC
         found = _inspect_file(path, memory_map) if is_file else _inspect_stream(path, memory_map)
         readable(found[0])
         return found
@@ -156,7 +182,7 @@ def _inspect_file(path: str, memory_map: bool) -> _Inspected:
     schema, count = reader.schema, reader.num_record_batches
     if not mapped:  # then each batch is read, so only one column is
         reader = _open_file(path, memory_map, _smallest(schema))
-    return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, mapped
+    return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, mapped, None
 
 
 def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
@@ -166,7 +192,7 @@ def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
     # pyarrow stops at the end of the first stream: rows of a second one would be lost silently
     if file.read().strip(b"\0"):
         raise DamagedFileError(f"{path} has more after the end of its stream\nwrite one stream to a file")
-    return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map
+    return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map, None
 
 
 def _is_compressed(path: str) -> bool:

@@ -100,14 +100,12 @@ def options_of(kind: str, format: Format | None, given: Mapping[str, Any], sourc
     return options(**given)
 
 
-def byte_count(batch_bytes: int | str) -> int:
-    """Return the bytes of a block; raise ProviderOptionError unless they are a positive number."""
+def byte_count(given: int | str, name: str = "batch_bytes") -> int:
+    """Return the bytes that an option gives; raise ProviderOptionError unless they are a positive number."""
     try:
-        count = parse_bytes(batch_bytes if isinstance(batch_bytes, str) else operator.index(batch_bytes))
+        count = parse_bytes(given if isinstance(given, str) else operator.index(given))
     except (ValueError, TypeError):
         count = 0
     if not 0 < count < 2**63:
-        raise ProviderOptionError(
-            f"batch_bytes is {batch_bytes!r}, expected bytes as a number or text such as '8 MiB'"
-        )
+        raise ProviderOptionError(f"{name} is {given!r}, expected bytes as a number or text such as '8 MiB'")
     return count

@@ -12,6 +12,9 @@ from pyarrow import types
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.files.ahead import SMALL_FILE, Span, split_spans
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.block_slices import SliceReaders
@@ -19,7 +22,7 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, range_of_value
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footer_cache import FooterCache
-from seqflow.providers.formats.parquet_footers import ColumnChunks, read_column_chunks
+from seqflow.providers.formats.parquet_footers import ColumnChunks, footer_span, read_column_chunks, tail_of
 from seqflow.providers.formats.parquet_ranges import value_range
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import unfit_rows
@@ -76,10 +79,6 @@ class ParquetFile:
     def num_rows(self) -> int:
         return int(self.rows.sum())
 
-    def chunks(self, path: str) -> ColumnChunks:
-        """Return the leaf columns of each row group."""
-        return read_column_chunks(path, len(self.rows), self.num_leaves)
-
     def uncounted(self, chunks: ColumnChunks) -> Uncounted:
         """Return the column chunks of text whose size the footer does not bound, by row group."""
         texts = self.selection.texts
@@ -113,10 +112,13 @@ class ParquetSource:
     files: dict[str, ParquetFile]
     memory_map: bool
     use_threads: bool
+    store: Files = LOCAL
     slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
     uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
     """Texts of unknown size by path, for the files whose footers were read so far."""
     footers: FooterCache = field(default_factory=FooterCache, compare=False)
+    chunks: FooterCache = field(default_factory=FooterCache, compare=False)
+    """Column chunks of files in stores: they tell what to fetch, and reading them again is a request."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -164,9 +166,23 @@ class ParquetSource:
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
         """Yield all files, each with its column chunks and the bytes of its row groups."""
         for path, file in self.files.items():
-            chunks = file.chunks(path)
+            chunks = self.chunks_of(path)
             self.uncounted[path] = file.uncounted(chunks)
             yield path, file, chunks, file.bytes_of_groups(chunks, schema)
+
+    def chunks_of(self, path: str) -> ColumnChunks:
+        """Return the leaf columns of each row group of a file."""
+        file = self.files[path]
+        read = partial(read_column_chunks, self.store, path, len(file.rows), file.num_leaves)
+        return self.chunks.get(path, read) if is_uri(path) else read()
+
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+        entry = self.store.entry(block.origin)
+        if entry is None or entry.size <= SMALL_FILE:
+            return [] if entry is None else [(0, entry.size)]
+        file = self.files[block.origin]
+        leaves = file.selection.to(schema).leaves if _chooses(file) else slice(None)
+        return split_spans(self.chunks_of(block.origin).spans(block.index, leaves, entry.size))
 
     def rows_of(self, block: Block) -> int:
         """Return the number of rows of a block, from the footer."""
@@ -180,11 +196,12 @@ class ParquetSource:
 
     def _footer(self, path: str) -> Any:
         """Return the footer of a file; raise ProviderError if it has changed since the file was opened."""
-        return self.footers.get(path, lambda: _same_footer(path, self.files[path]))
+        return self.footers.get(path, lambda: _same_footer(self.store, path, self.files[path]))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         columns, finish = self._columns(block, schema, bad_rows)
-        with reading(f"{block.origin}, row group {block.index} can't be read"), self._open(block) as opened:
+        place = f"{block.origin}, row group {block.index} can't be read"
+        with reading(place), self._open(block, schema) as opened:
             table = self._read_group(opened, block, columns)
         for count in {
             table.num_rows,
@@ -279,7 +296,7 @@ class ParquetSource:
         """Return how to read texts that may exceed `max_bytes`; None if the footer shows that they do not."""
         file = self.files[block.origin]
         if block.origin not in self.uncounted:
-            self.uncounted[block.origin] = file.uncounted(file.chunks(block.origin))
+            self.uncounted[block.origin] = file.uncounted(self.chunks_of(block.origin))
         leaves, coded, rows = file.selection.to(schema).leaves, [], _COUNTED_ROWS
         for chunk in self.uncounted[block.origin].get(block.index, ()):
             # each value may be the longest that a dictionary of the chunk's bytes could hold
@@ -291,13 +308,14 @@ class ParquetSource:
                 coded.append(self._footer(block.origin).schema.column(chunk.leaf).path)
         return UnboundedTexts(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
 
-    def _open(self, block: Block) -> Any:
+    def _open(self, block: Block, schema: pa.Schema) -> Any:
         from pyarrow.parquet import ParquetFile
 
-        metadata = self._footer(block.origin)
+        metadata, path = self._footer(block.origin), block.origin
+        source = self.store.random(path, self.ranges(block, schema)) if is_uri(path) else path
         # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
         return ParquetFile(
-            block.origin,
+            source,
             metadata=metadata,
             memory_map=self.memory_map,
             pre_buffer=False,
@@ -310,7 +328,7 @@ class ParquetSource:
 
         metadata = self._footer(block.origin)
         return ParquetFile(
-            block.origin,
+            self.store.random(block.origin),
             metadata=metadata,
             pre_buffer=False,
             buffer_size=_BUFFER,
@@ -327,8 +345,7 @@ class ParquetSource:
         label = partial(selection.label, unfit=unfit)
         if len(selection.leaves) == file.num_leaves:
             return None, label
-        # pyarrow chooses by path, which would be ambiguous if two columns share a name: then all are read
-        if len(set(file.selection.source.names)) < len(file.selection.source):
+        if not _chooses(file):
             return None, partial(selection.apply, unfit=unfit)
         names = self._footer(block.origin).schema
         return [names.column(leaf).path for leaf in selection.leaves], label
@@ -352,7 +369,7 @@ class Parquet(Format):
 
         def read(path: str) -> tuple[Array, int]:
             nonlocal latest
-            metadata, schema, rows = _read_footer(path, latest)
+            metadata, schema, rows = _read_footer(files.store, path, latest)
             # one object for equal schemas: there may be a million files
             latest = schemas[path] = schema
             footers.keep(path, metadata)
@@ -360,10 +377,11 @@ class Parquet(Format):
 
         if self.untrusted:
             files.check_in_child(_READ_FOOTERS)
+        files.plan(tail_of)
         found = files.each(read)
         selections = files.selections(schemas)
         opened = {path: ParquetFile(*one, selections[path]) for path, one in found.items()}
-        source = ParquetSource(opened, self.memory_map, self.use_threads, footers=footers)
+        source = ParquetSource(opened, self.memory_map, self.use_threads, files.store, footers=footers)
         return files.provider("parquet", next(iter(selections.values())).schema, source)
 
 
@@ -379,19 +397,25 @@ def read(path):
 """
 
 
-def _same_footer(path: str, file: ParquetFile) -> Any:
+def _same_footer(store: Files, path: str, file: ParquetFile) -> Any:
     """Return the footer of a file that was opened before; raise ProviderError if its row groups have changed."""
-    metadata, _, rows = _read_footer(path)
+    metadata, _, rows = _read_footer(store, path)
     if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
         raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
     return metadata
 
 
-def _read_footer(path: str, known: pa.Schema | None = None) -> tuple[Any, pa.Schema, Array]:
+def _chooses(file: ParquetFile) -> bool:
+    """Return whether columns are chosen by path: it would be ambiguous if two share a name, so all are read then."""
+    return len(set(file.selection.source.names)) == len(file.selection.source)
+
+
+def _read_footer(store: Files, path: str, known: pa.Schema | None = None) -> tuple[Any, pa.Schema, Array]:
     """Return the footer of a file, its schema, which is `known` if it equals that, and the rows of each row group."""
     from pyarrow.parquet import ParquetFile
 
-    with opening(path, "a Parquet file"), ParquetFile(path) as file:
+    source = store.random(path, [footer_span(store, path)]) if is_uri(path) else path
+    with opening(path, "a Parquet file"), ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         if known is not None and known.equals(schema, check_metadata=True):
             schema = known

@@ -9,19 +9,22 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow import kernels
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.files.ahead import SMALL_FILE, Span
+from seqflow.files.place import Entry, Files, is_uri
 from seqflow.kernels.arrays import Array
 
-_TAIL = 8
-"""Bytes at the end of a file: the size of the footer, and a magic word."""
-_NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _MINIMUM_SIZE, _MAXIMUM_SIZE = range(
-    7
-)
+_TAIL, _TAIL_BYTES = 8, 64 << 10
+"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are fetched for it from a store."""
+_NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _START, _STORED_BYTES = range(7)
+_MINIMUM_SIZE = 7
+"""Column of the bytes of the smallest value; that of the largest one follows."""
 
 DICTIONARY_ENCODINGS, PREFIX_ENCODING = 1 << 2 | 1 << 8, 1 << 7
 """Encodings that write the common parts of texts once: equal texts (dictionaries), or equal beginnings."""
@@ -41,7 +44,7 @@ class ColumnChunks:
     """Leaf columns of each row group of a file: int64 [row groups, leaves]."""
 
     chunks: Array
-    """int64 [row groups, leaves, 7], as `kernels.read_column_chunks` returns them."""
+    """int64 [row groups, leaves, 9], as `kernels.read_column_chunks` returns them."""
     limits: bytes = b""
     """Smallest and largest values of all column chunks, concatenated."""
 
@@ -75,6 +78,18 @@ class ColumnChunks:
         told: Array = ~self.has_prefixes & ((self.text_bytes >= 0) | is_plain)
         return told
 
+    def spans(self, group: int, leaves: Any, size: int) -> list[Span]:
+        """Return where column chunks of a row group lie in a file of this size; raise DamagedFileError."""
+        starts, stored = self.chunks[group, leaves, _START], self.chunks[group, leaves, _STORED_BYTES]
+        if ((starts < 0) | (stored < 0) | (stored > size - starts)).any():
+            raise DamagedFileError(f"a damaged footer: a chunk of row group {group} lies outside the file")
+        return list(zip(starts.tolist(), (starts + stored).tolist(), strict=True))
+
+    @property
+    def serialized_size(self) -> int:
+        """Bytes that a cache counts."""
+        return self.chunks.nbytes + len(self.limits)
+
     @cached_property
     def _starts(self) -> Array:
         """int64 [row groups, leaves, 2]: positions of each column chunk's minimum and maximum in `limits`."""
@@ -84,19 +99,24 @@ class ColumnChunks:
 
     def statistics(self, group: int, leaf: int) -> Statistics:
         """Return the statistics of a column chunk."""
-        nulls, *sizes = self.chunks[group, leaf, _NULL_COUNT:].tolist()
+        nulls, sizes = (
+            self.chunks[group, leaf, _NULL_COUNT],
+            self.chunks[group, leaf, _MINIMUM_SIZE:].tolist(),
+        )
         starts = self._starts[group, leaf].tolist()
         low, high = (
             None if size < 0 else self.limits[start : start + size]
             for start, size in zip(starts, sizes, strict=True)
         )
-        return Statistics(low, high, None if nulls < 0 else nulls)
+        return Statistics(low, high, None if nulls < 0 else int(nulls))
 
 
-def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
+def read_column_chunks(store: Files, path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
     """Return the column chunks of each row group; raise ProviderError if the footer is damaged."""
     try:
-        counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
+        counts, chunks, limits = kernels.read_column_chunks(
+            np.frombuffer(footer_bytes(store, path), np.uint8)
+        )
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path} has a damaged footer: {error}") from error
     if len(counts) != num_row_groups or (counts != num_leaves).any():
@@ -106,7 +126,28 @@ def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> Colum
     return ColumnChunks(chunks.reshape(num_row_groups, num_leaves, chunks.shape[1]), limits)
 
 
-def _footer(path: str) -> bytes:
+def footer_span(store: Files, path: str) -> Span:
+    """Return the bytes of a store's file to fetch for its footer: all of a small file; raise ProviderError."""
+    entry = store.entry(path)
+    if entry is None:
+        raise DamagedFileError(f"{path} is gone")
+    start, size = tail_of(entry), entry.size
+    stated = int.from_bytes(bytes(store.read(path, start, size))[-_TAIL:-4], "little")
+    return (min(start, max(0, size - _TAIL - stated)), size)
+
+
+def tail_of(entry: Entry) -> int:
+    """Return the first byte of the part of a store's file that is read when it is opened."""
+    return 0 if entry.size <= SMALL_FILE else entry.size - _TAIL_BYTES
+
+
+def footer_bytes(store: Files, path: str) -> bytes | pa.Buffer:
+    """Return the footer of a file, without its size and the magic word."""
+    if is_uri(path):
+        start, stop = footer_span(store, path)
+        tail = store.read(path, start, stop)
+        size = int.from_bytes(bytes(tail.slice(max(0, tail.size - _TAIL), 4)), "little")
+        return tail.slice(max(0, tail.size - _TAIL - size), min(size, max(0, tail.size - _TAIL)))
     with open(path, "rb") as file:
         file.seek(-_TAIL, os.SEEK_END)
         size = int.from_bytes(file.read(4), "little")

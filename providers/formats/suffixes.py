@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.files.place import without_query
 from seqflow.providers.tables.table_formats import check_table_formats
 
 _SUFFIXES_OF = {
@@ -124,7 +125,7 @@ def kind_of(path: str) -> str | None:
 
 
 def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+    return os.path.splitext(without_query(path))[1].lower()
 
 
 def _unknown(path: str) -> str:

@@ -13,7 +13,7 @@ from seqflow import kernels
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Malformed, excerpt
-from seqflow.providers.lines.text_lines import LineFiles, samples
+from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
@@ -41,7 +41,7 @@ class Criteo(Format):
         without = NUM_INTEGERS + NUM_CATEGORIES
         opened = LineFiles.of(files)
         _, lines = next(
-            samples(opened.paths, lambda line: line.count(b"\t") + 1 in (without, without + 1)), ("", [])
+            opened.samples(lambda line: line.count(b"\t") + 1 in (without, without + 1)), ("", [])
         )
         counts = (line.count(b"\t") + 1 for line in lines)
         has_label = next((count for count in counts if count in (without, without + 1)), None) != without

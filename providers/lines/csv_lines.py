@@ -21,7 +21,7 @@ from seqflow.providers.lines.json_lines import is_readable as is_readable_json
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
-from seqflow.providers.lines.text_lines import BOM, LineFiles, first_lines, samples
+from seqflow.providers.lines.text_lines import BOM, LineFiles
 from seqflow.providers.lines.typed_lines import (
     DECLARE,
     Lines,
@@ -102,7 +102,7 @@ class Csv(Format):
                 raise ProviderOptionError(f"{name} is {letter!r}, expected one letter of ASCII, and no quote")
         if not header and schema is None:
             raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
-        headers = _headers(paths, delimiter) if header else {}
+        headers = _headers(opened, delimiter) if header else {}
         for names, (path, *_) in headers.items():
             if is_guessed and len(names) == 1:
                 _check_one_column(path, names[0], delimiter)
@@ -114,7 +114,7 @@ class Csv(Format):
             _check_headers(headers, declared.names, self.extra_fields, is_partial)
         headers = headers or {tuple(() if declared is None else declared.names): [*paths]}
         line_format = CsvLines(pa.schema([]), (), delimiter, list_delimiter, header, self.decimal)
-        first = _samples(line_format, paths, headers)
+        first = _samples(line_format, opened, headers)
         newlines = _have_newlines(first) if self.newlines_in_values is None else self.newlines_in_values
         line_format, inferred = replace(line_format, newlines=newlines), ""
         found: pa.Schema = declared
@@ -146,12 +146,12 @@ def _is_split(kind: pa.DataType, list_delimiter: str | None) -> bool:
     return types.is_list(kind) and list_delimiter is not None and not types.is_nested(kind.value_type)
 
 
-def _headers(paths: Sequence[str], delimiter: str) -> dict[Names, list[str]]:
+def _headers(files: LineFiles, delimiter: str) -> dict[Names, list[str]]:
     """Return the files of each header, in the order of their first files; blank files have none.
 
     Raise ProviderError if a file has no column of another one: its first line is probably a row.
     """
-    starts = ((path, first_lines(path, _has_row)) for path in paths)
+    starts, paths = files.starts(_has_row, files.paths), files.paths
     headers: dict[Names, list[str]] = {}
     for path, line in [(path, lines[0]) for path, lines in starts if _has_row(lines)] or [(paths[0], b"")]:
         headers.setdefault(_header(path, line, delimiter), []).append(path)
@@ -243,13 +243,13 @@ def _values(line: bytes, delimiter: str) -> list[tuple[int, int, bytes | None]]:
 
 
 def _samples(
-    line_format: "CsvLines", paths: Sequence[str], headers: Mapping[Names, Sequence[str]]
+    line_format: "CsvLines", files: LineFiles, headers: Mapping[Names, Sequence[str]]
 ) -> list[Sample]:
     """Return the first lines of the first files with rows, and of one file of each header, and their parsers."""
-    first = dict(samples(paths, _is_row, header=line_format.header))
+    first = dict(files.samples(_is_row, line_format.header))
     for of_one in headers.values():
         if first.keys().isdisjoint(of_one):
-            first |= islice(samples(of_one, _is_row, header=line_format.header), 1)
+            first |= islice(files.samples(_is_row, line_format.header, of_one), 1)
     names_of = {path: names for names, of_one in headers.items() for path in of_one}
     return [(line_format.of(names_of[path], _texts(names_of[path])), path, first[path]) for path in first]
 

@@ -58,7 +58,7 @@ class JsonLines(Format):
         if declared is not None:
             check_types(declared, is_readable, "JSON")
         if declared is None or (isinstance(self.schema, Mapping) and self.extra_fields == "error"):
-            found, inferred = infer_schema(opened.paths, declared)
+            found, inferred = infer_schema(opened, declared)
         else:
             found, inferred = declared, ""
         line_format = JsonLineFormat(found, self.extra_fields, _unknown(found))

@@ -1,7 +1,7 @@
 """Inferred schema of JSON lines, from the first lines of the first files."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.providers.lines.text_lines import samples
+from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.providers.lines.typed_lines import DECLARE, first_lines_of
 from seqflow.providers.type_texts import with_declared
 from seqflow.record.arrow_types import child_fields, with_child_fields
@@ -23,15 +23,15 @@ _BLANKS = b" \t\r"
 _KINDS = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), type(None): pa.null()}
 
 
-def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> tuple[pa.Schema, str]:
+def infer_schema(files: LineFiles, declared: pa.Schema | None = None) -> tuple[pa.Schema, str]:
     """Return the schema of declared keys, and of others by the first lines, see `samples`; and a message about these.
 
     Integers are int64, other numbers double, texts string, also those that look like times; objects are structs. Keys
     whose values are null or empty in all lines, or of unlike types, are null. Malformed lines do not count: they are
     bad rows when they are read. Raise ProviderError if there is no key.
     """
-    kind, counts, fault = pa.struct([]), dict.fromkeys(paths[:1], 0), ""
-    for path, lines in samples(paths, lambda line: line.strip(_BLANKS)):
+    kind, counts, fault = pa.struct([]), dict.fromkeys(files.paths[:1], 0), ""
+    for path, lines in files.samples(lambda line: line.strip(_BLANKS)):
         for number, line in enumerate(lines, start=1):
             if not (content := line.strip(_BLANKS)):
                 continue
@@ -43,7 +43,9 @@ def infer_schema(paths: Sequence[str], declared: pa.Schema | None = None) -> tup
     inferred = pa.schema([(child.name, _with_nulls(child.type)) for child in kind])
     found = with_declared(inferred, declared)
     if not len(found):
-        raise ProviderError(f"{fault or f'{paths[0]}: there is no line to infer a schema from'}\n{DECLARE}")
+        raise ProviderError(
+            f"{fault or f'{files.paths[0]}: there is no line to infer a schema from'}\n{DECLARE}"
+        )
     if declared is not None and found.equals(declared):
         return found, ""
     names = () if declared is None else declared.names

@@ -12,7 +12,7 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.line_faults import Faults, Malformed, excerpt
 from seqflow.providers.lines.numerals import parse_floats
-from seqflow.providers.lines.text_lines import LineFiles, samples
+from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor
@@ -139,7 +139,7 @@ class Libsvm(Format):
         `one_based` the file counts indices from 1, and the map from 0. A `#` begins a comment.
         """
         opened = LineFiles.of(files)
-        _, lines = next(samples(opened.paths, _words), ("", []))
+        _, lines = next(opened.samples(_words), ("", []))
         first = next(filter(None, map(_words, lines)), [])
         has_qid = len(first) > 1 and first[1].startswith(b"qid:")
         line_format = LibsvmFormat(has_qid, self.one_based)

@@ -1,17 +1,19 @@
 """Text files with one row in each line, read in blocks of whole lines."""
 
-import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
-from typing import IO, ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import DamagedFileError, ProviderError
+from seqflow.files.ahead import Span
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Entry, Files, is_uri
 from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
@@ -23,11 +25,10 @@ from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Selection, Table
-from seqflow.record.validation import kind_of_error
 
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
-_SAMPLED_FILES = 16
+_SAMPLED_FILES, _FETCHED_FILES = 16, 64
 _CHUNK = 64 << 10
 _NEWLINE = b"\n"
 BOM = b"\xef\xbb\xbf"
@@ -63,6 +64,35 @@ class LineVersion:
     selection: Selection
 
 
+class _File(NamedTuple):
+    """A file of lines, and where it lies."""
+
+    path: str
+    store: Files
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes `start` … `stop - 1`; fewer if the file ends earlier."""
+        if is_uri(self.path):
+            return bytes(self.store.read(self.path, start, stop))
+        with reading(self.path), open(self.path, "rb", buffering=0) as file:
+            file.seek(start)
+            return file.read(stop - start)
+
+    @property
+    def size(self) -> int:
+        return self._entry.size
+
+    @property
+    def version(self) -> str:
+        return self._entry.version
+
+    @property
+    def _entry(self) -> Entry:
+        if (found := self.store.entry(self.path)) is None:
+            raise DamagedFileError(f"{self.path} can't be read: No such file or directory")
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class LineSource:
     """Files of lines: block i of a file holds the lines that start in its i-th range of `batch_bytes` bytes.
@@ -75,6 +105,7 @@ class LineSource:
     batch_bytes: int
     versions: dict[str, LineVersion]
     """The version of each file by path; files with the same header share one."""
+    store: Files = LOCAL
     inflated: InflatedFiles = field(default_factory=InflatedFiles, compare=False)
 
     num_rows: ClassVar[None] = None
@@ -91,20 +122,24 @@ class LineSource:
             for index, start in enumerate(range(0, size, self.batch_bytes)):
                 yield Block(path, index, None, min(self.batch_bytes, size - start))
 
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+        path = block.origin
+        if compression_of(path) or getattr(self.versions[path].format, "newlines", False):
+            return ()
+        return [_bytes_of(block.index * self.batch_bytes, (block.index + 1) * self.batch_bytes)]
+
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        path, start = block.origin, block.index * self.batch_bytes
+        path, start, file = block.origin, block.index * self.batch_bytes, _File(block.origin, self.store)
         version = self.versions[path]
         lines_before, newlines = None, getattr(version.format, "newlines", False)
         if compression_of(path):
             content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes, newlines)
             data = np.frombuffer(content, np.uint8)
         elif newlines:
-            with reading(path):
-                stamp = os.stat(path).st_mtime_ns
-            start, stop = _row_starts(path, stamp, self.batch_bytes)[block.index :][:2]
-            data = np.frombuffer(_ended(path, _read(path, start, stop)), np.uint8)
+            start, stop = _row_starts(file, file.version, self.batch_bytes)[block.index :][:2]
+            data = np.frombuffer(_ended(path, file.read(start, stop)), np.uint8)
         else:
-            data, start = _read_lines(path, start, start + self.batch_bytes)
+            data, start = _read_lines(file, start, start + self.batch_bytes)
         if start == 0:
             start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
             if len(data) > start and getattr(version.format, "header", False):
@@ -117,7 +152,7 @@ class LineSource:
         first_line = None
         for row, position, column, reason in malformed:
             if first_line is None:
-                first_line = 1 + (_newlines_before(path, start) if lines_before is None else lines_before)
+                first_line = 1 + (_newlines_before(file, start) if lines_before is None else lines_before)
                 ends_of_lines, ends_of_rows = np.flatnonzero(data == _NEWLINE[0]), row_ends(data, newlines)
             line, line_start, _ = _around(position, ends_of_lines, len(data))
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
@@ -150,7 +185,7 @@ class LineFiles:
         inflated = InflatedFiles()
 
         def check(path: str) -> int:
-            size = _size(path)
+            size = _File(path, files.store).size
             # what a cut file gives before its end depends on the steps of the decoder: it counts as a whole
             if size and files.bad_files.leaves_out and compression_of(path):
                 inflated.size(path, size)
@@ -161,6 +196,52 @@ class LineFiles:
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(self.sizes)
+
+    def samples(
+        self, is_row: Callable[[bytes], object], header: bool = False, of: Sequence[str] | None = None
+    ) -> Iterator[tuple[str, list[bytes]]]:
+        """Yield the first 16 files with rows, each with its first whole lines: 64 KiB, or more if they have no row.
+
+        The line of a header is not a row. `of` are some of the files.
+        """
+
+        def have_rows(lines: Sequence[bytes]) -> bool:
+            return any(map(is_row, lines[header:]))
+
+        starts = self.starts(have_rows, self.paths if of is None else of)
+        return islice((start for start in starts if have_rows(start[1])), _SAMPLED_FILES)
+
+    def starts(
+        self, are_enough: Callable[[list[bytes]], bool], paths: Sequence[str]
+    ) -> Iterator[tuple[str, list[bytes]]]:
+        """Yield files, each with its first whole lines: those of its first 64 KiB, and more until `are_enough`
+        accepts them or the file ends.
+        """
+        store, owner = self.files.store, object()
+        for at in range(0, len(paths), _FETCHED_FILES):
+            some = paths[at : at + _FETCHED_FILES]
+            stored = (path for path in some if is_uri(path) and not compression_of(path))
+            store.plan(((path, 0, min(SAMPLE_BYTES, self.sizes[path])) for path in stored), owner)
+            for path in some:
+                yield path, self._first_lines(path, are_enough)
+            store.drop(owner)
+
+    def _first_lines(self, path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
+        content, size, file = b"", SAMPLE_BYTES, _File(path, self.files.store)
+        with reading(path), ExitStack() as opened:
+            is_compressed = compression_of(path) is not None
+            stream = opened.enter_context(closing(Decompressed(path))) if is_compressed else None
+            while True:
+                at = len(content)
+                piece = file.read(at, at + size) if stream is None else stream.read(size)
+                content = content + piece
+                lines = content.removeprefix(BOM).split(_NEWLINE)
+                if len(piece) < size:
+                    return lines
+                lines.pop()  # it may go on in the next piece
+                if are_enough(lines):
+                    return lines
+                size = len(content)  # doubled, so a long first line is not split again for each 64 KiB
 
     def provider(
         self,
@@ -178,54 +259,33 @@ class LineFiles:
         versions: dict[str, LineVersion] = {}
         for one, paths in groups:
             versions |= dict.fromkeys(paths, LineVersion(one, selections[paths[0]]))
-        source = LineSource(self.paths, tuple(self.sizes.values()), batch_bytes, versions, self.inflated)
+        sizes, store = tuple(self.sizes.values()), self.files.store
+        source = LineSource(self.paths, sizes, batch_bytes, versions, store, self.inflated)
         schema = selections[self.paths[0]].schema
         return self.files.provider(line_format.kind, schema, source, inferred)
 
 
-def samples(
-    paths: Sequence[str], is_row: Callable[[bytes], object], header: bool = False
-) -> Iterator[tuple[str, list[bytes]]]:
-    """Yield the first 16 files with rows, each with its first whole lines: 64 KiB, or more if they have no row.
+def _bytes_of(start: int, stop: int) -> Span:
+    """Return the bytes to read for the lines that start in `start` … `stop - 1`.
 
-    The line of a header is not a row.
+    The byte before `start` tells whether a line begins at `start`. The chunk at the end usually holds the rest of the
+    last line, so one read is enough.
     """
-    starts = ((path, first_lines(path, lambda lines: any(map(is_row, lines[header:])))) for path in paths)
-    return islice((start for start in starts if any(map(is_row, start[1][header:]))), _SAMPLED_FILES)
+    return max(start - 1, 0), stop + _CHUNK
 
 
-def first_lines(path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """Return the first whole lines of a file: those of its first 64 KiB, and more until `are_enough` accepts them or
-    the file ends.
-    """
-    content, size = b"", SAMPLE_BYTES
-    with reading(path), closing(_open(path)) as file:
-        while True:
-            piece = file.read(size)
-            content = content + piece if content else piece.removeprefix(BOM)
-            lines = content.split(_NEWLINE)
-            if len(piece) < size:
-                return lines
-            lines.pop()  # it may go on in the next piece
-            if are_enough(lines):
-                return lines
-            size = len(content)  # doubled, so a long first line is not split again for each 64 KiB
-
-
-def _read_lines(path: str, start: int, stop: int) -> tuple[Tensor, int]:
+def _read_lines(file: _File, start: int, stop: int) -> tuple[Tensor, int]:
     """Return the lines that start in `start` … `stop - 1`, ended by a newline, and the start of the first one."""
-    # The byte before `start` tells whether a line begins at `start`. The chunk at the end usually holds the rest of
-    # the last line, so one read is enough.
-    begin, first = max(start - 1, 0), 0
-    content = _read(path, begin, stop + _CHUNK)
+    (begin, end_of_read), first = _bytes_of(start, stop), 0
+    content = file.read(begin, end_of_read)
     if start:
         first = content.find(_NEWLINE, 0, stop - start) + 1
         if not first:
             return np.empty(0, np.uint8), start
     end = content.find(_NEWLINE, stop - 1 - begin) + 1
     if not end:
-        content += _rest_of_line(path, content, begin + len(content))
-        content = _ended(path, content)
+        content += _rest_of_line(file, content, begin + len(content))
+        content = _ended(file.path, content)
         end = len(content)
     return np.frombuffer(content, np.uint8)[first:end], begin + first
 
@@ -242,7 +302,7 @@ def _ended(path: str, content: bytes) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _row_starts(path: str, stamp: int, batch_bytes: int) -> tuple[int, ...]:
+def _row_starts(file: _File, version: str, batch_bytes: int) -> tuple[int, ...]:
     """Return where the first row starts in each range of `batch_bytes`, or after it, and the end of the file.
 
     A newline ends no row inside quotes, which all bytes before it tell: the file is read once, and the result for a
@@ -250,29 +310,28 @@ def _row_starts(path: str, stamp: int, batch_bytes: int) -> tuple[int, ...]:
     """
     from seqflow.identity.content import cached_digest
 
-    size = _size(path)
     part = f"rows in ranges of {batch_bytes}"
-    found = cached_digest(path, part, size, lambda: _row_starts_text(path, size, batch_bytes))
+    found = cached_digest(file.path, part, file.size, lambda: _row_starts_text(file, batch_bytes))
     return tuple(map(int, found.split(",")))
 
 
-def _row_starts_text(path: str, size: int, batch_bytes: int) -> str:
+def _row_starts_text(file: _File, batch_bytes: int) -> str:
     starts, position, shown = [0], 0, newline_finder(True)
-    while piece := _read(path, position, position + BLOCK_BYTES):
+    while piece := file.read(position, position + BLOCK_BYTES):
         piece_shown = shown(piece)
         while (at := piece_shown.find(_NEWLINE, max(0, len(starts) * batch_bytes - 1 - position))) >= 0:
             starts.append(position + at + 1)
         position += len(piece)
-    blocks = -(-size // batch_bytes)
-    return ",".join(map(str, [*starts[:blocks], *[size] * (blocks + 1 - len(starts[:blocks]))]))
+    blocks = -(-file.size // batch_bytes)
+    return ",".join(map(str, [*starts[:blocks], *[file.size] * (blocks + 1 - len(starts[:blocks]))]))
 
 
-def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
+def _rest_of_line(file: _File, content: bytes, position: int) -> bytes:
     """Read from `position`, where `content` ends, to the end of its last line."""
     pieces: list[bytes] = []
     last, size = content, len(content)
     while last and not last.endswith(_NEWLINE) and size <= INT32_MAX:
-        last = _read(path, position, position + _CHUNK)
+        last = file.read(position, position + _CHUNK)
         position += len(last)
         end = last.find(_NEWLINE) + 1
         last = last[:end] if end else last
@@ -281,30 +340,12 @@ def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
     return b"".join(pieces)
 
 
-def _newlines_before(path: str, position: int) -> int:
+def _newlines_before(file: _File, position: int) -> int:
     count = at = 0
     while at < position:
-        piece = _read(path, at, min(position, at + BLOCK_BYTES))
+        piece = file.read(at, min(position, at + BLOCK_BYTES))
         if not piece:
             break
         count += piece.count(_NEWLINE)
         at += len(piece)
     return count
-
-
-def _read(path: str, start: int, stop: int) -> bytes:
-    """Return the bytes `start` … `stop - 1` of a file; fewer if it ends earlier."""
-    with reading(path), open(path, "rb", buffering=0) as file:
-        file.seek(start)
-        return file.read(stop - start)
-
-
-def _open(path: str) -> IO[bytes] | Decompressed:
-    return Decompressed(path) if compression_of(path) else open(path, "rb")
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError as error:
-        raise kind_of_error(error)(f"{path} can't be read: {error.strerror}") from error

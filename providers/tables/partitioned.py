@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, absolute, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.file_set import FileSet
@@ -32,6 +34,7 @@ from seqflow.providers.schemas import UNIFY
 from seqflow.providers.source import (
     CountedSource,
     DividedSource,
+    FetchedSource,
     SlicedSource,
     Source,
     of_files,
@@ -77,6 +80,10 @@ class PartitionedSource:
     def paths(self) -> tuple[str, ...]:
         return self.files.paths
 
+    @property
+    def store(self) -> Files:
+        return getattr(self.files, "store", LOCAL)
+
     def of_files(self, paths: Collection[str]) -> PartitionedSource:
         if not isinstance(self.files, DividedSource):
             return self
@@ -121,6 +128,11 @@ class PartitionedSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
+
+    def ranges(self, block: Block, schema: pa.Schema) -> Collection[tuple[int, int]]:
+        return (
+            self.files.ranges(block, self._of_files(schema)) if isinstance(self.files, FetchedSource) else ()
+        )
 
     def rows_of(self, block: Block) -> int | None:
         """Return the number of rows of a block, if the files tell it."""
@@ -179,16 +191,15 @@ class SlicedPartitionedSource(PartitionedSource):
         )
 
 
-def recorded_types(source: object) -> dict[str, pa.DataType]:
+def recorded_types(source: object, store: Files = LOCAL) -> dict[str, pa.DataType]:
     """Return the types of partitions by column, from the manifests of the folders that are searched."""
     found: dict[str, pa.DataType] = {}
     for top in searched_folders(source):
-        path = os.path.join(top, "_manifest.json")
-        if not os.path.isfile(path):
+        path = join(top, "_manifest.json")
+        if (entry := store.entry(path)) is None:
             continue
         try:
-            with open(path, encoding="utf-8") as file:
-                partitions = json.load(file)["partitions"]
+            partitions = json.loads(bytes(store.read(path, 0, entry.size)))["partitions"]
             found |= {name: pa.type_for_alias(kind) for name, kind in partitions.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
@@ -299,7 +310,7 @@ def _may_fulfil(
 
 def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> dict[str, str | None]:
     """Return the values in the names of a folder and of the folders above it, up to one of `tops`."""
-    path = os.path.abspath(folder).rstrip(os.sep) + os.sep
+    path = absolute(folder).rstrip(os.sep) + os.sep
     above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
     folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1] if above else []
     if names is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 
 import pyarrow as pa
@@ -16,6 +16,8 @@ LARGEST, _HOLE = 8 << 20, 64 << 10
 """Most bytes of one request, and most bytes between two ranges that one request fetches."""
 BUDGET = 64 << 20
 """Bytes that are fetched ahead, or being fetched."""
+SMALL_FILE = 1 << 20
+"""Bytes up to which a file is fetched at once: its footer comes with it."""
 _LARGE, _SLOTS, _SLOTS_OF_LARGE = 1 << 20, 64, 4
 """Bytes from which on a request is large; small requests at one time, and how many of them a large one counts for."""
 
@@ -28,7 +30,7 @@ Fetch = Callable[[str, Sequence[Span]], Sequence[Piece]]
 class _Request:
     """Ranges of one object that are fetched together."""
 
-    def __init__(self, path: str, span: Span, owner: Hashable) -> None:
+    def __init__(self, path: str, span: Span, owner: object) -> None:
         self.path, self.owner = path, owner
         self.members = [span]
         self.start, self.stop = span
@@ -79,7 +81,7 @@ class Ahead:
         with self._lock:
             return any(one.start <= start and stop <= one.stop for one in self._of_path.get(path, ()))
 
-    def plan(self, ranges: Iterable[Range], owner: Hashable) -> None:
+    def plan(self, ranges: Iterable[Range], owner: object) -> None:
         """Fetch ranges, in the order of their use, when there is room for them."""
         requests: list[_Request] = []
         for path, start, stop in ranges:
@@ -121,10 +123,10 @@ class Ahead:
             (data[start - at : stop - at] for at, end, data in pieces if at <= start and stop <= end), None
         )
 
-    def drop(self, owner: Hashable) -> None:
+    def drop(self, owner: object) -> None:
         """Forget what an owner has planned and not used."""
         with self._lock:
-            for request in [one for some in self._of_path.values() for one in some if one.owner == owner]:
+            for request in [one for some in self._of_path.values() for one in some if one.owner is owner]:
                 if not request.is_started:
                     self._queue.remove(request)
                     self._planned -= request.size

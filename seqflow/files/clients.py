@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -125,6 +124,8 @@ class HubClient(ObstoreClient):
         return next((one for one in self.list(key.rpartition("/")[0]) if one.key == key), None) or _none(key)
 
     def list(self, prefix: str) -> Iterator[Found]:
+        import urllib.request
+
         url: str | None = f"{self._api}/{prefix}".rstrip("/") + "?recursive=1"
         while url is not None:
             with urllib.request.urlopen(

@@ -73,7 +73,11 @@ def judge(place: Place, error: Exception) -> Verdict:
         kind = f" ({text})" if isinstance(error, WholeFileError) and text else ""
         why = "the server sends whole files only (it ignores ranges), or something between answers for it"
         return Verdict(_BRIEFLY, why, StoreError(f"{place}: {why}{kind}"))
-    if isinstance(error, ChangedError) or type(error).__name__ == "PreconditionError":
+    # 416: nothing is asked for beyond the end, so the end is another one now
+    is_changed = (
+        isinstance(error, ChangedError) or type(error).__name__ == "PreconditionError" or status == 416
+    )
+    if is_changed:
         return Verdict(0, "", changed(place))
     if code in _PASSING:
         return Verdict(forever, code)

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from seqflow.files.place import Entry
+from seqflow.files.place import Entry, Range
 
 
 class LocalFiles:
@@ -20,6 +20,9 @@ class LocalFiles:
         except OSError:
             return None
         return Entry(path, found.st_size, f"{found.st_mtime_ns}-{found.st_ino}-{found.st_dev}")
+
+    def pin(self, entry: Entry) -> None:
+        """Do nothing: what is written over a local file is noticed by its size and time."""
 
     def list(self, folder: str) -> Iterator[Entry]:
         paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
@@ -37,6 +40,14 @@ class LocalFiles:
 
     def random(self, path: str, ranges: Iterable[tuple[int, int]] = ()) -> Any:
         return path
+
+    def plan(self, ranges: Iterable[Range], owner: object) -> None:
+        """Do nothing: the system reads ahead."""
+
+    def drop(self, owner: object) -> None:
+        """Do nothing: nothing is planned."""
+
+    has_room, bytes_ahead = False, 0
 
     def local_copy(self, path: str) -> str:
         return path

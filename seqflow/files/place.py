@@ -14,6 +14,8 @@ SCHEMES = (*CLOUDS, "http", "https", "hf", "memory", "fs")
 """Schemes of the URIs that can be read, besides `file`."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+_TOKEN = re.compile(r"(?<=^http://)[^/@\s]+(?=@)|(?<=^https://)[^/@\s]+(?=@)|(?<=\?)[^=&\s]+$", re.IGNORECASE)
+"""Names without a password, and queries without names: on the web, either may be a token."""
 
 
 class Entry(NamedTuple):
@@ -39,6 +41,10 @@ class Files(Protocol):
         """Return a file at its version; None if it does not exist."""
         ...
 
+    def pin(self, entry: Entry) -> None:
+        """Let all reads of an object be of this version."""
+        ...
+
     def list(self, folder: str) -> Iterator[Entry]:
         """Yield all files below a folder, sorted by path."""
         ...
@@ -53,6 +59,24 @@ class Files(Protocol):
 
     def random(self, path: str, ranges: Iterable[tuple[int, int]] = ()) -> Any:
         """Open a file for pyarrow; if `ranges` are given, they are fetched together, and nothing else is read."""
+        ...
+
+    def plan(self, ranges: Iterable[Range], owner: object) -> None:
+        """Fetch ranges that will be read, in this order, while there is room for them."""
+        ...
+
+    def drop(self, owner: object) -> None:
+        """Forget what an owner has planned and not read."""
+        ...
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more ranges may be planned."""
+        ...
+
+    @property
+    def bytes_ahead(self) -> int:
+        """Bytes that were fetched and not yet read, or are being fetched."""
         ...
 
     def local_copy(self, path: str) -> str:
@@ -73,6 +97,11 @@ def is_uri(path: str) -> bool:
     (True, False, False)
     """
     return path[:1] != "/" and scheme_of(path) in SCHEMES
+
+
+def absolute(path: str) -> str:
+    """Return the absolute path; a URI as it is."""
+    return path if is_uri(path) else os.path.abspath(path)
 
 
 def join(folder: str, *names: str) -> str:
@@ -101,13 +130,14 @@ def shown(uri: str) -> str:
     >>> shown("https://host/a.csv?sig=abc&se=1")
     'https://host/a.csv?sig=…&se=…'
     """
-    return _USER.sub("…@", _QUERY.sub(r"\1=…", uri))
+    masked = _USER.sub("…@", _QUERY.sub(r"\1=…", uri))
+    return _TOKEN.sub("…", masked) if uri[:4].lower() == "http" else masked
 
 
-def suffix_path(path: str) -> str:
+def without_query(path: str) -> str:
     """Return a path without the query of a URI: its end tells the format.
 
-    >>> suffix_path("https://host/a.csv?version=3")
+    >>> without_query("https://host/a.csv?version=3")
     'https://host/a.csv'
     """
     return path.partition("?")[0] if is_uri(path) else path

@@ -19,13 +19,11 @@ from seqflow.files.clients import Client, Found, client_of_system, client_of_uri
 from seqflow.files.errors import Place, missing
 from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, store_options
-from seqflow.files.place import Entry, Files, is_uri, shown, split
+from seqflow.files.place import Entry, Files, Range, is_uri, shown, split
 from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
 
-SMALL_FILE = 1 << 20
-"""Bytes up to which a file is fetched at once: its footer comes with it."""
 _first_use: list[int] = []
 """The process that made the first request: the client does not live through a fork."""
 
@@ -107,6 +105,20 @@ class StoreFiles:
             return path
         return pa.PythonFile(RangeFile(self, path, self._of(path).size, ranges), mode="r")
 
+    def plan(self, ranges: Iterable[Range], owner: object) -> None:
+        self.ahead.plan(ranges, owner)
+
+    def drop(self, owner: object) -> None:
+        self.ahead.drop(owner)
+
+    @property
+    def has_room(self) -> bool:
+        return self.ahead.has_room
+
+    @property
+    def bytes_ahead(self) -> int:
+        return self.ahead.bytes_held
+
     def local_copy(self, path: str) -> str:
         if not is_uri(path):
             return path
@@ -156,7 +168,7 @@ class StoreFiles:
         _first_use[:] = [os.getpid()]
         if self.system is not None:
             root, key = split(path)[0], key_in(self.system, path)
-        elif "?" in path:  # a presigned URL: its query signs this one object
+        elif "?" in path and path[:4].lower() == "http":  # a presigned URL: its query signs this one object
             root, key = path, ""
         else:
             root, key = split(path)

@@ -20,6 +20,7 @@ from seqflow.loader import Loader
 from seqflow.loader.order.index import Measured
 from seqflow.loader.order.recipe import Listing, Stamps
 from seqflow.loader.order.windows import BlockSlice
+from seqflow.loader.run.reading import fetched_ahead
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.output.attempt_folders import new_name
 from seqflow.progress import Stage, stage
@@ -143,8 +144,9 @@ def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look
     def look(source: Provider, task: ScanTask) -> Any:
         measured = Measured(task.slices)
         maker = WindowMaker(replace(recipe, source=source), task.stamps, measured=measured)
-        for one in task.slices:
-            maker.read(one, 0)
+        for found in fetched_ahead(maker.recipe, task.slices):
+            for one in found:
+                maker.read(one, 0)
         return measured.lengths
 
     return look

@@ -94,7 +94,8 @@ class _ThriftStruct:
 __all__ = ["read_column_chunks"]
 
 _ROW_GROUPS, _COLUMN_ORDERS, _COLUMNS, _COLUMN_METADATA = 4, 7, 1, 3
-_ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _STATISTICS, _SIZE_STATISTICS = 2, 5, 6, 12, 16
+_ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _STORED_BYTES, _DATA_PAGE, _DICTIONARY_PAGE = 2, 5, 6, 7, 9, 11
+_STATISTICS, _SIZE_STATISTICS = 12, 16
 _TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
 _NULL_COUNT, _MAXIMUM, _MINIMUM = 3, 5, 6
 _MOST_ENCODINGS = 63
@@ -105,12 +106,13 @@ _MOST_ENCODINGS = 63
 def read_column_chunks(footer: Array) -> tuple[Array, Array, bytes]:
     """Return the column chunks of each row group.
 
-    uint8 footer[n] -> int64 counts[groups], int64 chunks[sum(counts), 7], bytes limits
+    uint8 footer[n] -> int64 counts[groups], int64 chunks[sum(counts), 9], bytes limits
 
     Columns of `chunks`: the number of values, including nulls and empty lists; uncompressed bytes; bytes of all
     texts, or -1 if the writer has not counted them; the encodings of its pages, as a bit mask; the number of nulls,
-    or -1; and the bytes of its smallest and largest value, or -1 if they are unknown or the order of values is not
-    declared. `limits` has these values, one after another.
+    or -1; the place of its first byte in the file, and its bytes there, negative if unknown; and the bytes of its
+    smallest and largest value, or -1 if they are unknown or the order of values is not declared. `limits` has these
+    values, one after another.
 
     Raises KernelError for a footer in which these numbers are damaged.
     """
@@ -128,11 +130,11 @@ def read_column_chunks(footer: Array) -> tuple[Array, Array, bytes]:
         for limit in ends
     ]
     sizes = np.array([-1 if limit is None else len(limit) for limit in limits], np.int64).reshape(-1, 2)
-    numbers = np.array([chunk for group in found for chunk, *_ in group], np.int64).reshape(-1, 5)
+    numbers = np.array([chunk for group in found for chunk, *_ in group], np.int64).reshape(-1, 7)
     return counts, np.concatenate([numbers, sizes], axis=1), b"".join(filter(None, limits))
 
 
-def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, int, int, int, int], bytes | None, bytes | None]:
+def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, ...], bytes | None, bytes | None]:
     """Return the numbers of a column chunk, and its smallest and largest value."""
     sizes = metadata.get(_SIZE_STATISTICS, {})
     for count in sizes.get(_DEFINITION_LEVELS, ()):
@@ -141,12 +143,15 @@ def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, int, int, int, int], by
     encodings = {int(one) for one in metadata.get(_ENCODINGS, ())}
     statistics = metadata.get(_STATISTICS, {})
     nulls = statistics.get(_NULL_COUNT)
+    data, dictionary = (_integer(metadata.get(page, -1)) for page in (_DATA_PAGE, _DICTIONARY_PAGE))
     numbers = (
         _count(metadata[_NUM_VALUES]),
         _count(metadata[_UNCOMPRESSED_BYTES]),
         -1 if text_bytes is None else _count(text_bytes),
         sum(1 << one for one in encodings if 0 <= one < _MOST_ENCODINGS),
         -1 if nulls is None else _count(nulls),
+        dictionary if 0 < dictionary < data else data,
+        _integer(metadata.get(_STORED_BYTES, -1)),
     )
     return numbers, _limit(statistics.get(_MINIMUM)), _limit(statistics.get(_MAXIMUM))
 
@@ -158,6 +163,12 @@ def _limit(value: Any) -> bytes | None:
 
 
 def _count(number: Any) -> int:
-    if not isinstance(number, int) or not 0 <= number < 2**63:
+    if _integer(number) < 0:
         raise ValueError(f"found {number!r}, expected a count")
+    return int(number)
+
+
+def _integer(number: Any) -> int:
+    if not isinstance(number, int) or not -(2**63) <= number < 2**63:
+        raise ValueError(f"found {number!r}, expected an integer")
     return number

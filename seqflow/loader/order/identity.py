@@ -1,15 +1,16 @@
 """Identity of settings and data in states and lengths indexes; the windows of an epoch to which files are added."""
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
 from seqflow.deprecated_names import with_new_names
 from seqflow.errors import OpError
+from seqflow.files.place import Files, absolute, is_uri, without_query
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
@@ -142,7 +143,7 @@ class LoaderIdentity:
         source, sizes = self.recipe.source, self.listing.file_sizes
         rows = _rows_of_files(_unfiltered(source, self.listing.slices().blocks))
         return [
-            [path, sizes.get(name), rows.get(name), sampled_digest(name)]
+            [path, sizes.get(name), rows.get(name), _digest_of(source.store, name)]
             for path, name in zip(_relative(source.files), source.files, strict=True)
         ]
 
@@ -262,10 +263,19 @@ def _renamed(selection: Selection) -> Iterator[tuple[str, Any]]:
 
 
 def _relative(paths: Sequence[str]) -> list[str]:
-    if not paths:
-        return []
-    folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
-    return [os.path.relpath(path, folder) for path in paths]
+    """Return paths relative to the folder of all of them; of a URI without its query, which may be a signature."""
+    parts = [without_query(absolute(path)).split("/") for path in paths]
+    levels = zip(*(one[:-1] for one in parts), strict=False)
+    depth = len([*takewhile(lambda names: len(set(names)) == 1, levels)])
+    return ["/".join(one[depth:]) for one in parts]
+
+
+def _digest_of(store: Files, path: str) -> str | None:
+    """Return the digest of samples of a file; for an object of a store, which is not read for it, of its version."""
+    if not is_uri(path):
+        return sampled_digest(path)
+    entry = store.entry(path)
+    return None if entry is None else digest_of_text(f"{entry.size} {entry.version}")
 
 
 def _columns(recipe: Recipe) -> list[str] | None:

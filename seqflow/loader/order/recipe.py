@@ -13,6 +13,8 @@ from pyarrow import types
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.expression import Expression
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.conditions import RowCondition
 from seqflow.loader.order.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
@@ -217,7 +219,7 @@ Stamps = Mapping[str, Stamp]
 
 def check_unchanged(stamps: Stamps, path: str, may_be_gone: bool) -> None:
     """Raise ProviderError when a file has changed since its blocks were listed, or is gone and may not be."""
-    then = stamps.get(path)
+    then = None if is_uri(path) else stamps.get(path)
     if then is not None and (now := stamp_of(path)) != then and not (now is None and may_be_gone):
         what = "is gone" if now is None else f"had {then[0]} bytes and has {now[0]} now, or was written again"
         raise ProviderError(
@@ -248,7 +250,7 @@ class Listing:
         if self._slices is None:
             recipe = self._recipe
             # before the blocks are listed: a file that changes in between is noticed when it is read
-            stamps = {path: stamp_of(path) for path in recipe.source.files}
+            stamps = {path: stamp_of(path, recipe.source.store) for path in recipe.source.files}
             self.stamps.update({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()
             if recipe.shuffle is not None:
@@ -273,8 +275,14 @@ class Listing:
         return {path: self.stamps[path] for path in paths if path in self.stamps}
 
 
-def stamp_of(path: str) -> Stamp | None:
-    """Return size and modification time of a file; None if it does not exist."""
+def stamp_of(path: str, store: Files = LOCAL) -> Stamp | None:
+    """Return size and modification time of a file; None if it does not exist.
+
+    An object of a store has no time: each request for it names the version that was listed.
+    """
+    if is_uri(path):
+        entry = store.entry(path)
+        return None if entry is None else (entry.size, 0)
     try:
         found = os.stat(path)
     except OSError:

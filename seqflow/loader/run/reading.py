@@ -12,6 +12,7 @@ from time import perf_counter
 
 from seqflow.errors import OpError
 from seqflow.loader.epoch.table import Missing, Row, RowStream, Table
+from seqflow.loader.order.recipe import Recipe
 from seqflow.loader.order.windows import BlockSlice, Window, WindowAddress
 from seqflow.loader.plans.dealing import Span
 from seqflow.loader.plans.plan import WindowBatches
@@ -23,6 +24,8 @@ from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
 from seqflow.progress import Stage, stage
 from seqflow.providers.bad_files import BadFile
+from seqflow.providers.fetching import FetchAhead
+from seqflow.providers.provider import Block
 
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
@@ -128,7 +131,9 @@ class WindowReader:
     def __init__(
         self, plan: EpochPlan, maker: WindowMaker, consumer: Consumer, upcoming: Iterator[WindowAddress]
     ) -> None:
-        self._plan, self.maker, self._consumer, self._upcoming = plan, maker, consumer, upcoming
+        self._plan, self.maker, self._consumer = plan, maker, consumer
+        recipe = maker.recipe
+        self._upcoming = FetchAhead(recipe.source, recipe.columns, upcoming, self._blocks_to_read)
         self.first_needed: Callable[[int, int], int] = lambda stream, position: position
         """Returns the first window of a stream that is still needed when one is opened."""
         self._next: WindowAddress | None = None
@@ -149,16 +154,18 @@ class WindowReader:
 
     def fill(self) -> None:
         """Begin to read as many next windows as memory allows. Without threads nothing is read ahead."""
+        self._upcoming.look()
         if not self._consumer.workers.count:
             return
         while (address := self._peek()) is not None:
             window = self._plan.layout.window(address)
             if window is None:  # the end of windows that are found one by one
-                self._upcoming = iter(())
+                self._upcoming.close()
                 self._next = None
                 return
             # until the first window has shown how much `prepare` adds, only one is opened
-            is_full = self._growth is None or self._bytes + self._estimate(window) > self.maker.recipe.memory
+            size = self._bytes + self._estimate(window) + self.maker.recipe.source.store.bytes_ahead
+            is_full = self._growth is None or size > self.maker.recipe.memory
             # without open windows one is opened whatever its size, or a large one would never come
             if (self._openings and is_full) or self._waits(window):
                 return
@@ -185,6 +192,7 @@ class WindowReader:
         opening.stage.name = self._plan.layout.name_of(address)
         with stage(opening.stage):
             opened = self._open[address] = opening.result()
+        self._upcoming.done(address)
         size = opened.rows.nbytes
         self._bytes += size - opening.estimate
         if opening.window.nbytes:
@@ -236,6 +244,7 @@ class WindowReader:
         self._open.clear()
         self.unclosed.clear()
         self._openings.clear()
+        self._upcoming.close()
         self._plan.layout.close()
 
     def _waits(self, window: Window) -> bool:
@@ -265,7 +274,16 @@ class WindowReader:
         assert window is not None
         return self._begin((stream, position), window)
 
+    def _blocks_to_read(self, address: WindowAddress) -> Iterator[Block]:
+        """Yield the blocks that a window reads whole, and does not keep from an earlier epoch."""
+        window = self._plan.layout.window(address)
+        kept = {} if self.maker.kept is None else self.maker.kept.slices
+        for one in window.slices if window is not None else ():
+            if one.stop is None and one.key not in kept:
+                yield one.block
+
     def _begin(self, address: WindowAddress, window: Window) -> WindowOpening:
+        self._upcoming.begin(address)
         opening = WindowOpening(window, self.maker, self._plan.start.epoch, self._consumer.workers)
         opening.estimate = self._estimate(window)
         self._bytes += opening.estimate
@@ -400,8 +418,8 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
         tasks: deque[Future[None]] = deque()
         with stage(Stage("blocks", len({one.number for one in slices}))) as here:
             # a task for each block: the slices of a block continue where the last one ended
-            for _, of_block in groupby(slices, key=lambda one: one.number):
-                tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
+            for slices_of_block in fetched_ahead(maker.recipe, slices):
+                tasks.append(workers.submit(partial(_read_block, maker, slices_of_block)))
                 while len(tasks) >= ahead:
                     workers.result(tasks.popleft())
                     here.done += 1
@@ -410,6 +428,18 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
                 here.done += 1
     finally:
         workers.close()
+
+
+def fetched_ahead(recipe: Recipe, slices: Sequence[BlockSlice]) -> Iterator[tuple[BlockSlice, ...]]:
+    """Yield the slices of each block; a store fetches the next blocks meanwhile."""
+    of_blocks = (tuple(found) for _, found in groupby(slices, key=lambda one: one.number))
+    whole = lambda found: [one.block for one in found if one.stop is None]  # noqa: E731
+    # not told as done one by one: they are read by other threads
+    ahead = FetchAhead(recipe.source, recipe.columns, of_blocks, whole)
+    try:
+        yield from ahead
+    finally:
+        ahead.close()
 
 
 def _read_block(maker: WindowMaker, slices: Sequence[BlockSlice]) -> None:

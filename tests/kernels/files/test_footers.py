@@ -39,10 +39,12 @@ def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
     assert chunks[:, 0].tolist() == [leaf.num_values for leaf in leaves]
     assert chunks[:, 1].tolist() == [leaf.total_uncompressed_size for leaf in leaves]
     assert chunks[:, 4].tolist() == [0, 3, 0, -1, 0, 4, 0, -1, 0, 3, 0, -1]
-    assert chunks[:4, 5:].tolist() == [[8, 8], [8, 8], [1, 2], [-1, -1]]
+    assert chunks[:, 5].tolist() == [leaf.dictionary_page_offset or leaf.data_page_offset for leaf in leaves]
+    assert chunks[:, 6].tolist() == [leaf.total_compressed_size for leaf in leaves]
+    assert chunks[:4, 7:].tolist() == [[8, 8], [8, 8], [1, 2], [-1, -1]]
     assert limits[:16] == np.array([0, 6]).tobytes()
     assert limits[32:35] == b"abc"
-    assert len(limits) == np.maximum(chunks[:, 5:], 0).sum()
+    assert len(limits) == np.maximum(chunks[:, 7:], 0).sum()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
 )
 def test_encodings_are_bits_and_texts_are_counted(any_kernels, options, number):
     _, chunks, _ = kernels.read_column_chunks(footer_of(TABLE.select(["text"]), **options))
-    assert chunks.shape == (1, 7)
+    assert chunks.shape == (1, 9)
     assert chunks[0, 2] in (-1, 30)
     assert chunks[0, 3] >> number & 1
 
@@ -72,7 +74,7 @@ def test_limits_whose_order_nobody_tells_are_left_out(any_kernels):
     counts, chunks, limits = kernels.read_column_chunks(unordered)
     assert counts.tolist() == [4]
     assert chunks[:, 4].tolist() == [0, 10, 0, -1]
-    assert (chunks[:, 5:] == -1).all()
+    assert (chunks[:, 7:] == -1).all()
     assert limits == b""
 
 

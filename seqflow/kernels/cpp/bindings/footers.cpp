@@ -121,13 +121,15 @@ class Reader {
 
 // Numbers of fields in the format's Thrift definition.
 enum { ROW_GROUPS = 4, COLUMN_ORDERS = 7, COLUMNS = 1, COLUMN_METADATA = 3 };
-enum { ENCODINGS = 2, NUM_VALUES = 5, UNCOMPRESSED_BYTES = 6, STATISTICS = 12, SIZE_STATISTICS = 16 };
+enum { ENCODINGS = 2, NUM_VALUES = 5, UNCOMPRESSED_BYTES = 6, STORED_BYTES = 7, DATA_PAGE = 9, DICTIONARY_PAGE = 11 };
+enum { STATISTICS = 12, SIZE_STATISTICS = 16 };
 enum { TEXT_BYTES = 1, DEFINITION_LEVELS = 3 };
 enum { NULL_COUNT = 3, MAXIMUM = 5, MINIMUM = 6 };
 constexpr int64_t MOST_ENCODINGS = 63;
 
 struct Chunk {
   int64_t num_values = -1, uncompressed_bytes = -1, text_bytes = -1, encodings = 0, null_count = -1;
+  int64_t start = -1, stored_bytes = -1;
   int64_t minimum_size = -1, maximum_size = -1;
 };
 constexpr int64_t NUMBERS = sizeof(Chunk) / sizeof(int64_t);
@@ -168,6 +170,7 @@ void read_sizes(Reader &reader, Chunk &chunk) {
 }
 
 void read_metadata(Reader &reader, Chunk &chunk, Limits &limits) {
+  int64_t data_page = -1, dictionary_page = -1;
   reader.fields([&](int64_t field, Kind kind) {
     if (field == ENCODINGS) {
       chunk.encodings = 0;
@@ -178,15 +181,23 @@ void read_metadata(Reader &reader, Chunk &chunk, Limits &limits) {
       chunk.num_values = reader.count();
     else if (field == UNCOMPRESSED_BYTES && kind == I64)
       chunk.uncompressed_bytes = reader.count();
+    else if (field == STORED_BYTES && kind == I64)
+      chunk.stored_bytes = reader.integer();
+    else if (field == DATA_PAGE && kind == I64)
+      data_page = reader.integer();
+    else if (field == DICTIONARY_PAGE && kind == I64)
+      dictionary_page = reader.integer();
     else if (field == SIZE_STATISTICS && kind == STRUCT)
       read_sizes(reader, chunk);
     else if (field == STATISTICS && kind == STRUCT)
       read_statistics(reader, chunk, limits);
-    else if (field == NUM_VALUES || field == UNCOMPRESSED_BYTES || field == SIZE_STATISTICS || field == STATISTICS)
+    else if (field == NUM_VALUES || field == UNCOMPRESSED_BYTES || field == STORED_BYTES || field == DATA_PAGE ||
+             field == DICTIONARY_PAGE || field == SIZE_STATISTICS || field == STATISTICS)
       decline();
     else
       reader.skip(kind);
   });
+  chunk.start = 0 < dictionary_page && dictionary_page < data_page ? dictionary_page : data_page;
 }
 
 Chunk read_column(Reader &reader, std::vector<uint8_t> &values) {

@@ -1,0 +1,93 @@
+"""Fetch the bytes of coming blocks from a store before they are read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Generic, Protocol, TypeVar
+
+from seqflow.files.place import Files, Range
+from seqflow.providers.source import Block
+
+T = TypeVar("T", bound=Hashable)
+_MOST_ITEMS = 64
+"""Items whose blocks are fetched ahead: those of small blocks do not fill the room that there is."""
+
+
+class Fetched(Protocol):
+    """A source that tells what reading a block will fetch."""
+
+    @property
+    def store(self) -> Files: ...
+
+    def ranges(self, block: Block, columns: Sequence[str] | None = None) -> Iterator[Range]: ...
+
+
+class FetchAhead(Generic[T]):
+    """Items in the order of their use; while one is used, the store fetches the blocks of the next ones.
+
+    Each item must be told as `done`, so that what it did not read is forgotten.
+    """
+
+    def __init__(
+        self,
+        source: Fetched,
+        columns: Sequence[str] | None,
+        items: Iterable[T],
+        blocks_of: Callable[[T], Iterable[Block]],
+    ) -> None:
+        self._source, self._columns, self._blocks_of = source, columns, blocks_of
+        self._items, self._store = iter(items), source.store
+        self._looked: deque[T] = deque()
+        self._owners: dict[T, object] = {}
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        self.look()
+        return self._looked.popleft() if self._looked else next(self._items)
+
+    def look(self) -> None:
+        """Plan to fetch the blocks of further items, as far as there is room."""
+        while self._store.has_room and len(self._looked) < _MOST_ITEMS:
+            for item in self._items:
+                self._looked.append(item)
+                self._plan(item)
+                break
+            else:
+                return
+
+    def begin(self, item: T) -> None:
+        """Fetch the blocks of an item that is used now."""
+        if item in self._looked:
+            self._looked.remove(item)
+        if item not in self._owners and self._store.has_room:
+            self._plan(item)
+
+    def done(self, item: T) -> None:
+        """Forget what is left of an item."""
+        if (owner := self._owners.pop(item, None)) is not None:
+            self._store.drop(owner)
+
+    def each(self) -> Iterator[T]:
+        """Yield all items, each until the next one is asked for."""
+        try:
+            for item in self:
+                yield item
+                self.done(item)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Forget all items."""
+        self._items = iter(())
+        self._looked.clear()
+        for item in list(self._owners):
+            self.done(item)
+
+    def _plan(self, item: T) -> None:
+        owner = self._owners[item] = object()
+        ranges = (self._source.ranges(block, self._columns) for block in self._blocks_of(item))
+        self._store.plan(chain.from_iterable(ranges), owner)
