@@ -142,7 +142,7 @@ class StoreWriter:
         """
         size = local.stat().st_size
         # the client takes unsigned bytes only
-        content = memoryview(pa.memory_map(str(local)).read_buffer()).cast("B") if size else b""
+        content = memoryview(pa.memory_map(str(local)).read_buffer()).cast("B") if size else memoryview(b"")
         if size <= LARGEST_PUT:
             return self._put(path, content, size, sha256, "overwrite" if replaces else self._mode)
         there = None if replaces else self._same(path, size, sha256)

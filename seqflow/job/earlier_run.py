@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.files.place import absolute, is_uri
 from seqflow.identity.sections import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
@@ -66,15 +66,15 @@ until the output is sealed) the loader's state and the next part."""
 
 def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     """Return the identity of a job as JSON: everything that decides its output."""
-    output, bad = job.output.path or "", job.bad_rows.path
-    # where the output lies in a store, another machine may go on
-    above = job.folder if is_uri(output) and not is_uri(str(bad)) else os.path.dirname(absolute_path(output))
+    output, bad = absolute(os.path.expanduser(job.output.path or "")), job.bad_rows.path
+    # a run whose output lies in a store may go on in another machine
+    above = job.folder if is_uri(output) and not is_uri(str(bad)) else os.path.dirname(output)
     settings = {
         "format": FORMAT,
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
-        "bad_rows.path": None if bad is None else os.path.relpath(absolute_path(str(bad)), above),
+        "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
     for section in ("prepare", "net"):

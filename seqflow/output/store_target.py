@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import JobError, SeqflowError
+from seqflow.files.outputs import LOG, MANIFEST, last_manifest
 from seqflow.files.place import Entry, join, shown, split
 from seqflow.files.store import StoreFiles
 from seqflow.files.writing import LARGEST_PUT, StoreWriter
@@ -23,15 +24,12 @@ from seqflow.output.committed_files import join as join_pieces
 from seqflow.output.file_writer import FileForm, FileKind, FileWriter
 from seqflow.output.output_file import Batches, OutputFile
 from seqflow.output.output_names import MANIFEST_FORM, PROGRESS_FORM, OutputNames, names_in
+from seqflow.output.overwriting import normal
 from seqflow.output.progress_file import FORMAT, Change
 from seqflow.output.progress_log import ProgressLog
 from seqflow.output.spool import Spool
 from seqflow.output.threads import in_threads
 from seqflow.version import __version__
-
-LOG = ".progress"
-"""Folder of the log, next to the manifest."""
-_MANIFEST = re.compile(r"_manifest(?:-(\d{8}))?\.json")
 
 
 class StoreTarget:
@@ -49,8 +47,7 @@ class StoreTarget:
         self, uri: str, form: FileForm, is_file: bool, options: Mapping[str, Any] | None, *, is_single: bool
     ) -> None:
         """`is_single` promises that no other run writes there, for a store that cannot refuse one."""
-        root, key = split(uri)
-        self._uri = join(root, *filter(None, key.split("/")))
+        self._uri = normal(uri)
         above, _, name = self._uri.rpartition("/")
         self._root = f"{above}/.{name}" if is_file else self._uri
         self._spool, self._is_single = Spool(), is_single
@@ -108,16 +105,13 @@ class StoreTarget:
         return self._store.entry(self._uri) if self.names.is_file else None
 
     def _manifests(self) -> list[str]:
-        """Return the names of the manifests; the last one holds."""
-        # "-" comes before ".": the first manifest has no number
-        return sorted(filter(_MANIFEST.fullmatch, self._listed()), key=lambda name: name.replace(".", "!"))
+        return list(filter(MANIFEST.fullmatch, self._listed()))
 
     def read_manifest(self) -> dict[str, Any] | None:
-        manifests = self._manifests()
-        if not manifests:
+        if (name := last_manifest(self._listed())) is None:
             return None
         try:
-            found = json.loads(self._store.get(join(self._root, manifests[-1])) or b"")
+            found = json.loads(self._store.get(join(self._root, name)) or b"")
         except (ValueError, RecursionError):
             return None
         content = self.names.checked(found, MANIFEST_FORM)

@@ -180,6 +180,10 @@ class OutputWriter:
             if schema is not None:
                 self.layout.chosen(schema)
 
+    def place(self, file: OutputFile) -> Path | str:
+        """Return the final path or URI of a file."""
+        return file.path if self.target is None else self.target.place(file)
+
     # Parts
 
     def write(self, record: Record) -> None:
