@@ -165,7 +165,7 @@ def _objects(uri: str, files: Files) -> list[str]:
     else:
         plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
         folder = "/".join([root, *plain])
-    entries = [one for one in files.list(folder) if one.size or not one.path.endswith("/")]
+    entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
     if not entries and not _has_magic(key):
         raise MissingSourceError(
             f"{shown(uri)} does not exist: there is neither such an object nor any below it"
