@@ -145,6 +145,8 @@ def _finds(place: str, uri: str) -> bool:
     if split(uri)[0] != root:
         return False
     names = split(uri)[1].split("/")
+    if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
+        return False  # each data set of the hub has this text about it
     if _has_magic(key):
         return _is_match(key.split("/"), names)
     folder = key.rstrip("/").split("/") if key else []

@@ -103,6 +103,7 @@ class HubClient(ObstoreClient):
     """The files of a repository of the Hugging Face Hub at one revision, which its interface lists."""
 
     def __init__(self, repository: str, options: StoreOptions) -> None:
+        self._repository = repository
         kind, _, rest = repository.partition("/")
         name, _, revision = rest.partition("@")
         host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
@@ -127,18 +128,33 @@ class HubClient(ObstoreClient):
         return super().get(key, start, stop, "")  # the host of the data has versions of its own
 
     def list(self, prefix: str) -> Iterator[Found]:
+        import urllib.error
         import urllib.request
 
         url: str | None = f"{self._api}/{prefix}".rstrip("/") + "?recursive=1"
         while url is not None:
-            with urllib.request.urlopen(
-                urllib.request.Request(url, headers=self._headers), timeout=30
-            ) as page:
-                entries, links = json.load(page), page.headers.get("Link", "")
+            request = urllib.request.Request(url, headers=self._headers)
+            try:
+                with urllib.request.urlopen(request, timeout=30) as page:
+                    entries, links = json.load(page), page.headers.get("Link", "")
+            except urllib.error.HTTPError as error:
+                if error.code == 404 and error.headers.get("X-Error-Code") == "EntryNotFound":
+                    return
+                raise self._error(error.code) or error from None
             for entry in entries:
                 if entry["type"] == "file":
                     yield Found(entry["path"], entry["size"], entry.get("oid", ""))
             url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else None
+
+    def _error(self, status: int) -> Exception | None:
+        if status == 404:
+            return FileNotFoundError(self._repository)
+        if status not in (401, 403):
+            return None
+        return StoreError(
+            f"hf://{self._repository}: access is denied, or there is no such repository",
+            advice='set HF_TOKEN to a token that may read it, or pass storage_options={"token": …}',
+        )
 
 
 class ArrowClient:

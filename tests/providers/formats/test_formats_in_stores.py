@@ -164,8 +164,8 @@ def test_loaders_of_stores_give_the_batches_of_local_files(
     options: dict[str, Any] = {"batch": 7, "shuffle": True}
     if write is write_tar:
         options["columns"] = ["cls"]
-    found = [batch for batch in sf.Loader(uri, storage_options=bucket.options, **options)]
-    expected = [batch for batch in sf.Loader(folder, **options)]
+    found = list(sf.Loader(uri, storage_options=bucket.options, **options))
+    expected = list(sf.Loader(folder, **options))
     for one, other in zip(found, expected, strict=True):
         for name in one:
             if not name.startswith("path"):
