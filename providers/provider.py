@@ -373,10 +373,11 @@ class Provider:
     def __repr__(self) -> str:
         count = None if self.bad_files.leaves_out else self.source.num_rows
         rows = "" if count is None else f", {count} row{'s' * (count != 1)}"
+        notes = (*self.notes, *getattr(self.source, "notes", ()))
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
             *([f"  where {self.where.text}"] if self.where is not None else []),
-            *(f"  {message}" for message in (self.left_out, self.inferred, *self.notes) if message),
+            *(f"  {message}" for message in (self.left_out, self.inferred, *notes) if message),
             *(f"  damaged: {one}" for one in self.damaged),
             *(f"  {field.name}: {field.type}" for field in self.schema),
         ]

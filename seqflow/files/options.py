@@ -16,6 +16,7 @@ _OF_FSSPEC = {
     "secret": "secret_access_key",
     "token": "session_token",
     "endpoint_url": "endpoint",
+    "region_name": "region",
     "anon": "skip_signature",
 }
 """Keys of fsspec for S3 and the client's."""

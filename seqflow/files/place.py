@@ -132,8 +132,8 @@ def split(uri: str) -> tuple[str, str]:
     >>> split("s3://bucket/a/b.parquet")
     ('s3://bucket', 'a/b.parquet')
     """
-    scheme, _, rest = uri.partition(":")
-    netloc, _, key = rest.lstrip("/").partition("/")
+    scheme, _, rest = uri.partition(":/")  # a Path has folded two slashes
+    netloc, _, key = rest.removeprefix("/").partition("/")
     return f"{scheme.lower()}://{netloc}", key.lstrip("/")
 
 

@@ -19,8 +19,9 @@ from seqflow.errors import StoreError
 from seqflow.files.again import again
 from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
-from seqflow.files.clients import Client, Found, client_of_system, client_of_uri
+from seqflow.files.clients import Client, client_of_system, client_of_uri
 from seqflow.files.errors import Place, missing
+from seqflow.files.listing import Found, list_all
 from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, store_options
 from seqflow.files.place import Entry, Files, Range, is_uri, shown, split
@@ -94,8 +95,7 @@ class StoreFiles:
             return
         place, client, key, seconds = self.request(folder)
         root = _split_hub(folder)[0] if folder.startswith("hf://") else split(folder)[0]
-        found = again(place, lambda: list(client.list(key.rstrip("/"))), seconds)
-        for one in sorted(found):
+        for one in sorted(list_all(place, client, key.rstrip("/"), seconds)):
             path = f"{root}/{one.key}" if self.system is None else uri_in(self.system, one.key)
             yield Entry(path, one.size, one.version)
 
@@ -218,7 +218,8 @@ class StoreFiles:
             if root not in self._clients:
                 self._clients[root] = self._client(root)
             client, seconds = self._clients[root]
-        return Place(shown(root), shown(path), region=client.region), client, key, seconds
+        place = Place(shown(root), shown(path), region=client.region, access_key=client.access_key)
+        return place, client, key, seconds
 
     def _client(self, root: str) -> tuple[Client, float]:
         if self.system is not None:
