@@ -218,7 +218,8 @@ def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) 
         from obstore.store import HTTPStore, MemoryStore, from_url
     except ImportError:
         raise StoreError(
-            f"reading {root} needs a package that is not installed", advice="pip install 'seqflow[stores]'"
+            f"reading {shown(root)} needs a package that is not installed",
+            advice="pip install 'seqflow[stores]'",
         ) from None
     scheme = root.partition(":")[0]
     if scheme == "hf":
@@ -237,7 +238,7 @@ def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) 
         first = str(error).partition("\n")[0]
         is_account = "Account must be specified" in first
         advice = 'storage_options={"azure_storage_account_name": …} names it' if is_account else ""
-        raise ProviderOptionError(f"storage_options of {root}: {first}", advice=advice) from None
+        raise ProviderOptionError(f"storage_options of {shown(root)}: {first}", advice=advice) from None
 
 
 def client_of_system(system: Any) -> Client:
