@@ -250,7 +250,7 @@ class PartMaker:
             for _ in batches:
                 pass
             return [], None
-        attempt = Attempt(folder, target.path, target.form, number)
+        attempt = Attempt(folder, target.names.path, target.names.form, number)
         return attempt.write(self._output.layout, with_totals(batches), inline=self._worker.is_inline)
 
     def _saved(self, number: int, measured: Measured) -> Path | None:

@@ -19,6 +19,7 @@ from seqflow.byte_sizes import parse_bytes
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
+from seqflow.files.options import is_secret
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import (
     BATCH_KINDS,
@@ -514,6 +515,8 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
         if isinstance(value, tuple):
             return tuple(job_file.locate(name, path) for path in value)
         return job_file.locate(name, str(value))
+    if key == "storage_options" and job_file.text:
+        _check_no_secret(value, name, job_file)
     if setting in _SIZES or key == "batch_bytes":
         try:
             parse_bytes(value)
@@ -525,6 +528,19 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
             name, f"{key} is {value}, expected {least} {'or more' if most is None else f'to {most}'}"
         )
     return value
+
+
+def _check_no_secret(options: Mapping[str, Any], name: str, job_file: JobFile) -> None:
+    """Raise JobError for a password or key in a job file, which is kept and shown to others."""
+    nested = [inner for value in options.values() if isinstance(value, Mapping) for inner in value]
+    secret = next((key for key in (*options, *nested) if is_secret(key)), None)
+    if secret is not None:
+        job_file.fail(
+            f"{name}.{secret}",
+            f"[{name}] has {secret!r}, expected no secrets in a job file\n"
+            "  set an environment variable: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_SERVICE_ACCOUNT, or those of another store",
+        )
 
 
 def _checked(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
