@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from seqflow.engine import Setup
 from seqflow.errors import JobError, ProviderError
+from seqflow.files.place import absolute as whole_path
 from seqflow.job.counts import counts_of, peak_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
@@ -132,7 +133,7 @@ def absolute(job: Job, cpus: int) -> Job:
     folder = job.folder.resolve()
 
     def place(path: str | None) -> str | None:
-        return None if path is None else str(Path(path).expanduser().absolute())
+        return None if path is None else whole_path(os.path.expanduser(path))
 
     return replace(
         job,

@@ -1,19 +1,24 @@
-"""Spool: a folder of this machine whose finished files a thread uploads to a store, one after another."""
+"""Spool: a folder of this machine for files of a store, and a thread that makes requests one after another."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.files.place import Entry
+from seqflow.files.writing import LARGEST_PUT, StoreWriter
 from seqflow.output.attempt_folders import new_name
+from seqflow.output.committed_files import check_sizes, committed_path
 from seqflow.output.lock import Lock
+from seqflow.output.output_file import OutputFile
+from seqflow.output.threads import in_threads
 
 _PREFIX = "seqflow-spool-"
 _MOST_WAITING = 4
@@ -23,11 +28,17 @@ _MOST_WAITING = 4
 class Spool:
     """A folder in the temporary folder, from `open` to `close`, and a thread for requests to a store.
 
-    The thread makes its requests in the order in which they are given. After the first that fails it makes no more:
+    `place` returns the URI of a file, and `check` raises an error when another run has taken over. The
+    thread makes its requests in the order in which they are given. After the first that fails it makes no more:
     the next call raises the error.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, store: StoreWriter, place: Callable[[OutputFile], str], check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store, self._place, self._check = store, place, check
+        self.etags: dict[Path, str] = {}
+        """Etags of uploaded files by their paths here."""
         self.folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{new_name()}"
         self._lock = Lock(self.folder.with_suffix(".lock"), self.folder)
         self._thread: ThreadPoolExecutor | None = None
@@ -77,6 +88,44 @@ class Spool:
                 do(*arguments)
             except BaseException as error:
                 self._error = error
+
+    def upload(self, file: OutputFile, local: Path) -> None:
+        """Upload a finished file, which lies at `local`; replace an object that is not equal."""
+        if file.nbytes > LARGEST_PUT:
+            self._check()  # it would replace a part of a run that has taken over
+        uri, sha256 = self._place(file), file.checksums.whole
+        made = self._store.upload(uri, local, sha256)
+        if made is None:
+            self._check()
+            made = self._store.upload(uri, local, sha256, replaces=True)
+        self.etags[file.path] = "" if made is None else made.version
+
+    def fetch(self, files: Sequence[OutputFile]) -> list[Path]:
+        """Return the paths of committed files here, after fetching those of another process."""
+        paths = [committed_path(file.path) for file in files]
+
+        def fetch(file: OutputFile) -> None:
+            if not (path := committed_path(file.path)).exists():
+                self._store.fetch(self._place(file), path)
+
+        in_threads(fetch, files)
+        check_sizes(files, paths)
+        return paths
+
+    def damaged(self, files: Sequence[OutputFile], there: Iterable[Entry]) -> list[OutputFile]:
+        """Return the files whose objects are not `there`, or do not have the size, and the etag or the checksum."""
+        entries = {entry.path: entry for entry in there}
+
+        def is_intact(file: OutputFile) -> bool:
+            found = entries.get(self._place(file))
+            if found is None or found.size != file.nbytes:
+                return False
+            # equal bytes that were uploaded again have another etag in some stores
+            is_known = bool(file.version) and found.version == file.version
+            return is_known or self._store.sha256(found.path) == file.checksums.whole
+
+        intact = in_threads(is_intact, files)
+        return [file for file, is_one in zip(files, intact, strict=True) if not is_one]
 
     def close(self) -> None:
         """Make the waiting requests, and remove the folder."""

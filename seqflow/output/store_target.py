@@ -17,9 +17,9 @@ from seqflow.errors import JobError, SeqflowError
 from seqflow.files.outputs import LOG, MANIFEST, last_manifest
 from seqflow.files.place import Entry, join, shown, split
 from seqflow.files.store import StoreFiles
-from seqflow.files.writing import LARGEST_PUT, StoreWriter
+from seqflow.files.writing import StoreWriter
 from seqflow.output.attempt_folders import new_name
-from seqflow.output.committed_files import check_sizes, committed_path, schema_of
+from seqflow.output.committed_files import committed_path, schema_of
 from seqflow.output.committed_files import join as join_pieces
 from seqflow.output.file_writer import FileForm, FileKind, FileWriter
 from seqflow.output.output_file import Batches, OutputFile
@@ -28,7 +28,6 @@ from seqflow.output.overwriting import normal
 from seqflow.output.progress_file import FORMAT, Change
 from seqflow.output.progress_log import ProgressLog
 from seqflow.output.spool import Spool
-from seqflow.output.threads import in_threads
 from seqflow.version import __version__
 
 
@@ -50,14 +49,13 @@ class StoreTarget:
         self._uri = normal(uri)
         above, _, name = self._uri.rpartition("/")
         self._root = f"{above}/.{name}" if is_file else self._uri
-        self._spool, self._is_single = Spool(), is_single
-        folder = self._spool.folder
-        self.names = OutputNames(folder / name if is_file else folder, form, is_file)
+        self._is_single = is_single
         self._files = StoreFiles(options)
         self._store = StoreWriter(self._files, is_conditional=not is_single)
+        self._spool = Spool(self._store, self.place, lambda: self._log.check())
+        folder = self._spool.folder
+        self.names = OutputNames(folder / name if is_file else folder, form, is_file)
         self._log = ProgressLog(self._store, join(self._root, LOG), self.shown)
-        self._etags: dict[str, str] = {}
-        """Etags of uploaded parts by their names, known when the thread has uploaded them."""
         own = "" if is_file else r"(?:[^/]+=[^/]*/)*"
         self._own = re.compile(rf"{own}(?:{self.names.part_names})|\.run-\d+(?:-\d+)?")
 
@@ -137,21 +135,9 @@ class StoreTarget:
         return self._damaged(self.names.files(record["files"]))
 
     def _damaged(self, files: Sequence[OutputFile]) -> list[OutputFile]:
-        """Return the files whose objects are missing, or do not have the size, and the etag or the checksum."""
-        there = {entry.path: entry for entry in self._store.list(self._root)}
-        if (single := self._single()) is not None:
-            there[self._uri] = single
-
-        def is_intact(file: OutputFile) -> bool:
-            found = there.get(self.place(file))
-            if found is None or found.size != file.nbytes:
-                return False
-            # equal bytes that were uploaded again have another etag in some stores
-            is_known = bool(file.version) and found.version == file.version
-            return is_known or self._store.sha256(found.path) == file.checksums.whole
-
-        intact = in_threads(is_intact, files)
-        return [file for file, is_one in zip(files, intact, strict=True) if not is_one]
+        """Return the files whose objects are missing or changed."""
+        single = self._single()
+        return self._spool.damaged(files, [*self._listed().values(), *([] if single is None else [single])])
 
     # One run at a time
 
@@ -225,16 +211,7 @@ class StoreTarget:
         self._spool.later(self._upload, replace(file, path=path), local)
 
     def _upload(self, file: OutputFile, local: Path) -> None:
-        if (
-            file.nbytes > LARGEST_PUT
-        ):  # which replaces what is there, also a part of a run that has taken over
-            self._log.check()
-        uri, sha256 = self.place(file), file.checksums.whole
-        made = self._store.upload(uri, local, sha256)
-        if made is None:
-            self._log.check()
-            made = self._store.upload(uri, local, sha256, replaces=True)
-        self._etags[self.names.name_of(file)] = made.version if made is not None else ""
+        self._spool.upload(file, local)
         if not self._is_merged(file):
             local.unlink()
 
@@ -247,15 +224,7 @@ class StoreTarget:
 
     def committed(self, files: Sequence[OutputFile]) -> list[Path]:
         self._spool.wait()
-        paths = [committed_path(file.path) for file in files]
-
-        def fetch(file: OutputFile) -> None:
-            if not (path := committed_path(file.path)).exists():
-                self._store.fetch(self.place(file), path)
-
-        in_threads(fetch, files)
-        check_sizes(files, paths)
-        return paths
+        return self._spool.fetch(files)
 
     def schema_of(self, files: Sequence[OutputFile], kind: FileKind) -> pa.Schema | None:
         return schema_of(self._files.random(self.place(files[0])), kind) if files else None
@@ -287,8 +256,8 @@ class StoreTarget:
         self._log.append(replace(change, extend=extend))
 
     def _with_etags(self, entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        etags = self._etags
-        return [{**one, "etag": etags[one["name"]]} if one["name"] in etags else dict(one) for one in entries]
+        etags, folder = self._spool.etags, self.names.folder
+        return [{**one, "etag": etags.get(folder / one["name"], one.get("etag", ""))} for one in entries]
 
     def note(self, key: str, value: Any) -> None:
         self._spool.later(self._append, Change(set={key: value}), ())
@@ -332,8 +301,7 @@ class StoreTarget:
         made: list[OutputFile] = []
         join_pieces(pieces, self.names.path, self.names.form, made.append)
         for file in made:
-            entry = self._store.upload(self._uri, file.path, file.checksums.whole, replaces=True)
-            self._etags[file.path.name] = entry.version if entry is not None else ""
+            self._spool.upload(file, file.path)
         return made
 
     def abandon(self) -> None:

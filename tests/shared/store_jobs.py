@@ -9,11 +9,15 @@ from typing import Any
 from killed_jobs import start, write_slow_job
 from stores import SECRET, Bucket
 
-OPTIONS = '[output.storage_options]\naws_endpoint_url = "{url}"\naws_region = "us-east-1"\nretry_seconds = 20\n'
+OPTIONS = (
+    '[output.storage_options]\naws_endpoint_url = "{url}"\naws_region = "us-east-1"\nretry_seconds = 20\n'
+)
 KEYS = {"AWS_ACCESS_KEY_ID": "ak", "AWS_SECRET_ACCESS_KEY": SECRET}
 
 
-def write_store_job(folder: Path, bucket: Bucket, output: str = "out", *, more: str = "", **settings: Any) -> None:
+def write_store_job(
+    folder: Path, bucket: Bucket, output: str = "out", *, more: str = "", **settings: Any
+) -> None:
     """Write a slow job whose output is a key of the bucket."""
     settings = {"part_bytes": "1", "bad_rows": "bad.parquet", "files": 2, "rows": 600, **settings}
     arranged = f"{settings.pop('arranged', '')}\n{more}\n{OPTIONS.format(url=bucket.url)}"
