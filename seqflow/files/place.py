@@ -49,6 +49,10 @@ class Files(Protocol):
         """Let all reads of an object be of this version."""
         ...
 
+    def of(self, paths: Iterable[str]) -> Files:
+        """Return the same place for some of its files: a pickle of it has the versions of these alone."""
+        ...
+
     def list(self, folder: str) -> Iterator[Entry]:
         """Yield all files below a folder, sorted by path."""
         ...

@@ -144,8 +144,9 @@ class LocalTarget:
         writer.rename(committed_path(writer.piece))
         return file
 
-    def adopt(self, file: OutputFile, path: Path) -> None:
+    def adopt(self, file: OutputFile, path: Path) -> OutputFile:
         file.path.replace(committed_path(path))
+        return replace(file, path=path)
 
     def sync(self) -> None:
         sync_folder(self.names.folder)

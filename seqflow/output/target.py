@@ -12,6 +12,7 @@ from seqflow.output.file_writer import FileKind, FileWriter
 from seqflow.output.output_file import Batches, OutputFile
 from seqflow.output.output_names import OutputNames
 from seqflow.output.progress_file import Change
+from seqflow.output.store_attempts import StoreAttempts
 
 
 class Target(Protocol):
@@ -97,8 +98,8 @@ class Target(Protocol):
         """Let other runs write, and remove what is not finished."""
         ...
 
-    def attempts_folder(self, run: str) -> Path:
-        """Create a folder in which other processes write parts."""
+    def attempts_folder(self, run: str) -> Path | StoreAttempts:
+        """Create a folder in which other processes write parts, or return where they leave them in a store."""
         ...
 
     # Parts
@@ -107,8 +108,8 @@ class Target(Protocol):
         """Commit the closed file of a writer as the file that will have this path."""
         ...
 
-    def adopt(self, file: OutputFile, path: Path) -> None:
-        """Commit a file that another process has finished in the folder for attempts."""
+    def adopt(self, file: OutputFile, path: Path) -> OutputFile:
+        """Commit a file that another process has finished, as the file that will have this path; return that one."""
         ...
 
     def sync(self) -> None:
