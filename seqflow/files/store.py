@@ -74,7 +74,7 @@ class StoreFiles:
 
     def of(self, paths: Iterable[str]) -> StoreFiles:
         pinned = {path: self._pinned[path] for path in paths if path in self._pinned}
-        return _unpickled(self.options, self.system, self.cache, pinned)
+        return _unpickled(self.options, self.system, self.cache, {"_pinned": pinned, "_urls": self._urls})
 
     def entry(self, path: str) -> Entry | None:
         if not is_uri(path):

@@ -1,8 +1,5 @@
 """Jobs from store to store with workers: what a run in one process leaves on this machine, byte for byte."""
 
-import json
-import pickle
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from store_server import StoreServer
-from stores import Bucket
 
-from seqflow.errors import JobError
 from seqflow.job import Job, run
+from stores import Bucket
 
 Tables = dict[str, Any]
 LABELS = {"columns": ["label"]}
