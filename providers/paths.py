@@ -146,6 +146,8 @@ def _finds(place: str, uri: str) -> bool:
     if split(uri)[0] != root:
         return False
     names = split(uri)[1].split("/")
+    if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
+        return False  # each data set of the hub has this text about it
     if _has_magic(key):
         return _is_match(key.split("/"), names)
     folder = key.rstrip("/").split("/") if key else []
@@ -166,7 +168,7 @@ def _objects(uri: str, files: Files) -> list[str]:
     else:
         plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
         folder = "/".join([root, *plain])
-    entries = [one for one in files.list(folder) if one.size or not one.path.endswith("/")]
+    entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
     entries = of_complete_outputs(entries, files)
     if not entries and not _has_magic(key):
         raise MissingSourceError(

@@ -85,8 +85,13 @@ class BoundedSource(Protocol):
 class FetchedSource(Protocol):
     """A source that can tell which bytes of a block will be read, so that a store's are fetched ahead."""
 
-    def ranges(self, block: Block, schema: pa.Schema) -> Collection[tuple[int, int]]:
-        """Return the ranges of the block's file that `read` of all its rows reads; empty if they are not known."""
+    def ranges(
+        self, block: Block, schema: pa.Schema
+    ) -> Collection[tuple[int, int]] | Collection[tuple[str, int, int]]:
+        """Return the ranges of the block's file that `read` of all its rows reads; empty if they are not known.
+
+        Those of a block of several files begin with the path.
+        """
         ...
 
 

@@ -59,7 +59,7 @@ def job(
     folder: Path, name: str, bucket: Bucket | None = None, engine: Tables | None = None, **more: Tables
 ) -> Job:
     """The job from store to store, or on this machine."""
-    tables = {name: {**section} for name, section in {**JOBS[name], **more}.items()}
+    tables: Tables = {**JOBS[name], **more}
     output = {"part_bytes": "32 KiB", "row_group_bytes": "8 KiB", "path": "out", **tables.get("output", {})}
     source = {"paths": str(folder / "in*.parquet"), **tables.get("source", {})}
     if bucket is None:
