@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, groupby
 from typing import IO, Any
 
 import pyarrow as pa
@@ -73,8 +73,11 @@ class StoreFiles:
         self._pinned[entry.path] = entry
 
     def of(self, paths: Iterable[str]) -> StoreFiles:
-        pinned = {path: self._pinned[path] for path in paths if path in self._pinned}
-        return _unpickled(self.options, self.system, self.cache, {"_pinned": pinned, "_urls": self._urls})
+        names, known = set(paths), ("_pinned", "_copies", "_urls")
+        some = {
+            one: {key: value for key, value in getattr(self, one).items() if key in names} for one in known
+        }
+        return _unpickled(self.options, self.system, self.cache, some)
 
     def entry(self, path: str) -> Entry | None:
         if not is_uri(path):
@@ -271,11 +274,10 @@ def _head(client: Client, key: str) -> Found | None:
 
 
 def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:
-    """Yield ranges that one request fetches: all of them, or each alone if others are fetched elsewhere."""
-    if len(mine) == len(members):
-        yield mine
-    else:
-        yield from ([one] for one in mine)
+    """Yield ranges that one request fetches: all that follow each other, with none between that is fetched elsewhere."""
+    for is_mine, run in groupby(members, mine.__contains__):
+        if is_mine:
+            yield list(run)
 
 
 def _split_hub(uri: str) -> tuple[str, str]:

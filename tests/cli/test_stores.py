@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from command import seqflow
-from stores import SECRET
 
 import seqflow as sf
+from stores import SECRET
 
 
 @pytest.fixture

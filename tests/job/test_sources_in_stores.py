@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stores import SECRET
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
+from stores import SECRET
 
 
 @pytest.fixture(autouse=True)

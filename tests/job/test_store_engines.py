@@ -21,8 +21,8 @@ JOBS: dict[str, Tables] = {
     "two threads": {"batch": {"n": 16}, "output": {"threads": 2, "row_group_bytes": "2 KiB"}},
     "a net in a file": {"batch": {"n": 16}, "net": {"file": "net.txt"}},
     # parts without rows, and of one file where threads could write two: later parts have other numbers than expected
-    "parts without rows": {"batch": {"n": 16}, "source": {"where": "label < 250 or label > 900"}},
-    "few row groups": {"batch": {"n": 16}, "output": {"threads": 2, "row_group_bytes": "12 KiB"}},
+    "parts without rows": {"batch": {"n": 16}, "keep": ["label < 250 or label > 900"]},
+    "few row groups": {"batch": {"n": 16}, "output": {"threads": 2, "row_group_bytes": "1 MiB"}},
 }  # fmt: skip
 QUICK = ("packed", "sorted", "parts without rows", "few row groups")
 
@@ -59,7 +59,7 @@ def job(
     folder: Path, name: str, bucket: Bucket | None = None, engine: Tables | None = None, **more: Tables
 ) -> Job:
     """The job from store to store, or on this machine."""
-    tables = {name: {**section} for name, section in {**JOBS[name], **more}.items()}
+    tables: Tables = {**JOBS[name], **more}
     output = {"part_bytes": "32 KiB", "row_group_bytes": "8 KiB", "path": "out", **tables.get("output", {})}
     source = {"paths": str(folder / "in*.parquet"), **tables.get("source", {})}
     if bucket is None:
