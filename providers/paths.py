@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.files.local import LOCAL
+from seqflow.files.outputs import of_complete_outputs
 from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split
 from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
 
@@ -145,6 +146,8 @@ def _finds(place: str, uri: str) -> bool:
     if split(uri)[0] != root:
         return False
     names = split(uri)[1].split("/")
+    if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
+        return False  # each data set of the hub has this text about it
     if _has_magic(key):
         return _is_match(key.split("/"), names)
     folder = key.rstrip("/").split("/") if key else []
@@ -159,13 +162,17 @@ def _objects(uri: str, files: Files) -> list[str]:
     """Return the URIs of a glob, a prefix, or an object, sorted; all are pinned at the versions of the list."""
     root, key = split(uri)
     if not _has_magic(key):
-        if key and not uri.endswith("/") and files.entry(uri) is not None:
-            return [uri]
+        if key and not uri.endswith("/"):
+            if files.entry(uri) is not None:
+                return [uri]
+            if root.startswith("http"):
+                raise MissingSourceError(f"{shown(uri)} does not exist")
         folder = uri
     else:
         plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
         folder = "/".join([root, *plain])
-    entries = [one for one in files.list(folder) if one.size or not one.path.endswith("/")]
+    entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
+    entries = of_complete_outputs(entries, files)
     if not entries and not _has_magic(key):
         raise MissingSourceError(
             f"{shown(uri)} does not exist: there is neither such an object nor any below it"

@@ -244,8 +244,8 @@ class Provider:
         if self.where is not None:
             schema, block = self.where.with_columns(schema), self.unfiltered(block)[1]
         if isinstance(self.source, FetchedSource):
-            for start, stop in self.source.ranges(block, schema):
-                yield block.origin, start, stop
+            for one in self.source.ranges(block, schema):
+                yield one if len(one) == 3 else (block.origin, *one)
 
     def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
         """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""

@@ -100,9 +100,16 @@ class Cache:
             os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
             with suppress(OSError):
-                return time.time() - os.stat(claim).st_mtime > _CLAIM_SECONDS
+                if time.time() - os.stat(claim).st_mtime <= _CLAIM_SECONDS:
+                    return False
+                os.utime(claim)  # so that not all who wait take it over
+            return True
         except OSError:
-            pass  # a folder that cannot be written: each process fetches for itself
+            return True  # a folder that cannot be written: each process fetches for itself
+        # since it was looked for, another process may have stored it and released its claim
+        if os.path.exists(place):
+            self.release(place)
+            return False
         return True
 
     def release(self, place: str) -> None:

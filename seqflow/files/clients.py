@@ -124,7 +124,12 @@ class HubClient(ObstoreClient):
     def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         url, found = f"{self._api}/tree/{self._at()}/{quote(prefix)}".rstrip("/") + "?recursive=1", []
         while url:
-            entries, links = self._ask(url)
+            try:
+                entries, links = self._ask(url)
+            except OSError as error:
+                if "EntryNotFound" in str(getattr(error, "headers", "")):  # as a prefix without objects
+                    break
+                raise
             found += [Found(one["path"], one["size"], one["oid"]) for one in entries if one["type"] == "file"]
             url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else ""
         yield found
@@ -211,14 +216,15 @@ _memory: dict[str, Any] = {}
 """Stores in memory by their root; they last as long as the process."""
 
 
-def client_of_uri(root: str, options: StoreOptions) -> Client:
+def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) -> Client:
     """Return a client for a bucket or host; raise StoreError without obstore, ProviderOptionError for bad options."""
     try:
         from obstore.exceptions import BaseError
         from obstore.store import HTTPStore, MemoryStore, from_url
     except ImportError:
         raise StoreError(
-            f"reading {root} needs a package that is not installed", advice="pip install 'seqflow[stores]'"
+            f"reading {shown(root)} needs a package that is not installed",
+            advice="pip install 'seqflow[stores]'",
         ) from None
     scheme = root.partition(":")[0]
     if scheme == "hf":
@@ -226,7 +232,7 @@ def client_of_uri(root: str, options: StoreOptions) -> Client:
     try:
         if scheme == "memory":
             return ObstoreClient(_memory.setdefault(root, MemoryStore()))
-        given: dict[str, Any] = {"client_options": options.client, "retry_config": _NO_RETRIES}
+        given: dict[str, Any] = {"client_options": options.client, "retry_config": retries}
         if scheme in ("http", "https"):
             return WebClient(HTTPStore.from_url(root, **given), root)
         if scheme in ("s3", "s3a") and has_profile() and not any("key" in name for name in options.config):
@@ -237,7 +243,7 @@ def client_of_uri(root: str, options: StoreOptions) -> Client:
         first = str(error).partition("\n")[0]
         is_account = "Account must be specified" in first
         advice = 'storage_options={"azure_storage_account_name": …} names it' if is_account else ""
-        raise ProviderOptionError(f"storage_options of {root}: {first}", advice=advice) from None
+        raise ProviderOptionError(f"storage_options of {shown(root)}: {first}", advice=advice) from None
 
 
 def client_of_system(system: Any) -> Client:
@@ -257,7 +263,7 @@ def client_of_system(system: Any) -> Client:
 def _client_of_s3(system: Any) -> Client | None:
     """Return obstore's client with the arguments of an S3FileSystem; None for other file systems.
 
-    pyarrow fills the rest of a body that comes short with memory that nobody sent, and raises no error.
+    pyarrow fills the rest of a body that comes short with unrelated memory, and raises no error.
     """
     if system.type_name != "s3":
         return None

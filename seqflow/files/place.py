@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-_CLOUDS = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
-SCHEMES = (*_CLOUDS, "http", "https", "hf", "memory", "fs")
+CLOUDS = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
+SCHEMES = (*CLOUDS, "http", "https", "hf", "memory", "fs")
 """Schemes of the URIs that can be read, besides `file`."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
@@ -49,8 +49,21 @@ class Files(Protocol):
         """Let all reads of an object be of this version."""
         ...
 
+    def of(self, paths: Iterable[str]) -> Files:
+        """Return the same place for some of its files: a pickle of it has the versions of these alone."""
+        ...
+
     def list(self, folder: str) -> Iterator[Entry]:
         """Yield all files below a folder, sorted by path."""
+        ...
+
+    def listing(self, folder: str) -> Sequence[Entry]:
+        """Return all files below a folder, sorted by path, as they were when a source was opened."""
+        ...
+
+    @property
+    def listed(self) -> Iterable[Entry]:
+        """Objects of the folders of a store that were listed when a source was opened."""
         ...
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:

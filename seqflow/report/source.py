@@ -123,7 +123,7 @@ def survey_of(
     found = SurveyedSource(
         Survey(batch), BadRowList(), BadRowList(), BadFileList(source.damaged), source.inferred, source.notes
     )
-    blocks = over(source.blocks(), "blocks", lambda: _num_blocks(source))
+    blocks = over(source.ahead(source.blocks(), columns), "blocks", lambda: _num_blocks(source))
     while True:
         try:
             if (block := next(blocks, None)) is None:
