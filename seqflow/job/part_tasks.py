@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from seqflow.engine import Setup
 from seqflow.errors import JobError, ProviderError
+from seqflow.files.place import is_uri
 from seqflow.job.counts import counts_of, peak_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
@@ -265,7 +266,7 @@ class PartMaker:
 
 def _check_there(part: PlannedPart) -> None:
     """Raise JobError when this machine does not see a file that existed when files were listed."""
-    missing = next((path for path in part.stamps if not os.path.exists(path)), None)
+    missing = next((path for path in part.stamps if not (is_uri(path) or os.path.exists(path))), None)
     if missing is not None:
         raise JobError(
             f"engine: {missing!r} is not there on {socket.gethostname()!r}\n"
