@@ -17,6 +17,7 @@ from urllib.parse import unquote_to_bytes
 from seqflow.arguments import is_path as could_be_path
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 from seqflow.files.local import LOCAL
+from seqflow.files.outputs import of_complete_outputs
 from seqflow.files.place import SCHEMES, Files, absolute, is_uri, scheme_of, shown, split
 from seqflow.providers.formats.suffixes import SUFFIXES, kind_of
 
@@ -171,6 +172,7 @@ def _objects(uri: str, files: Files) -> list[str]:
         plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
         folder = "/".join([root, *plain])
     entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
+    entries = of_complete_outputs(entries, files)
     if not entries and not _has_magic(key):
         raise MissingSourceError(
             f"{shown(uri)} does not exist: there is neither such an object nor any below it"

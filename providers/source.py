@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
@@ -144,7 +144,12 @@ class DividedSource(Protocol):
 
 def of_files(source: Source, paths: Collection[str]) -> Source:
     """Return the source with these files only if it can be divided, else all of it."""
-    return source.of_files(paths) if isinstance(source, DividedSource) else source
+    if not isinstance(source, DividedSource):
+        return source
+    found: Any = source.of_files(paths)
+    if is_dataclass(found) and any(field.name == "store" for field in fields(found)):
+        return replace(found, store=found.store.of(paths))
+    return found
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from seqflow.files.systems import uri_in
 from seqflow.providers.formats.options import byte_count
 
 STORE_OPTIONS = ("storage_options", "filesystem", "cache", "cache_bytes")
-"""Names of these options: they are no part of what is read."""
+"""Names of these options, which do not change what is read."""
 
 
 def files_of_source(source: Any, options: Mapping[str, Any]) -> tuple[Any, Files]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -128,7 +129,7 @@ def _say_outcome(report: Report, *, resume: bool, append: bool) -> None:
     elif report.outcome == "complete":
         say("seqflow: the output is complete, nothing was done; --overwrite makes it again", err=True)
     elif report.damaged:
-        names = ", ".join(file.name for file in report.damaged[:5])
+        names = ", ".join(os.path.basename(file) for file in report.damaged[:5])
         more = f" and {len(report.damaged) - 5} more" if len(report.damaged) > 5 else ""
         made = "they were" if report.outcome == "resumed" else "the whole output was"
         say(f"seqflow: {names}{more}: missing or changed; {made} made again", err=True)
@@ -232,6 +233,6 @@ def _print_report(report: Report) -> None:
     ]
     if report.files:
         first, last = report.files[0], report.files[-1]
-        names = str(first) if first == last else f"{first} … {last.name}"
+        names = str(first) if first == last else f"{first} … {os.path.basename(last)}"
         lines.append(("output", f"{names} ({len(report.files)}, {format_bytes(report.output_bytes)})"))
     print_table(lines)

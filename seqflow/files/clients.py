@@ -216,7 +216,7 @@ _memory: dict[str, Any] = {}
 """Stores in memory by their root; they last as long as the process."""
 
 
-def client_of_uri(root: str, options: StoreOptions) -> Client:
+def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) -> Client:
     """Return a client for a bucket or host; raise StoreError without obstore, ProviderOptionError for bad options."""
     try:
         from obstore.exceptions import BaseError
@@ -232,7 +232,7 @@ def client_of_uri(root: str, options: StoreOptions) -> Client:
     try:
         if scheme == "memory":
             return ObstoreClient(_memory.setdefault(root, MemoryStore()))
-        given: dict[str, Any] = {"client_options": options.client, "retry_config": _NO_RETRIES}
+        given: dict[str, Any] = {"client_options": options.client, "retry_config": retries}
         if scheme in ("http", "https"):
             return WebClient(HTTPStore.from_url(root, **given), root)
         if scheme in ("s3", "s3a") and has_profile() and not any("key" in name for name in options.config):
@@ -263,7 +263,7 @@ def client_of_system(system: Any) -> Client:
 def _client_of_s3(system: Any) -> Client | None:
     """Return obstore's client with the arguments of an S3FileSystem; None for other file systems.
 
-    pyarrow fills the rest of a body that comes short with memory that nobody sent, and raises no error.
+    pyarrow fills the rest of a body that comes short with unrelated memory, and raises no error.
     """
     if system.type_name != "s3":
         return None

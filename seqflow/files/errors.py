@@ -48,7 +48,7 @@ class ChangedError(Exception):
 
 
 class Verdict(NamedTuple):
-    """What an error of a store means: how long to try again, and the error if that does not help."""
+    """Meaning of an error of a store: how long to try again, and the error if that does not help."""
 
     seconds: float
     """Seconds for which another attempt may help; 0 if none does, infinity for as long as is allowed."""
@@ -83,7 +83,7 @@ def judge(place: Place, error: Exception) -> Verdict:
         kind = f" ({text})" if isinstance(error, WholeFileError) and text else ""
         why = "the server sends whole files only (it ignores ranges), or something between answers for it"
         return Verdict(_BRIEFLY, why, StoreError(f"{place}: {why}{kind}"))
-    # 416: nothing is asked for beyond the end, so the end is another one now
+    # 416: nothing is asked for beyond the end, so the end has changed
     is_changed = (
         isinstance(error, ChangedError) or type(error).__name__ == "PreconditionError" or status == 416
     )

@@ -27,6 +27,9 @@ class LocalFiles:
     def pin(self, entry: Entry) -> None:
         """Do nothing: what is written over a local file is noticed by its size and time."""
 
+    def of(self, paths: Iterable[str]) -> LocalFiles:
+        return self
+
     def list(self, folder: str) -> Iterator[Entry]:
         paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
         return filter(None, map(self.entry, sorted(paths)))

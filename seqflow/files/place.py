@@ -9,8 +9,8 @@ from typing import IO, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-_CLOUDS = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
-SCHEMES = (*_CLOUDS, "http", "https", "hf", "memory", "fs")
+CLOUDS = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
+SCHEMES = (*CLOUDS, "http", "https", "hf", "memory", "fs")
 """Schemes of the URIs that can be read, besides `file`."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _QUERY, _USER = re.compile(r"(?<=[?&])([^=&\s]+)=[^&\s'\"]*"), re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
@@ -47,6 +47,10 @@ class Files(Protocol):
 
     def pin(self, entry: Entry) -> None:
         """Let all reads of an object be of this version."""
+        ...
+
+    def of(self, paths: Iterable[str]) -> Files:
+        """Return the same place for some of its files: a pickle of it has the versions of these alone."""
         ...
 
     def list(self, folder: str) -> Iterator[Entry]:

@@ -80,7 +80,7 @@ class RangeFile:
             span = (number * _BLOCK, min((number + 1) * _BLOCK, self._size))
             found = self._files.read(self._path, *span)
             following = (span[1], min(span[1] + _BLOCK, self._size))
-            # readers of columns go on behind what they have read
+            # readers of columns go on after what they have read
             goes_on = number - 1 in self._blocks and following[0] < following[1]
             if goes_on and not self._files.ahead.has(self._path, *following):
                 self._files.ahead.plan([(self._path, *following)], self._owner)
@@ -145,7 +145,7 @@ class _Stream(io.RawIOBase):
         return int(part.size)
 
     def _plan(self) -> None:
-        """Plan the pieces up to two behind the next one."""
+        """Plan the next piece and two after it."""
         end = min(self._position + 3 * _BLOCK, self._size)
         while self._planned < end:
             stop = min(self._planned + _BLOCK, self._size)

@@ -39,7 +39,7 @@ class StoreFiles:
     """Objects of stores, and files of this machine among them.
 
     `options` are the `storage_options` of a user; `system` is a store or file system that a user passes, for all
-    paths. A pickle holds only these, so credentials of the environment are found anew in each process.
+    paths. A pickle holds only these, so credentials of the environment are found again in each process.
     """
 
     def __init__(
@@ -71,6 +71,10 @@ class StoreFiles:
     def pin(self, entry: Entry) -> None:
         """Let all reads of an object be of this version."""
         self._pinned[entry.path] = entry
+
+    def of(self, paths: Iterable[str]) -> StoreFiles:
+        pinned = {path: self._pinned[path] for path in paths if path in self._pinned}
+        return _unpickled(self.options, self.system, self.cache, {"_pinned": pinned, "_urls": self._urls})
 
     def entry(self, path: str) -> Entry | None:
         if not is_uri(path):
@@ -283,7 +287,13 @@ def _split_hub(uri: str) -> tuple[str, str]:
 def _unpickled(options: Any, system: Any, cache: Cache | None, known: dict[str, Any]) -> StoreFiles:
     files = StoreFiles(options, system, cache)
     vars(files).update(known)
+    if system is None:  # a worker gets a source with each task: connections and credentials stay
+        files._clients = _clients_of.setdefault(repr(sorted(options.items())), {})
     return files
+
+
+_clients_of: dict[str, dict[str, tuple[Client, float]]] = {}
+"""Clients by options, of all files that came from other processes."""
 
 
 def _temporary_folder() -> str:

@@ -44,8 +44,8 @@ def _reasons(job: Job, loader: Loader | Mix, target: Target | None) -> Iterator[
         return
     if target is None:
         yield 'kind is "none", so there is no output to add to', "give [output] a path"
-    elif target.is_file:
-        yield f"the output {str(target.path)!r} is one file", 'write a folder of parts: path = "out/"'
+    elif target.names.is_file:
+        yield f"the output {target.shown!r} is one file", 'write a folder of parts: path = "out/"'
     if job.output.sort_by:
         yield "sort_by sorts the rows of all files, new ones as well", "leave it out and sort when you read"
     if job.skip:
@@ -67,7 +67,7 @@ def new_files(target: Target, described: Mapping[str, Any], loader: Loader) -> N
     """Return the files that were added since a run has written or begun an output; None if there are none, or if
     more than the files differs. Raise JobError when an older file is missing or has changed.
     """
-    record = target.read_progress() if target.progress.exists() else target.read_manifest()
+    record = target.read_progress() if target.has_progress else target.read_manifest()
     if record is None or not has_form(record, {"job": {"data": Mapping}}):
         return None
     data, listed = record["job"]["data"], {"input": record["input"]} if "input" in record else {}
@@ -78,7 +78,7 @@ def new_files(target: Target, described: Mapping[str, Any], loader: Loader) -> N
     paths, folder = added_files(then, now)
     if not paths and (lost := lost_file(then, now)) is not None:
         raise JobError(
-            f"output: {str(target.path)!r} cannot be appended to: {lost}\n"
+            f"output: {target.shown!r} cannot be appended to: {lost}\n"
             "  --append adds the rows of new files alone: restore this one, or --overwrite makes all again"
         )
     facts = {"job": {**described, "data": data}, **listed}

@@ -46,7 +46,7 @@ def _check_output(job: Job, loader: Loader | Mix) -> None:
     output = open_job_output(job)
     batch = empty_batch(loader)
     output.check(None if batch is None else to_arrow(batch).schema)
-    if output.target is not None and output.target.has_record:
+    if output.target is not None:
         earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import date
-from glob import escape, glob
-from pathlib import Path
+from glob import escape
 
 from seqflow.errors import JobError
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output
+from seqflow.output.target import Target
 
 _DATE = "{date}"
 
@@ -31,8 +31,8 @@ def dated(job: Job, *, resume: bool = False, append: bool = False) -> Job:
     today = _at(job, path, date.today().isoformat())
     if not resume or _is_unfinished(today):
         return today
-    any_day = _at(job, escape(path), "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]")
-    found = " ".join(one for sign in _signs_of(any_day) for one in glob(str(sign)))
+    any_day = _target(_at(job, escape(path), "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"))
+    found = " ".join(() if any_day is None else any_day.find_unfinished())
     earlier = [_at(job, path, day) for day in sorted({*re.findall(r"\d{4}-\d\d-\d\d", found)})]
     return next(filter(_is_unfinished, earlier), today)
 
@@ -42,9 +42,9 @@ def _at(job: Job, path: str, day: str) -> Job:
 
 
 def _is_unfinished(job: Job) -> bool:
-    return any(sign.exists() for sign in _signs_of(job))
+    target = _target(job)
+    return target is not None and target.is_unfinished
 
 
-def _signs_of(job: Job) -> tuple[Path, ...]:
-    target = open_job_output(job).target
-    return () if target is None else target.signs
+def _target(job: Job) -> Target | None:
+    return open_job_output(job).target

@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.files.place import absolute, is_uri
 from seqflow.identity.sections import Difference, differences, listed
 from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
@@ -21,7 +21,7 @@ from seqflow.loader.order.identity import FORMAT, added_files
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
-_NO_CONTENT = ("path", "min_rows")
+_NO_CONTENT = ("path", "min_rows", "storage_options", "single_writer")
 """Keys of [output] that do not decide the content of files."""
 _ACCESS = ("paths", "memory_map", "use_threads", "untrusted", "where")
 """Keys of [source] that say how files are found and read, or that the loader's settings contain too."""
@@ -66,14 +66,15 @@ until the output is sealed) the loader's state and the next part."""
 
 def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
     """Return the identity of a job as JSON: everything that decides its output."""
-    folder = Path(job.output.path or "").expanduser().absolute().parent
-    bad = job.bad_rows.path
+    output, bad = absolute(os.path.expanduser(job.output.path or "")), job.bad_rows.path
+    # a run whose output lies in a store may go on in another machine
+    above = job.folder if is_uri(output) and not is_uri(str(bad)) else os.path.dirname(output)
     settings = {
         "format": FORMAT,
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
-        "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
+        "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }
     for section in ("prepare", "net"):
@@ -131,10 +132,10 @@ def earlier_run(
     """
     if overwrite:
         return None
-    if target.progress.exists():
+    if target.has_progress:
         if not resume:
             raise JobError(
-                f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
+                f"output: {target.shown!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins again"
             )
         return _unfinished(target, described, accept_changes)
@@ -143,7 +144,7 @@ def earlier_run(
 
 def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """Return the progress file of a run of this job; raise JobError when it is damaged or belongs to another job."""
-    name, content = str(target.path), target.read_progress()
+    name, content = target.shown, target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
     if content is None and (version := target.earlier_format) is not None:
         raise JobError(
@@ -152,7 +153,7 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
         )
     if content is None or not has_form(content, form):
         raise JobError(
-            f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
+            f"output: the progress file {target.progress!r} is damaged, or of no job\n"
             "  --overwrite begins again"
         )
     if not accept_changes:
@@ -166,13 +167,9 @@ def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None
     """Return the manifest of a complete output of this job; None if there is no output. Raise JobError for
     another output.
     """
-    if not (target.path if target.is_file else target.manifest).exists():
+    if not target.has_output:
         return None
-    name, content = str(target.path), target.read_manifest()
-    if target.is_file and content is not None:
-        sizes = [file["bytes"] for file in content["files"]]
-        if [target.path.stat().st_size] != sizes:
-            content = None  # the file has been written by others since
+    name, content = target.shown, target.read_manifest()
     if content is None or not has_form(content, _COMPLETE):
         raise JobError(
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
@@ -219,7 +216,7 @@ def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...])
     if not changes:
         return earlier
     files = [*content["former"], *content["files"]]
-    part = {} if target.is_file else {"from_part": target.file(len(files)).name}
+    part = {} if target.names.is_file else {"from_part": target.names.file(len(files)).name}
     rows = sum(file["rows"] for file in files)
     return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
 

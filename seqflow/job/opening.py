@@ -38,7 +38,7 @@ def open_job_output(job: Job) -> OutputWriter:
     )
     return open_output(
         settings.path, settings.kind, settings.columns, settings.compression, settings.threads, sizes,
-        settings.sort_by, settings.partition_by,
+        settings.sort_by, settings.partition_by, settings.storage_options, settings.single_writer,
     )  # fmt: skip
 
 

@@ -218,14 +218,7 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
 
 
 def _store(name: str, table: Mapping[str, Any], job_file: JobFile) -> StoreSection:
-    found = _section(StoreSection, name, {name: table}, job_file)
-    if (secret := secret_in(found.storage_options or {})) is not None:
-        job_file.fail(
-            f"{name}.storage_options",
-            f"storage_options has {secret!r}, which is a secret: it would be in the job file\n"
-            "  set it in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        )
-    return found
+    return _section(StoreSection, name, {name: table}, job_file)
 
 
 def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -> tuple[str, dict[str, Any]]:
@@ -542,6 +535,8 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
         if isinstance(value, tuple):
             return tuple(job_file.locate(name, path) for path in value)
         return job_file.locate(name, str(value))
+    if key == "storage_options" and job_file.text:
+        _check_no_secret(value, name, job_file)
     if setting in _SIZES or key == "batch_bytes":
         try:
             parse_bytes(value)
@@ -553,6 +548,17 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
             name, f"{key} is {value}, expected {least} {'or more' if most is None else f'to {most}'}"
         )
     return value
+
+
+def _check_no_secret(options: Mapping[str, Any], name: str, job_file: JobFile) -> None:
+    """Raise JobError for a password or key in a job file, which is kept and shown to others."""
+    if (secret := secret_in(options)) is not None:
+        job_file.fail(
+            f"{name}.{secret}",
+            f"[{name}] has {secret!r}, expected no secrets in a job file\n"
+            "  set an environment variable: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+            "AZURE_STORAGE_ACCOUNT_KEY, GOOGLE_SERVICE_ACCOUNT, or those of another store",
+        )
 
 
 def _checked(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:

@@ -23,21 +23,21 @@ def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool)
     is not given.
     """
     damaged = target.damaged_files(manifest)
-    if damaged and target.is_file:
+    if damaged and target.names.is_file:
         raise JobError(
-            f"output: {str(target.path)!r} is not as this job has written it: something else has changed it\n"
+            f"output: {target.shown!r} is not as this job has written it: something else has changed it\n"
             "  --overwrite replaces it; or choose another output"
         )
     if damaged and not resume:
         raise JobError(
-            f"output: parts of {str(target.path)!r} are gone, or not as this job has written them: "
+            f"output: parts of {target.shown!r} are gone, or not as this job has written them: "
             f"{_listed(damaged, target)}\n  --resume makes these again, --overwrite begins again"
         )
     return damaged
 
 
 def _listed(files: Sequence[OutputFile], target: Target) -> str:
-    names = [repr(file.path.relative_to(target.folder).as_posix()) for file in files]
+    names = [repr(target.names.name_of(file)) for file in files]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from seqflow import executor
 from seqflow.errors import JobError
+from seqflow.files.place import is_uri
 from seqflow.identity.sections import listed
 from seqflow.job.appending import loader_of
 from seqflow.job.earlier_run import describe, job_differences
@@ -23,7 +24,8 @@ from seqflow.loader import Loader, Mix
 from seqflow.loader.run.making import Trace
 from seqflow.net import Net
 from seqflow.output.output_file import OutputFile
-from seqflow.output.target import MANIFEST
+from seqflow.output.output_names import MANIFEST
+from seqflow.output.target import Target
 
 _FILES = {
     "files": [{"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}],
@@ -32,8 +34,10 @@ _FILES = {
 _MADE_BY = {"file": str, "set": Mapping}
 
 
-def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
-    """Return the job file, relative to the folder of the output, and the settings that were overridden."""
+def made_by_of(job: Job, target: Target) -> dict[str, Any] | None:
+    """Return the job file, relative to the folder of the output unless it is in a store, and the settings that were
+    overridden.
+    """
     if job.file is None:
         return None
     # the place of the output, and the processes that make it, change no batch
@@ -42,7 +46,10 @@ def made_by_of(job: Job, folder: Path) -> dict[str, Any] | None:
         for name, value in job.overrides.items()
         if name != "output.path" and not name.startswith("engine.")
     }
-    found: dict[str, Any] = {"file": os.path.relpath(job.file, folder), "set": kept}
+    file = (
+        os.path.abspath(job.file) if is_uri(target.shown) else os.path.relpath(job.file, target.names.folder)
+    )
+    found: dict[str, Any] = {"file": file, "set": kept}
     return dict(json.loads(json.dumps(found, default=str)))
 
 

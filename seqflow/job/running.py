@@ -49,7 +49,8 @@ class Report:
     seconds: float
     peak_memory: int
     """Peak memory of the process in bytes; with an engine, the largest of its workers."""
-    files: tuple[Path, ...]
+    files: tuple[Path | str, ...]
+    """Files of the output: paths, or URIs of a store."""
     output_bytes: int
 
     reasons: Mapping[str, int] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class Report:
 
     outcome: Outcome = "new"
     """Whether the run began again, resumed an interrupted one, added to a complete output, or found it complete."""
-    damaged: tuple[Path, ...] = ()
+    damaged: tuple[Path | str, ...] = ()
     """Files of an earlier run that were missing or changed, and are made again."""
     changes: tuple[str, ...] = ()
     """Accepted differences from the run that was resumed."""
@@ -117,14 +118,16 @@ def run(
         check_tables(job, one, infer(one))
         check_workers(job, one)
         warn_of_empty(one)
-    with open_job_output(job) as output:
+    opened = open_job_output(job)
+    opened.takes_over = resume or overwrite
+    with opened as output:
         if append:
             check_appends(job, loader, output)
         options = {"resume": resume, "overwrite": overwrite, "accept_changes": accept_changes}
         found = _write_output(job, loader, output, progress, append, **options)
     if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
         return run(job, progress, append=True)
-    return _report(found, perf_counter() - started)
+    return _report(found, opened, perf_counter() - started)
 
 
 class _Result(NamedTuple):
@@ -177,7 +180,7 @@ def _write_output(
     return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)
 
 
-def _report(found: _Result, seconds: float) -> Report:
+def _report(found: _Result, output: OutputWriter, seconds: float) -> Report:
     stats = Stats(**found.counts)
     counted = ("rows", "dropped", "skipped", "filtered", "rows_read", "tokens", "batches", "bad_rows")
     return Report(
@@ -188,10 +191,10 @@ def _report(found: _Result, seconds: float) -> Report:
         bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),
-        files=tuple(file.path for file in found.files),
+        files=tuple(map(output.place, found.files)),
         output_bytes=sum(file.nbytes for file in found.files),
         outcome=found.outcome,
-        damaged=tuple(file.path for file in found.damaged),
+        damaged=tuple(map(output.place, found.damaged)),
         changes=found.changes,
         appended=() if found.new is None else found.new.paths,
     )

@@ -165,6 +165,10 @@ class OutputSection:
     min_rows: int = 0
     """Smallest number of rows that a run must write; with fewer it ends with an error, before the output is
     complete."""
+    storage_options: dict[str, Any] | None = field(default=None, repr=False)
+    """Options of the store, a section [output.storage_options]: region, endpoint_url and others, but no secrets."""
+    single_writer: bool = False
+    """Promise that no other run writes there, for a store that cannot refuse a second one."""
 
 
 BATCH_KINDS: Mapping[str, type[BatchPlan]] = {

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from seqflow.errors import JobError
-from seqflow.output.committed_files import committed_path, schema_of
-from seqflow.output.durable_files import sync_folder
+from seqflow.output.committed_files import schema_of
 from seqflow.output.file_writer import FileSizes, FileWriter
 from seqflow.output.output_file import OutputFile
 from seqflow.output.partitions import check_partitions, partitions_of
@@ -82,12 +81,12 @@ def arrange(
 
     Can be repeated after a crash.
     """
+    paths = target.committed(runs)
     # parts of an earlier attempt go first: nothing notes parts before all of them are complete
     target.keep_committed(runs)
-    paths = [committed_path(run.path) for run in runs]
     parts = _Parts(target, sizes, former)
     try:
-        with closing(merge_runs(paths, arrangement.keys, target.run(len(runs)))) as tables:
+        with closing(merge_runs(paths, arrangement.keys, target.names.run(len(runs)))) as tables:
             for table in tables:
                 for folder, rows in partitions_of(table, arrangement.partition_by):
                     parts.write(folder, rows)
@@ -115,7 +114,9 @@ class _Parts:
         self._folder = folder
         for piece in self._cut(rows):
             self._groups.add(piece)
-            if not self._target.is_file and self._sizes.are_reached(self._groups.rows, self._groups.nbytes):
+            if not self._target.names.is_file and self._sizes.are_reached(
+                self._groups.rows, self._groups.nbytes
+            ):
                 self._groups.close(self._finish)
 
     def finish(self, schema: pa.Schema | None) -> list[OutputFile]:
@@ -123,7 +124,7 @@ class _Parts:
         if self._groups.is_empty and not self._files and schema is not None:
             self._groups.add(schema.empty_table())
         self._groups.close(self._finish)
-        sync_folder(self._target.folder)
+        self._target.sync()
         return self._files
 
     def discard(self) -> None:
@@ -135,20 +136,19 @@ class _Parts:
         start, row_bytes = 0, max(1, rows.nbytes // max(1, rows.num_rows))
         while start < rows.num_rows:
             count = max(1, (self._sizes.row_group_bytes - self._groups.gathered_bytes) // row_bytes)
-            if self._sizes.rows_per_file is not None and not self._target.is_file:
+            if self._sizes.rows_per_file is not None and not self._target.names.is_file:
                 count = min(count, self._sizes.rows_per_file - self._groups.rows)
             yield rows.slice(start, count)
             start += count
 
     def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
         if not files:
-            files.append(self._target.new_part(len(self._files)))
+            files.append(self._target.names.new_part(len(self._files)))
         return files[0].write
 
     def _finish(self, writer: FileWriter) -> None:
         path = writer.piece.parent / self._folder / writer.piece.name
-        self._files.append(writer.output_file(path))
-        writer.rename(committed_path(writer.piece))
+        self._files.append(self._target.commit(writer, path))
 
 
 def _joined(gathered: Sequence[pa.Table]) -> pa.Table:

@@ -100,13 +100,13 @@ def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:
     return in_threads(find, parts)
 
 
-def schema_of(path: Path, kind: FileKind) -> pa.Schema:
+def schema_of(path: Path | pa.NativeFile, kind: FileKind) -> pa.Schema:
     """Return the schema of a file; its name does not matter."""
     from pyarrow import parquet
 
     if kind == "parquet":
         return parquet.read_schema(path)
-    with pa.OSFile(str(path)) as file:
+    with path if isinstance(path, pa.NativeFile) else pa.OSFile(str(path)) as file:
         return (pa.ipc.open_stream if kind == "run" else pa.ipc.open_file)(file).schema
 
 

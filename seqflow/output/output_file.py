@@ -63,9 +63,13 @@ class OutputFile:
     checksums: Checksums
     batches: Batches | None = None
     """Range of batches in the file; None if not contiguous or not recorded."""
+    version: str = ""
+    """Etag of the object in a store."""
+    stored: str = ""
+    """Name of its object in a store, if that is not its own: a worker has written it."""
 
     def to_json(self, folder: Path) -> dict[str, Any]:
-        entry = {
+        entry: dict[str, Any] = {
             "name": self.path.relative_to(folder).as_posix(),
             "rows": self.num_rows,
             "bytes": self.nbytes,
@@ -73,14 +77,17 @@ class OutputFile:
             "sha256": self.checksums.whole,
             "sha256_of_ends": self.checksums.ends,
         }
-        return entry if self.batches is None else {**entry, "batches": self.batches.to_json()}
+        if self.batches is not None:
+            entry["batches"] = self.batches.to_json()
+        place = {"etag": self.version, "stored": self.stored}
+        return {**entry, **{key: value for key, value in place.items() if value}}
 
     @classmethod
     def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
         checksums = Checksums(str(entry.get("sha256")), str(entry.get("sha256_of_ends")))
         return cls(
             folder / entry["name"], entry["rows"], entry["bytes"], tuple(entry["row_groups"]), checksums,
-            Batches.from_json(entry.get("batches")),
+            Batches.from_json(entry.get("batches")), str(entry.get("etag", "")), str(entry.get("stored", "")),
         )  # fmt: skip
 
     def is_at(self, path: Path, *, whole: bool = True) -> bool:
@@ -99,9 +106,9 @@ class OutputFile:
             return False
 
 
-def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFile]:
-    """Return the files that are missing or changed; without `whole`, only both ends of large outputs are read."""
-    whole = whole or sum(file.nbytes for file in files) <= WHOLE_BYTES
+def damaged_files(files: Sequence[OutputFile]) -> list[OutputFile]:
+    """Return the files that are missing or changed; only both ends of large outputs are read."""
+    whole = sum(file.nbytes for file in files) <= WHOLE_BYTES
     intact = in_threads(lambda file: file.is_at(file.path, whole=whole), files)
     return [file for file, is_intact in zip(files, intact, strict=True) if not is_intact]
 

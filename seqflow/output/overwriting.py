@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from seqflow.errors import JobError
+from seqflow.files.place import is_uri, join, split
 
 Identity = tuple[int, int]
 
@@ -37,12 +38,17 @@ def check_new_file(setting: str, path: Path, source: FileSource) -> None:
         )
 
 
-def overwritten(target: Path, files: Iterable[str]) -> str | None:
+def overwritten(target: Path | str, files: Iterable[str]) -> str | None:
     """Return the first of these files that the target may write: the target itself, or a file in its folder.
 
     A single file includes its hidden files: those next to it whose names begin with a dot and its name. Links and
-    other names of a file count as that file.
+    other names of a file count as that file. A URI is compared with the URIs of the files.
     """
+    if is_uri(str(target)):
+        return next(
+            (file for file in files if is_uri(file) and belongs_to(normal(file), normal(str(target)))), None
+        )
+    target, files = Path(target), [file for file in files if not is_uri(file)]
     own = _identity(target)
     inside = {identity for path in _written(target) if (identity := _identity(path)) is not None}
     place = os.path.realpath(target)
@@ -74,6 +80,16 @@ class _RealPaths:
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder)
         return os.path.join(self._folders[folder], name)
+
+
+def normal(uri: str) -> str:
+    """Return a URI as text that is equal for equal objects.
+
+    >>> normal("S3://bucket/a//b/")
+    's3://bucket/a/b'
+    """
+    root, key = split(uri)
+    return join(root, *filter(None, key.split("/")))
 
 
 def belongs_to(file: str, target: str) -> bool:

@@ -61,11 +61,12 @@ def parse_progress(content: str) -> Any:
         raise ValueError("the record has no end")
     record = json.loads(lines[0])
     for line in lines[1:-1]:
-        _add(record, json.loads(line))
+        add_change(record, json.loads(line))
     return record
 
 
-def _add(record: Any, addition: Any) -> None:
+def add_change(record: Any, addition: Any) -> None:
+    """Apply a change, read from JSON, to a record; raise ValueError when it is damaged."""
     if not isinstance(record, dict) or not has_form(addition, _ADDITION):
         raise ValueError("a line is not a change of the record")
     record.update(addition["set"])

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
+from seqflow.files.place import is_uri
 from seqflow.json_form import has_form
 from seqflow.output.attempt_folders import attempts_beside, remove_attempts_beside
 from seqflow.output.committed_files import (
@@ -29,6 +30,7 @@ from seqflow.output.file_writer import KIND_OF_SUFFIX, FileForm, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
+from seqflow.output.quarantine_copy import QuarantineCopy
 from seqflow.printable import printable_line
 from seqflow.record import BadRow
 
@@ -98,7 +100,8 @@ class Quarantine:
     The fields of `bad` are `file`, `block`, `row`, `column`, `reason` and `line`: the bytes of a line that could not
     be read as a row. The column is named `bad_` if the rows have a column `bad` themselves. The file may replace a
     quarantine file of an earlier run, and no other file: ProviderError is raised when its name belongs to something
-    else or to one of `files`, the source of the rows. A lock keeps other runs from writing it.
+    else or to one of `files`, the source of the rows. A lock keeps other runs from writing it. The path may be a URI
+    of a store with these `options`.
 
     A loader adds to the file with `publish` whenever a window ends; when an epoch is left early, the rows found so
     far stay.
@@ -108,14 +111,21 @@ class Quarantine:
     """
 
     def __init__(
-        self, path: Path, files: Sequence[str] = (), pieces: Sequence[Mapping[str, Any]] = ()
+        self,
+        path: Path | str,
+        files: Sequence[str] = (),
+        pieces: Sequence[Mapping[str, Any]] = (),
+        options: Mapping[str, Any] | None = None,
     ) -> None:
+        shown = str(path)
         if (source := overwritten(path, files)) is not None:
-            raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, a file of the source")
-        self._path, self._form = path, form_of(path)
-        if path.exists() and not self._is_quarantine():
+            raise ProviderError(f"quarantine: {shown!r} is {source!r}, a file of the source")
+        self._copy = QuarantineCopy(shown, options) if is_uri(shown) else None
+        self._path = path = Path(path) if self._copy is None else self._copy.path
+        self._form = form_of(path)
+        if self._exists() and not self._is_quarantine():
             raise ProviderError(
-                f"quarantine: {str(path)!r} exists and is not a quarantine file of an earlier run\n"
+                f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n"
                 "  choose a new name"
             )
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
@@ -129,12 +139,17 @@ class Quarantine:
         """Index of the damaged piece that is being written again."""
         self._writer: FileWriter | None = None
         self._is_published, self._publish_after = False, 0.0
+        self._is_joined = False
+        """Whether the file in a store has all pieces already: an earlier run has ended after it was uploaded."""
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
         if path.parent.is_dir():
             self._acquire()
 
     def _acquire(self) -> None:
         """Lock the file, and remove the unfinished files of killed runs."""
+        if self._copy is not None:
+            self._copy.open()
+            return
         if self._lock.is_held:
             return
         with writing(self._path):
@@ -165,8 +180,8 @@ class Quarantine:
         self._acquire()
         path = piece_path(self._path, len(self._pieces))
         piece.path.replace(committed_path(path))
-        sync_folder(path.parent)
         self._pieces.append(replace(piece, path=path, batches=batches))
+        self._keep(self._pieces[-1])
 
     @property
     def num_pieces(self) -> int:
@@ -183,14 +198,24 @@ class Quarantine:
             self._writer.close()
             piece = self._writer.output_file(self._writer.piece, batches)
             self._writer.rename(committed_path(piece.path))
-            sync_folder(self._path.parent)
+            self._keep(piece)
             at = len(self._pieces) if self._number is None else self._number
             self._pieces[at : at + 1] = [piece]
             self._writer = None
         self._number = None
 
+    def _keep(self, piece: OutputFile) -> None:
+        """Make a committed piece last."""
+        if self._copy is None:
+            sync_folder(self._path.parent)
+        else:
+            self._copy.keep(piece)
+
     def damaged(self, joined: Any) -> list[OutputFile]:
         """Return the committed pieces that are missing or changed; none if the noted `joined` file is intact."""
+        if self._copy is not None:
+            self._is_joined = has_form(joined, FORM) and self._copy.is_at(joined)
+            return [] if self._is_joined else self._copy.damaged(self._pieces)
         folder = self._path.parent
         if has_form(joined, FORM) and OutputFile.from_json(folder, joined).is_at(self._path):
             return []
@@ -199,6 +224,8 @@ class Quarantine:
 
     def keep_former(self) -> None:
         """Begin with the rows of the file of earlier runs, as the first piece: the file is replaced at the end."""
+        if self._copy is not None:
+            self._copy.fetch_former()
         if self._path.exists():
             for rows in groups_of([self._path], self._form):
                 self.write(rows)
@@ -213,15 +240,23 @@ class Quarantine:
 
         If there are no bad rows, a file of an earlier run is removed.
         """
+        if self._is_joined:
+            return
+        if self._copy is not None:
+            self._copy.fetch(self._pieces)
         join(self._pieces, self._path, self._form, note)
         if not self._pieces:
             self._path.unlink(missing_ok=True)
+        if self._copy is not None:
+            self._copy.publish()
 
     def leave(self) -> None:
         """Remove uncommitted rows, and release the lock."""
         if self._writer is not None:
             self._writer.discard()
         self._lock.release()
+        if self._copy is not None:
+            self._copy.close()
 
     def publish(self, *, wait: bool = False) -> None:
         """Add the written rows to the file: now with `wait`, otherwise only if that takes less than a tenth of the
@@ -235,6 +270,8 @@ class Quarantine:
             writer.close()
             before = [self._path] if self._is_published else []
             concatenate([*before, writer.temporary], self._path, self._form)
+            if self._copy is not None:
+                self._copy.publish()
         finally:
             writer.discard()
         self._is_published = True
@@ -249,13 +286,18 @@ class Quarantine:
             self.publish(wait=True)
             if finished and not self._is_published:
                 self._path.unlink(missing_ok=True)
+                if self._copy is not None:
+                    self._copy.publish()
         finally:
             self.leave()
+
+    def _exists(self) -> bool:
+        return self._path.exists() if self._copy is None else self._copy.entry() is not None
 
     def _is_quarantine(self) -> bool:
         """Return whether the existing file is a quarantine file."""
         try:
-            schema = schema_of(self._path, self._form.kind)
+            schema = schema_of(self._path if self._copy is None else self._copy.opened(), self._form.kind)
         except (pa.ArrowException, OSError):
             return False
         return any(

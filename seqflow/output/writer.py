@@ -15,9 +15,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError
+from seqflow.files.place import CLOUDS, is_uri, shown
 from seqflow.output.arranging import Arrangement, arrange
-from seqflow.output.committed_files import check_sizes, committed_path, schema_of
-from seqflow.output.durable_files import sync_folder
 from seqflow.output.file_writer import (
     DEFAULT_SIZES,
     KIND_OF_SUFFIX,
@@ -27,11 +26,14 @@ from seqflow.output.file_writer import (
     FileWriter,
     Kind,
 )
+from seqflow.output.local_target import LocalTarget
 from seqflow.output.output_file import Batches, OutputFile
+from seqflow.output.output_names import OutputNames
 from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
 from seqflow.output.sorted_runs import RUN
+from seqflow.output.store_target import StoreTarget
 from seqflow.output.target import Target
 from seqflow.record import Record
 
@@ -55,6 +57,8 @@ class OutputWriter:
 
     def __init__(self, target: Target | None, layout: FileLayout = FileLayout()) -> None:  # noqa: B008 (it is frozen)
         self.target, self.layout = target, layout
+        self.takes_over = False
+        """Whether a run that was killed, or is writing to a store, is ended: with `--resume` and `--overwrite`."""
         self._part = None if target is None else PartWriter(layout, self)
         self._begun = False
         self._former: list[OutputFile] = []
@@ -77,7 +81,7 @@ class OutputWriter:
 
     def __enter__(self) -> OutputWriter:
         if self.target is not None:
-            self.target.prepare()
+            self.target.prepare(takes_over=self.takes_over)
         return self
 
     @property
@@ -88,11 +92,11 @@ class OutputWriter:
 
     def new_part(self, turn: int) -> FileWriter:
         """Return a writer of file `turn` of the open part."""
-        return self._open_target.new_part(len(self._former) + len(self._files) + turn)
+        return self._open_target.names.new_part(self.num_files + turn)
 
     def new_run(self, group: int) -> FileWriter:
         """Return a writer of the sorted run of a row group."""
-        return self._open_target.new_run(group)
+        return self._open_target.names.new_run(group)
 
     @property
     def _open_target(self) -> Target:
@@ -109,17 +113,18 @@ class OutputWriter:
     def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """Continue after the parts of a progress file; return the damaged ones, which must be written again."""
         target, self._begun = self._open_target, True
-        self._former, self._files = target.files({"files": record["former"]}), target.files(record)
+        names = target.names
+        self._former, self._files = names.files(record["former"]), names.files(record["files"])
         self._count_groups()
         self._names, self._stale = record["columns"], record["stale"]
         self._partitions = record.get("partitions", {})
         target.keep_committed(self._files)
         damaged = target.damaged_commits(record)
-        hidden = [committed_path(file.path) for file in self._files if file not in damaged]
-        if there := next((path for path in hidden if path.exists()), None):
-            self._writer.earlier_schema = schema_of(there, RUN.kind if record["are_runs"] else target.kind)
-        elif self._former and not self.arrangement:
-            self._writer.earlier_schema = schema_of(self._former[0].path, target.kind)
+        intact = [file for file in self._files if file not in damaged]
+        schema = target.schema_of(intact, RUN.kind if record["are_runs"] else names.kind)
+        if schema is None and self._former and not self.arrangement:
+            schema = target.schema_of_final(self._former[0])
+        self._writer.earlier_schema = schema
         return damaged
 
     def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
@@ -157,7 +162,7 @@ class OutputWriter:
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """Return the files of a complete output; remove the files that a killed run has left next to them."""
         self._open_target.keep_committed(())
-        return self._open_target.files(record)
+        return self._open_target.names.files(record["files"])
 
     def begin(self) -> None:
         """Start again: remove the files of an unfinished run."""
@@ -174,6 +179,10 @@ class OutputWriter:
             self.target.check()
             if schema is not None:
                 self.layout.chosen(schema)
+
+    def place(self, file: OutputFile) -> Path | str:
+        """Return the final path or URI of a file."""
+        return file.path if self.target is None else self.target.place(file)
 
     # Parts
 
@@ -203,16 +212,20 @@ class OutputWriter:
             groups = self._writer.groups
             for file in files:
                 numbers = tuple(groups.count + number for number in file.groups)
-                number = len(self._former) + len(self._files)
-                path = self.target.run(numbers[0]) if self.arrangement else self.target.file(number)
-                file.path.replace(committed_path(path))
-                self._files.append(replace(file, path=path, groups=numbers, batches=batches))
+                names = self.target.names
+                path = names.run(numbers[0]) if self.arrangement else names.file(self.num_files)
+                adopted = self.target.adopt(replace(file, groups=numbers, batches=batches), path)
+                self._files.append(adopted)
             groups.count += sum(len(file.groups) for file in files)
+
+    @property
+    def num_files(self) -> int:
+        """Number of committed files, with those of the output that this run adds to."""
+        return len(self._former) + len(self._files)
 
     def _close_part(self, batches: Batches | None) -> None:
         def finish(writer: FileWriter) -> None:
-            self._files.append(writer.output_file(writer.piece, batches))
-            writer.rename(committed_path(writer.piece))
+            self._files.append(self._open_target.commit(writer, writer.piece, batches))
 
         self._writer.close(finish)
 
@@ -221,7 +234,7 @@ class OutputWriter:
     @property
     def has_progress(self) -> bool:
         """Whether there is a progress file, from which another process can resume."""
-        return self.target is not None and self.target.progress.exists()
+        return self.target is not None and self.target.has_progress
 
     def note_soon(self, note: Note) -> None:
         """Note the committed parts, together with `note`; later if there was a note a moment ago."""
@@ -234,9 +247,8 @@ class OutputWriter:
         if self._note is None or self.target is None or not self._num_due:
             return
         note, self._note = self._note, None
-        # renamed files are on the disk before they are noted: a progress file must not list a file that a crash
-        # removes
-        sync_folder(self.target.folder)
+        # committed files last before they are noted: a progress file must not list a file that a crash removes
+        self.target.sync()
         files = self._files[self._num_noted or 0 : self._num_due]
         if self._num_noted is None:
             self.target.save_progress({**note.whole(), **self._record(files), "sealed": False, "stale": []})
@@ -252,8 +264,8 @@ class OutputWriter:
             self.target.note(key, file.to_json(file.path.parent))
 
     def _record(self, files: Sequence[OutputFile]) -> dict[str, Any]:
-        entries = [file.to_json(self._open_target.folder) for file in files]
-        former = [file.to_json(self._open_target.folder) for file in self._former]
+        names = self._open_target.names
+        former, entries = names.entries(self._former), names.entries(files)
         return {**self._fixed(), "former": former, "files": entries, "are_runs": bool(self.arrangement)}
 
     def _fixed(self) -> dict[str, Any]:
@@ -283,9 +295,9 @@ class OutputWriter:
         if self._writer.schema is not None and not self._writer.groups.count:
             self._writer.groups.write_group()  # an empty one
         self._close_part(batches)
-        sync_folder(self.target.folder)
-        if not self._files and self.target.is_file:
-            raise ProviderError(f"there are no batches to write to {str(self.target.path)!r}")
+        self.target.sync()
+        if not self._files and self.target.names.is_file:
+            raise ProviderError(f"there are no batches to write to {self.target.shown!r}")
         stale = sorted({*self._stale, *self.target.stale_parts()})
         self.target.save_progress({**note, **self._record(self._files), "sealed": True, "stale": stale})
         self._note = None
@@ -298,16 +310,15 @@ class OutputWriter:
         assert record is not None
         if record["are_runs"]:
             record = self._arrange(self.target, record)
-        self.target.keep_committed(self.target.files(record))
+        self.target.keep_committed(self.target.names.files(record["files"]))
         return self.target.install(record)
 
     def _arrange(self, target: Target, record: dict[str, Any]) -> dict[str, Any]:
         """Merge the sorted runs of a sealed output into parts; return the new progress record."""
-        runs = target.files(record)
-        check_sizes(runs, [committed_path(run.path) for run in runs])
-        parts = arrange(runs, target, self.arrangement, self.layout.sizes, self._former)
-        files = [part.to_json(target.folder) for part in parts]
-        record = {**record, "former": [], "files": files, "are_runs": False}
+        parts = arrange(
+            target.names.files(record["files"]), target, self.arrangement, self.layout.sizes, self._former
+        )
+        record = {**record, "former": [], "files": target.names.entries(parts), "are_runs": False}
         # the runs are removed only after the parts are noted: a crash before that repeats the merge
         target.save_progress(record)
         return record
@@ -335,8 +346,13 @@ def open_output(
     sizes: FileSizes = DEFAULT_SIZES,
     sort_by: Sequence[str] | str | None = None,
     partition_by: Sequence[str] | str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    single_writer: bool = False,
 ) -> OutputWriter:
     """Return a writer for `path`: a folder of part files, or one file if the path ends in .parquet or .arrow.
+
+    The path may be a URI of a store, with `storage_options` for it. A store that cannot refuse a second writer is
+    refused unless `single_writer` promises that there is none.
 
     If `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches. Rows are sorted
     by `sort_by` over all files; a leading "-" means descending order. `partition_by` puts rows into folders by the
@@ -349,28 +365,37 @@ def open_output(
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
     _check_path(str(path))
-    path = Path(path).expanduser()
-    of_suffix = None if path.is_dir() else KIND_OF_SUFFIX.get(path.suffix.lower())
+    text = os.path.expanduser(path)
+    suffix = Path(text).suffix
+    of_suffix = None if os.path.isdir(text) else KIND_OF_SUFFIX.get(suffix.lower())
     is_file = of_suffix is not None
     if is_file and kind not in (None, of_suffix):
-        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {path.suffix!r}")
+        raise JobError(f"output: kind is {kind!r}, but the path {text!r} ends in {suffix!r}")
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
     if is_file and partition_by:
         raise JobError(
-            f"output: partition_by makes folders, but the path {str(path)!r} is one file; give a folder"
+            f"output: partition_by makes folders, but the path {text!r} is one file; give a folder"
         )
     form = FileForm(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
-    return OutputWriter(Target(path, form, is_file), FileLayout(columns, threads, sizes, arrangement))
+    layout = FileLayout(columns, threads, sizes, arrangement)
+    if is_uri(text):
+        return OutputWriter(
+            StoreTarget(text, form, is_file, storage_options, is_single=single_writer), layout
+        )
+    return OutputWriter(LocalTarget(OutputNames(Path(text), form, is_file)), layout)
 
 
 def _check_path(path: str) -> None:
     """Raise JobError for a path that is neither a folder nor a file of a known format."""
-    if "://" in path:
+    if is_uri(path):
+        if "?" in path:
+            raise JobError(f"output: the path {shown(path)!r} has a query, expected a URI without one")
+    elif "://" in path:
         raise JobError(
-            f"output: the path is {path!r}, expected a local path\n"
-            "  write to a folder and copy it, or mount the store as a folder"
+            f"output: the path is {shown(path)!r}, whose scheme cannot be written\n"
+            f"  write to a path, or to a store: {', '.join(CLOUDS)}"
         )
     suffix = os.path.splitext(path)[1]
     if suffix and suffix.lower() not in KIND_OF_SUFFIX and not os.path.isdir(os.path.expanduser(path)):

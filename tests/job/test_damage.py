@@ -14,7 +14,7 @@ import pytest
 import seqflow as sf
 from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.output.target import Target
+from seqflow.output.local_target import LocalTarget
 
 THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 ROWS = 120
@@ -119,9 +119,9 @@ def expected(folder: Path, output: str) -> dict[str, bytes]:
 
 def die(job: Job, where: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a job up to call number `at` of a method of its target."""
-    method, calls = getattr(Target, where), [0]
+    method, calls = getattr(LocalTarget, where), [0]
 
-    def call(self: Target, *arguments: Any) -> Any:
+    def call(self: LocalTarget, *arguments: Any) -> Any:
         done = method(self, *arguments)
         calls[0] += 1
         if calls[0] == at:
@@ -130,7 +130,7 @@ def die(job: Job, where: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr("seqflow.output.writer.SECONDS_BETWEEN_NOTES", 0.0)
-        patch.setattr(Target, where, call)
+        patch.setattr(LocalTarget, where, call)
         with pytest.raises(Killed):
             run(job)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -95,6 +96,8 @@ class BadRows:
     """Largest number of bad rows; more are an error."""
     max_share: float | None = None
     """Largest share of bad rows in the rows that were read, from 0 to 1; more are an error."""
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Options of the store, if `path` is a URI such as `s3://bucket/bad.parquet`."""
 
     def __post_init__(self) -> None:
         if self.policy not in ("raise", "skip", "quarantine"):
@@ -122,8 +125,8 @@ class BadRows:
         """Return the same policy with these marks in the name of the file."""
         if self.path is None or not marks:
             return self
-        path = Path(self.path)
-        return replace(self, path=path.with_name(".".join([path.stem, *marks]) + path.suffix))
+        stem, suffix = os.path.splitext(self.path)
+        return replace(self, path=".".join([stem, *marks]) + suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +433,8 @@ class BadRowHandler:
         self.write = write
         """Receives the bad rows: the file, or another given function; None if they are only counted."""
         if policy.path is not None:
-            self.file = file = Quarantine(Path(policy.path).expanduser(), files, pieces)
+            path = os.path.expanduser(policy.path)
+            self.file = file = Quarantine(path, files, pieces, policy.storage_options)
             self.write = lambda rejected: file.write(rejected.table())
 
     def again(self, piece: OutputFile | None) -> BadRowHandler:

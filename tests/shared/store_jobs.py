@@ -1,0 +1,66 @@
+"""Jobs that write to a store, run in processes of their own, and what they leave there."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from killed_jobs import start, write_slow_job
+
+from stores import SECRET, Bucket
+
+OPTIONS = (
+    '[output.storage_options]\naws_endpoint_url = "{url}"\naws_region = "us-east-1"\nretry_seconds = 20\n'
+)
+KEYS = {"AWS_ACCESS_KEY_ID": "ak", "AWS_SECRET_ACCESS_KEY": SECRET}
+
+
+def write_store_job(
+    folder: Path, bucket: Bucket, output: str = "out", *, more: str = "", **settings: Any
+) -> None:
+    """Write a slow job whose output is a key of the bucket."""
+    settings = {"part_bytes": "1", "bad_rows": "bad.parquet", "files": 2, "rows": 600, **settings}
+    arranged = f"{settings.pop('arranged', '')}\n{more}\n{OPTIONS.format(url=bucket.url)}"
+    write_slow_job(folder, f"{bucket.uri}/{output}", arranged=arranged, **settings)
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return start(folder, *arguments, **KEYS, **environment)
+
+
+def done(process: subprocess.Popen[str]) -> str:
+    """What a run that must succeed has printed."""
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return errors
+
+
+def refused(process: subprocess.Popen[str]) -> str:
+    """The error of a run that must not succeed."""
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode not in (0, None), "it was not refused"
+    return errors
+
+
+def objects(bucket: Bucket, prefix: str = "out") -> dict[str, bytes]:
+    """The objects of an output without its log; entries of the manifest without etags, which are those of a store."""
+    found = {key: bucket.get(key) for key in bucket.keys(prefix) if ".progress" not in key}
+    for key in found:
+        if "_manifest" in key:
+            manifest = json.loads(found[key])
+            manifest["files"] = [{**one, "etag": ""} for one in manifest["files"]]
+            found[key] = json.dumps(manifest).encode()
+    return found
+
+
+def log(bucket: Bucket, prefix: str = "out") -> list[str]:
+    return [key.rpartition("/")[2] for key in bucket.keys(f"{prefix}/.progress")]
+
+
+def clear(bucket: Bucket, prefix: str = "out") -> None:
+    bucket.delete(*bucket.keys(prefix))
+
+
+def environ() -> dict[str, str]:
+    return {**os.environ, **KEYS}
