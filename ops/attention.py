@@ -22,9 +22,9 @@ Align = Literal["start", "end"]
     "float q[sum(lengths), G*R, D], lengths[B], like(q) k[sum(kv_lengths), G, D], like(q) v[sum(kv_lengths), G, E],"
     " kv_lengths[B]?=lengths, like(q) slopes[G*R]?"
     " -> out[sum(lengths), G*R, E], sum_of(q) lse[sum(lengths), G*R]",
-    known_as="scaled_dot_product_attention; flash attention; flash_attn_varlen_func; varlen_attn; cu_seqlens attention; "
-    "xformers BlockDiagonalMask; flex_attention document mask; multi-head attention; grouped-query attention; ALiBi; "
-    "sliding window attention; self-attention; cross-attention",
+    known_as="scaled_dot_product_attention; flash attention; flash_attn_varlen_func; varlen_attn; "
+    "cu_seqlens attention; xformers BlockDiagonalMask; flex_attention document mask; multi-head attention; "
+    "grouped-query attention; ALiBi; sliding window attention; self-attention; cross-attention",
     grad={
         "q, k, v, slopes": """
             attention_within_backward(
@@ -55,14 +55,16 @@ def attention_within(
     h // R.
 
     A query at place p sees keys p - `before` to p + `after`, both included; None is no bound. A causal model has
-    `after=0`, and with a window of W keys also `before=W-1`. If a query's sequence has another number of keys, its place
-    is its position (`align="start"`), or is counted from the last key (`"end"`, for decoding with a cache).
+    `after=0`, and with a window of W keys also `before=W-1`. If a sequence has another number of keys than queries,
+    `align` must be given: the place of a query is its position ("start"), or is counted from the last key ("end", for
+    decoding with a cache).
 
     `softcap` bends scores to softcap * tanh(score / softcap). `slopes` (ALiBi) then subtract slopes[h] * |p - key|.
 
-    A query that sees no key gives 0, and -inf in `lse`; an empty sequence has no rows. With `lse`, parts can be merged: halves of the keys have the
-    weights exp(lse - logaddexp(lse of one, lse of the other)), and a sink is `out * sigmoid(lse - sink)`. NaN and
-    infinity reach only rows that see them. float16 is computed in float32, and `lse` is float32.
+    A query that sees no key gives 0, and -inf in `lse`; an empty sequence has no rows. With `lse`, parts can be
+    merged: halves of the keys have the weights exp(lse - logaddexp(lse of one, lse of the other)), and a sink is
+    `out * sigmoid(lse - sink)`. NaN and infinity reach only rows that see them. float16 is computed in float32,
+    and `lse` is float32.
 
     >>> x = np.array([1.0, 3.0, 5.0]).reshape(3, 1, 1)
     >>> attention_within(0 * x, np.array([2, 1]), x, x).out.ravel()
@@ -70,7 +72,8 @@ def attention_within(
     >>> attention_within(0 * x, np.array([2, 1]), x, x, after=0).out.ravel()
     array([1., 2., 5.])
     """
-    form = _form(q, k, (lengths, kv_lengths), (scale, softcap), (before, after), align)
+    check_attention((lengths, kv_lengths), (scale, softcap), (before, after), align)
+    form = _form(q, k, (scale, softcap), (before, after), align)
     floats = (one if one is None else _wide(one) for one in (q, k, v, slopes))
     wide_q, wide_k, wide_v, wide_slopes = floats
     out, lse = kernels.attention_within(wide_q, lengths, wide_k, wide_v, kv_lengths, wide_slopes, form)
@@ -107,15 +110,16 @@ def attention_within_backward(
 ) -> tuple[Array, ...]:
     """Return the gradients of `attention_within`: of q, k, v and the slopes; `out` and `lse` are its results.
 
-    The weights are computed again from `lse`, tile by tile. Without slopes their gradient is 0. A query that sees no key,
-    and an empty sequence, add nothing to any gradient.
+    The weights are computed again from `lse`, tile by tile. Without slopes their gradient is 0. A query that sees no
+    key, and an empty sequence, add nothing to any gradient.
 
     >>> x, one = np.zeros((2, 1, 1)), np.ones((2, 1, 1))
     >>> out, lse = attention_within(x, np.array([2]), x, x)
     >>> attention_within_backward(x, x, x, out, lse, one, 0 * lse, np.array([2])).grad_v.ravel()
     array([1., 1.])
     """
-    form = _form(q, k, (lengths, kv_lengths), (scale, softcap), (before, after), align)
+    check_attention((lengths, kv_lengths), (scale, softcap), (before, after), align)
+    form = _form(q, k, (scale, softcap), (before, after), align)
     wide = [_wide(one) for one in (q, k, v, out, lse, d_out, d_lse)]
     found = kernels.attention_within_backward(
         *wide, lengths, kv_lengths, None if slopes is None else _wide(slopes), form
@@ -128,15 +132,16 @@ def _wide(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def _form(
-    q: Array,
-    k: Array,
+def check_attention(
     lengths: tuple[Array, Array],
     numbers: tuple[float | None, float | None],
     band: tuple[int | None, int | None],
-    align: Align | None,
-) -> AttentionForm:
-    """Return the checked attributes, without a bound as one that no sequence reaches."""
+    align: str | None,
+) -> None:
+    """Raise OpError when scale or softcap cannot be used, or when a band needs `align`.
+
+    `lengths` are those of queries and keys, `numbers` scale and softcap, `band` before and after.
+    """
     scale, softcap = numbers
     if scale is not None and not (math.isfinite(scale) and scale):
         raise OpError(f"scale is {scale}, expected a finite number other than 0")
@@ -146,9 +151,21 @@ def _form(
     if band != (None, None) and align is None and len(differ):
         b = int(differ[0])
         raise OpError(
-            f'align is None, expected "start" or "end": sequence {b} has {lengths[0][b]} queries and {lengths[1][b]} keys\n'
+            f'align is None, expected "start" or "end": sequence {b} has {lengths[0][b]} queries and '
+            f"{lengths[1][b]} keys\n"
             '  align="start" places query i at key i, "end" the last query at the last key'
         )
+
+
+def _form(
+    q: Array,
+    k: Array,
+    numbers: tuple[float | None, float | None],
+    band: tuple[int | None, int | None],
+    align: str | None,
+) -> AttentionForm:
+    """Return the attributes, with a bound that no sequence reaches in place of None."""
+    scale, softcap = numbers
     before, after = (len(q) + len(k) if bound is None else min(bound, len(q) + len(k)) for bound in band)
     return AttentionForm(
         float(max(q.shape[2], 1) ** -0.5 if scale is None else scale),
@@ -195,14 +212,9 @@ def rotary(
     array([[1.   , 0.   ],
            [0.54 , 0.841]])
     """
-    pairs, rest = divmod(x.shape[-1], 2)
-    if rest:
-        raise OpError(
-            f"x has {x.shape[-1]} elements in a row, expected an even number: they are rotated in pairs"
-        )
-    if not (math.isfinite(base) and base > 0):
-        raise OpError(f"base is {base}, expected a finite number above 0")
-    by_pair = _by_pair(positions.astype(np.float64, copy=False), pairs, sections)
+    check_rotary(x.shape, positions.shape, base, sections)
+    pairs = x.shape[-1] // 2
+    by_pair = np.repeat(positions, sections, axis=1) if sections else positions[:, None]
     angles = by_pair * float(base) ** (-np.arange(pairs) / max(pairs, 1))
     angles = angles.reshape(len(x), *[1] * (x.ndim - 2), pairs)
     dtype = np.float32 if x.dtype == np.float16 else x.dtype
@@ -216,13 +228,17 @@ def rotary(
     return out
 
 
-def _by_pair(positions: Array, pairs: int, sections: tuple[int, ...]) -> Array:
-    """Return the position that rotates each pair of each row: [N, pairs], or [N, 1] for one position a row."""
-    if positions.ndim == 1 and not sections:
-        return positions[:, None]
-    if positions.ndim != 2 or len(sections) != positions.shape[1] or sum(sections) != pairs:
+def check_rotary(
+    x: tuple[int, ...], positions: tuple[int, ...], base: float, sections: tuple[int, ...]
+) -> None:
+    """Raise OpError when rows of this shape cannot be rotated in pairs by positions of this shape."""
+    if x[-1] % 2:
+        raise OpError(f"x has {x[-1]} elements in a row, expected an even number: they are rotated in pairs")
+    if not (math.isfinite(base) and base > 0):
+        raise OpError(f"base is {base}, expected a finite number above 0")
+    fits = len(positions) == 1 and not sections
+    if not fits and (len(positions), len(sections), sum(sections)) != (2, positions[-1], x[-1] // 2):
         raise OpError(
-            f"sections are {list(sections)} for positions {positions.shape}, expected a number of pairs for each position "
-            f"of a row, {pairs} together"
+            f"sections are {list(sections)} for positions {list(positions)}, expected a number of pairs for each "
+            f"position of a row, {x[-1] // 2} together"
         )
-    return np.repeat(positions, sections, axis=1)

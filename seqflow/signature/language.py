@@ -393,6 +393,12 @@ class Signature:
         return any(isinstance(item, Repeated) for item in self.outputs)
 
     @cached_property
+    def wide(self) -> frozenset[int]:
+        """Numbers of outputs that stay float32 for bfloat16: sums next to a result in the dtype of the inputs."""
+        words = [one.dtype.word for one in self.output_arguments]
+        return frozenset(i for i, word in enumerate(words) if word == "sum_of" and words[0] == "any")
+
+    @cached_property
     def bound(self) -> frozenset[str]:
         """Dimension variables in inputs."""
         inside = (part for argument in self.input_arguments for dim in argument.dims for part in parts(dim))

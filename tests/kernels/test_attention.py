@@ -3,11 +3,11 @@
 import resource
 
 import numpy as np
+import numpy_kernels as reference
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import numpy_kernels as reference
 from seqflow import kernels
 from seqflow.kernels import KernelError, attention
 from seqflow.kernels.attention import AttentionForm
