@@ -2,8 +2,8 @@
 
 SUITES = {
     "ops": "Ops", "sparse": "Pooled embeddings", "ids": "Ids", "vocabulary": "Vocabularies",
-    "expression": "Expressions", "rnn": "Recurrent cells", "torch_ops": "Training steps in PyTorch",
-    "tokenizing": "Tokens", "loaders": "Loaders", "pack_source": "Jobs", "filters": "Filters",
-    "lines": "Files of lines", "small_files": "Small files", "startup": "Starting",
+    "expression": "Expressions", "rnn": "Recurrent cells", "attention": "Attention",
+    "torch_ops": "Training steps in PyTorch", "tokenizing": "Tokens", "loaders": "Loaders", "pack_source": "Jobs",
+    "filters": "Filters", "lines": "Files of lines", "small_files": "Small files", "startup": "Starting",
 }  # fmt: skip
 """The modules that have comparisons, with the headings of the page."""

@@ -44,6 +44,20 @@ def atan2(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 def atanh(x: Rows, *, out: Any = None) -> Carried: ...
 
+class AttentionWithinResult(NamedTuple):
+    out: Sequence
+    lse: Sequence
+
+def attention_within(q: Rows, k: Rows, v: Rows, slopes: Rows | None = None, *, lengths: Lengths | None = None, kv_lengths: Lengths | None = None, scale: float | None = None, before: int | None = None, after: int | None = None, align: Literal['start', 'end'] | None = None, softcap: float | None = None) -> AttentionWithinResult: ...
+
+class AttentionWithinBackwardResult(NamedTuple):
+    grad_q: Sequence
+    grad_k: Sequence
+    grad_v: Sequence
+    grad_slopes: Carried
+
+def attention_within_backward(q: Rows, k: Rows, v: Rows, out: Rows, lse: Rows, d_out: Rows, d_lse: Rows, slopes: Rows | None = None, *, lengths: Lengths | None = None, kv_lengths: Lengths | None = None, scale: float | None = None, before: int | None = None, after: int | None = None, align: Literal['start', 'end'] | None = None, softcap: float | None = None) -> AttentionWithinBackwardResult: ...
+
 @overload
 def batch_bucket_one_hot(x: Sequence, boundaries: Rows, *, lengths: Lengths | None = None, dtype: DTypeLike = ...) -> Sequence: ...
 @overload
@@ -712,6 +726,11 @@ class RnnBackwardResult(NamedTuple):
     grad_h0: Carried
 
 def rnn_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnBackwardResult: ...
+
+@overload
+def rotary(x: Sequence, positions: Rows, *, base: float = 10000.0, interleaved: builtins.bool = False, sections: int | collections.abc.Sequence[int] = (), inverse: builtins.bool = False) -> Sequence: ...
+@overload
+def rotary(x: Rows, positions: Rows, *, base: float = 10000.0, interleaved: builtins.bool = False, sections: int | collections.abc.Sequence[int] = (), inverse: builtins.bool = False) -> Carried: ...
 
 def round(x: Rows, *, out: Any = None) -> Carried: ...
 

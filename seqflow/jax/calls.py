@@ -60,7 +60,11 @@ def call_of(name: str) -> Callable[..., Any]:
         key = tuple((one, _frozen(value)) for one, value in attributes.items())
         found = _function(name, key, tuple(arrays), total)(*arrays.values())
         if narrow:  # computed in float32, and cast once
-            found = [one.astype(jnp.bfloat16) if one.dtype == jnp.float32 else one for one in found]
+            wide = op.signature.wide
+            found = [
+                one.astype(jnp.bfloat16) if one.dtype == jnp.float32 and i not in wide else one
+                for i, one in enumerate(found)
+            ]
         return found[0] if op.result is None else op.result(*found)
 
     call.__name__ = call.__qualname__ = name

@@ -18,6 +18,7 @@ Then build.
 # ruff: noqa: F403
 
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.attention import *
 from seqflow.kernels.bucketing import *
 from seqflow.kernels.dealing import *
 from seqflow.kernels.dispatch import (

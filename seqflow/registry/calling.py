@@ -20,7 +20,7 @@ _UNSET = object()
 # an error in the condition only means that some input does not fit: `check` then converts it or raises the error
 _TEMPLATE = """\
 def {name}({parameters}):
-{renamed}    try:
+{renamed}{defaults}    try:
         fits = {condition}
     except (KernelError, TypeError, ValueError, ZeroDivisionError):
         fits = False
@@ -125,6 +125,9 @@ def _source(name: str, signature: Signature, attributes: tuple[Attribute, ...], 
             + (["*"] if attributes else [])
             + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
             + [f"{old}=unset" for old in renamed]
+        ),
+        defaults="".join(
+            f"    if {one} is None:\n        {one} = {of}\n" for one, of in signature.defaults.items()
         ),
         condition=" and ".join(conditions),
         names=_tuple(inputs + named),

@@ -58,6 +58,8 @@ def infer(call: CallOfSpecs, equalities: Equalities | None = None, all_declared:
 
     Without `equalities` the op is inferred alone; rows are then declared, and returned, by the names of tensors.
     """
+    completed = call.op.signature.completed
+    call = call._replace(specs=completed(call.specs), names=completed(call.names))
     try:
         holds = _held(call.op, call.specs)
         if equalities is not None:
@@ -178,7 +180,7 @@ def infer_rows(
     """Return the row space of axis 0 of each output, for inputs called `names` with `rows` and unknown shapes."""
     equalities = Equalities(all_declared=False)
     terms = equalities.terms
-    given = op.complete(attributes)
+    given, names = op.complete(attributes), op.signature.completed(names)
     named = name_outputs(op.signature, list(results))
     inputs = {
         name: terms.value(one) if isinstance(one, str) else [terms.value(tensor) for tensor in one]

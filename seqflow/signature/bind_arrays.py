@@ -253,8 +253,13 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     while later:  # repeat: a name that was solved may make another size known
         unknown = [one for one in later if not _check_size(*one, known, origins)]
         if len(unknown) == len(later):
-            return
+            break
         later = unknown
+    for argument, axis, dim, size in later:  # a size that cannot be computed is still the same everywhere
+        text, place = str(dim), f"{argument.name}.shape[{axis}]"
+        if known.setdefault(text, size) != size:
+            raise ShapeError(f"{place} is {size}, expected {known[text]} as in {origins[text]} ({text})")
+        origins.setdefault(text, place)
 
 
 def total_of(name: str, lengths: Array) -> int:
@@ -330,7 +335,8 @@ def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, 
     try:
         known[linear.name], origins[linear.name] = linear.solve(size), place
     except ShapeError:
-        raise ShapeError(f"{place} is {size}, expected {dim} for some {linear.name}") from None
+        because = _origins_of(dim, known, origins)
+        raise ShapeError(f"{place} is {size}, expected {dim} for some {linear.name}{because}") from None
     return True
 
 
@@ -343,18 +349,15 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
     """
     if not all(isinstance(item, Argument) for item in signature.inputs):
         return None
-    required = [argument for argument in signature.input_arguments if not argument.optional]
+    may_be_none = [one for one in signature.input_arguments if one.optional and one.default is None]
+    required = [argument for argument in signature.input_arguments if argument not in may_be_none]
     writer = _ConditionWriter(attributes)
     # lengths first, since sizes use their sums; `like(x)` last, since it compares with the dtype of x
     for argument in sorted(required, key=lambda one: (not one.is_lengths, one.dtype.word == LIKE)):
         writer.kind(argument)
     try:
         writer.shapes(required)
-        optional = [
-            _optional_condition(argument, attributes, writer.bound)
-            for argument in signature.input_arguments
-            if argument.optional
-        ]
+        optional = [_optional_condition(argument, attributes, writer.bound) for argument in may_be_none]
     except KeyError:
         return None
     return " and ".join(writer.conditions + optional)

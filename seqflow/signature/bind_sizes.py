@@ -39,7 +39,9 @@ AxisLabel = tuple[str, int]
 class KnownSizes:
     """Sizes of the dimension variables of one call, collected while its inputs are bound."""
 
-    __slots__ = ("attributes", "axes", "equalities", "guards", "known", "rest_axes", "rests", "tensors")
+    __slots__ = (
+        "attributes", "axes", "binds_all", "equalities", "guards", "known", "rest_axes", "rests", "tensors",
+    )  # fmt: skip
 
     def __init__(self, attributes: Mapping[str, Any], equalities: Equalities, guards: Guards) -> None:
         self.attributes = attributes
@@ -48,6 +50,9 @@ class KnownSizes:
         self.tensors: Mapping[str, str] = {}
         """Tensors whose sums sizes may use, by their names in the signature."""
         self.known: dict[str, Dimension] = {}
+        """Sizes by name; also sizes such as `G*R` that inputs have, by their text."""
+        self.binds_all = False
+        """Whether a size that cannot be computed is bound like a name: the same text is the same size."""
         self.axes: dict[str, AxisLabel] = {}
         """First axis of each name."""
         self.rests: dict[str, tuple[Dimension, ...]] = {}
@@ -105,11 +110,14 @@ class KnownSizes:
         static = {name: known.get_length() for name, known in self.known.items() if known.is_static}
         linear = as_linear(dim, sizes_given(self.attributes) | static)
         if linear is None or linear.name in self.known:
+            if self.binds_all:
+                self.name(str(dim), size, axis)
             return False
         try:
             self.known[linear.name], self.axes[linear.name] = linear.solve(size), axis
         except ShapeError:
             raise ShapeError(f"{words(axis)} is {size}, expected {dim} for some {linear.name}") from None
+        self.known[str(dim)], self.axes[str(dim)] = size, axis
         return True
 
 
@@ -134,7 +142,7 @@ def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
         case Name(name=name):
             return lambda sizes: sizes.known.get(name)
         case Sum(of=of):
-            return lambda sizes: _of_lengths(sizes, Dimension.sum_of, of)
+            return lambda sizes: _first(_of_lengths(sizes, Dimension.sum_of, of), sizes.known.get(str(value)))
         case Max(of=of):
             return lambda sizes: _of_lengths(sizes, Dimension.max_of, of)
         case Count(of=of):
@@ -146,13 +154,17 @@ def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
             return lambda sizes: _given_or(sizes.attributes.get(attribute), other(sizes))
         case Arithmetic(operator=operator, left=left, right=right):
             one, two, apply = size_of(left, attributes), size_of(right, attributes), OPERATORS[operator]
-            return lambda sizes: _apply(apply, one(sizes), two(sizes))
+            return lambda sizes: _first(sizes.known.get(str(value)), _apply(apply, one(sizes), two(sizes)))
     return lambda sizes: None
 
 
 def _given_or(value: Any, otherwise: Dimension | None) -> Dimension | None:
     """Return the size that an attribute gives if it is a number, else `otherwise`."""
     return Dimension(int(value)) if isinstance(value, int) else otherwise
+
+
+def _first(one: Dimension | None, other: Dimension | None) -> Dimension | None:
+    return other if one is None else one
 
 
 def _of_lengths(sizes: KnownSizes, of: Callable[[str], Dimension], name: str) -> Dimension | None:

@@ -85,6 +85,9 @@ def bind_specs(
         if len(unknown) == len(later):
             break
         later = unknown
+    sizes.binds_all = True
+    for check, found, place, tensors in later:
+        sizes.is_unknown(check, found, place, tensors)
     if signature.pointing:
         spaces.check_pointing(inputs)
     if (spaces.named or spaces.rests) and equalities.all_declared:

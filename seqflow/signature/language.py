@@ -239,6 +239,8 @@ class Argument:
     dims: tuple[Dim, ...]
     is_lengths: bool = False
     optional: bool = False
+    default: str | None = None
+    """Input that stands for this optional one if it is left out, as in `kv_lengths[B]?=lengths`."""
     definition: Value | None = None
     """Definition of an output, `:= value`."""
     most: Value | None = None
@@ -291,7 +293,8 @@ class Argument:
         is_plain = self.dtype.word == ("int" if self.is_lengths else "any")
         lens = self.is_lengths and is_plain and self.field != "lengths"
         prefix = "lens " if lens else "" if is_plain else f"{self.dtype} "
-        return f"{prefix}{self.name}[{', '.join(map(str, self.dims))}]{'?' if self.optional else ''}"
+        absent = f"?={self.default}" if self.default else "?" if self.optional else ""
+        return f"{prefix}{self.name}[{', '.join(map(str, self.dims))}]{absent}"
 
 
 def _axes(dims: tuple[Dim, ...], rest: int | None) -> Iterator[Axis]:
@@ -370,6 +373,16 @@ class Signature:
         return {argument.name: argument for argument in self.input_arguments}
 
     @cached_property
+    def defaults(self) -> Mapping[str, str]:
+        """Inputs that may be left out because another input stands for them, and the other."""
+        return {one.name: one.default for one in self.input_arguments if one.default is not None}
+
+    def completed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return values of inputs by name, with those of other inputs for `defaults` that are left out."""
+        absent = {name: given[of] for name, of in self.defaults.items() if name not in given and of in given}
+        return {**given, **absent} if absent else given
+
+    @cached_property
     def listed(self) -> frozenset[str]:
         """Names of the inputs that are lists."""
         lists = (item for item in self.inputs if isinstance(item, Repeated))
@@ -378,6 +391,12 @@ class Signature:
     @cached_property
     def gives_lists(self) -> bool:
         return any(isinstance(item, Repeated) for item in self.outputs)
+
+    @cached_property
+    def wide(self) -> frozenset[int]:
+        """Numbers of outputs that stay float32 for bfloat16: sums next to a result in the dtype of the inputs."""
+        words = [one.dtype.word for one in self.output_arguments]
+        return frozenset(i for i, word in enumerate(words) if word == "sum_of" and words[0] == "any")
 
     @cached_property
     def bound(self) -> frozenset[str]:
@@ -546,6 +565,11 @@ class Linear(NamedTuple):
 
     def solve(self, size: Any) -> Any:
         """Return the name's value for this size, a number or a Dimension; raise ShapeError when no value gives it."""
+        if not self.slope:
+            found = size if isinstance(size, int) else size.get_length() if size.is_static else self.at_0
+            if found != self.at_0:
+                raise ShapeError(f"no {self.name} gives {size}")
+            return type(size)(0)
         grown = (
             size + -self.at_0 if self.at_0 < 0 else size - self.at_0 if self.slope > 0 else self.at_0 - size
         )
@@ -565,7 +589,7 @@ def as_linear(size: Dim | Value, known: Mapping[Any, Any]) -> Linear | None:
     (name,) = unknown
     # sampling the size at three points is simpler than rearranging its tree
     at_0, at_1, at_2 = (evaluate(size, {**known, name: n}) for n in (0, 1, 2))  # type: ignore[arg-type]
-    if at_0 is None or at_1 is None or at_2 is None or at_2 - at_1 != at_1 - at_0 or at_1 == at_0:
+    if at_0 is None or at_1 is None or at_2 is None or at_2 - at_1 != at_1 - at_0:
         return None
     return Linear(name, at_0, at_1 - at_0)
 

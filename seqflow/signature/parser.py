@@ -88,6 +88,13 @@ def _check_optional(signature: Signature) -> None:
             map(str, sorted(signature.inputs, key=lambda item: isinstance(item, Argument) and item.optional))
         )
         raise OpError(f"signature: {optional[0]} is optional, inputs after it are required\n  write {last}")
+    required = {a.name: a for a in signature.inputs if isinstance(a, Argument) and not a.optional}
+    for name, of in signature.defaults.items():
+        if of not in required or required[of].dims != signature.arguments[name].dims:
+            raise OpError(
+                f"signature: {name} is {of} if it is left out, expected an input that is required and has its axes\n"
+                f"  {signature.text}"
+            )
 
 
 def _check_alike(signature: Signature) -> None:
@@ -275,7 +282,9 @@ class _Signature(Parser[Value]):
             dtype = DtypeRule("int") if is_lengths else self.dtype(start)
             word = self.tensor()
         dims = tuple(self.items(self.take("["), self.dim))
-        return Argument(word, dtype, dims, is_lengths, optional=self.accept("?") is not None)
+        optional = self.accept("?") is not None
+        default = self.name() if optional and self.accept("=") else None
+        return Argument(word, dtype, dims, is_lengths, optional, default)
 
     def dtype(self, start: Token) -> DtypeRule:
         word = start.text

@@ -232,7 +232,8 @@ def test_arguments_come_in_one_order(op):
     """Data, what selects, the lengths of the data, outer lengths; then learned parameters and what is optional."""
     arguments = op.signature.input_arguments
     names = [argument.name for argument in arguments]
-    stop = 1 + max((i for i, argument in enumerate(arguments) if argument.is_lengths), default=-1)
+    required = (i for i, argument in enumerate(arguments) if argument.is_lengths and not argument.optional)
+    stop = 1 + max(required, default=-1)
     first, last = arguments[:stop], arguments[stop:]
     selecting = ("int", "index", "bool")
     kinds = [2 if a.is_lengths else 1 if a.dtype.word in selecting else 0 for a in first]

@@ -34,7 +34,22 @@ def softmax(row):
     return found / found.sum()
 
 
+def attended(causal):
+    """Attention of one head in which queries, keys and values are the pairs of an element and its negative."""
+    found = []
+    for row in map(np.array, filter(None, LISTS)):
+        f = np.stack([row, -row], axis=1)
+        scores = f @ f.T / 2**0.5
+        seen = np.tril(np.ones_like(scores)) if causal else np.ones_like(scores)
+        weights = np.exp(scores) * seen
+        found.append(weights @ f / weights.sum(axis=1, keepdims=True))
+    return np.concatenate(found)[:, None]
+
+
 EXPECTED = {
+    "ops.attention_within(heads, n, heads, heads).out": attended(causal=False),
+    "ops.attention_within(heads, n, heads, heads, after=0).out": attended(causal=True),
+    'ops.attention_within(heads, n, heads, heads, after=0, align="end").out': attended(causal=True),
     "n": N,
     "x": X,
     "ops.lengths_sum(x, n)": [sum(row) for row in LISTS],
@@ -82,7 +97,7 @@ def computed(ours):
     source = pa.table({"x": LISTS})
     names = {
         "x": X, "n": N, "ids": IDS, "table": TABLE, "per_row": PER_ROW, "segments": SEGMENTS,
-        "f": np.stack([X, -X], axis=1), "source": source, "ops": ops, "sf": sf, "np": np,
+        "f": np.stack([X, -X], axis=1), "heads": np.stack([X, -X], axis=1)[:, None], "source": source, "ops": ops, "sf": sf, "np": np,
     }  # fmt: skip
     return eval(ours, names)
 

@@ -64,6 +64,9 @@ def test_words_of_those_who_ask_lead_to_the_op(query, op):
 @pytest.mark.parametrize(
     ("query", "op"),
     [
+        ("attention", "attention_within"), ("scaled_dot_product_attention", "attention_within"),
+        ("flash attention", "attention_within"), ("varlen", "attention_within"), ("xformers", "attention_within"),
+        ("cu_seqlens", "attention_within"), ("rope", "rotary"), ("mrope", "rotary"),
         ("scatter_add", "unsorted_segment_sum"), ("segment_ids", "lengths_to_segment_ids"),
         ("tf.ragged.boolean_mask", "boolean_mask"), ("cu_seqlens", "lengths_to_cu_seqlens"),
         ("explode", "expand"), ("dedupe per row", "unique_within"), ("bag of embeddings", "sparse_lengths_sum"),

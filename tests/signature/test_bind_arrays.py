@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import seqflow as sf
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.signature import bind, fast_condition, parse
@@ -196,3 +197,62 @@ def test_the_fast_condition_knows_optional_arguments_and_sizes_computed_from_nam
 
 def test_there_is_no_fast_condition_where_only_an_optional_argument_has_a_name():
     assert fast_condition(parse("x[N], y[M]?, z[M]? -> out[N]"), {}) is None
+
+
+ATTEND = parse("float q[N, G*R, D], like(q) k[M, G, D], like(q) s[G*R]? -> out[N, G*R, D]")
+QUOTIENT = parse("float q[N, H, D], like(q) k[M, H//R, D], like(q) v[M, H//R, D] -> out[N, H, D]")
+
+
+def test_a_product_with_an_unknown_name_is_a_multiple():
+    q, k = np.ones((2, 4, 3)), np.ones((5, 2, 3))
+    assert bind(ATTEND, [q, k, np.ones(4)], {})[1] is k
+    assert bind(ATTEND, [q[:, :0], k[:, :0], None], {})[2] is None
+    with pytest.raises(
+        ShapeError, match=r"q.shape\[1\] is 4, expected G\*R for some R, G is 3 as in k.shape\[1\]"
+    ):
+        bind(ATTEND, [q, np.ones((5, 3, 3)), None], {})
+    with pytest.raises(
+        ShapeError, match=r"q.shape\[1\] is 4, expected G\*R for some R, G is 0 as in k.shape\[1\]"
+    ):
+        bind(ATTEND, [q, k[:, :0], None], {})
+    with pytest.raises(ShapeError, match=r"s.shape\[0\] is 6, expected 4"):
+        bind(ATTEND, [q, k, np.ones(6)], {})
+
+
+def test_a_size_that_cannot_be_solved_is_the_same_everywhere():
+    q, k = np.ones((2, 4, 3)), np.ones((5, 2, 3))
+    bind(QUOTIENT, [q, k, k], {})
+    with pytest.raises(ShapeError, match=r"v.shape\[1\] is 1, expected 2 as in k.shape\[1\] \(H//R\)"):
+        bind(QUOTIENT, [q, k, k[:, :1]], {})
+
+
+@pytest.fixture
+def paired():
+    @sf.op(
+        "float q[sum(n), D], lens n[B], like(q) k[sum(m), D], like(q) v[sum(m), D], lens m[B]?=n -> out[sum(n), D]"
+    )
+    def paired(q, n, k, v, m):
+        """The mean of q and of k and v by sequences of two kinds; an empty sequence gives nothing."""
+        return q * len(k) + m.sum()
+
+    yield paired
+    sf.registry.unregister("paired")
+
+
+def test_another_input_stands_for_lengths_that_are_left_out(paired):
+    q, k = np.ones((3, 1)), np.ones((4, 1))
+    assert paired(q, [1, 2], q, q).tolist() == [[6], [6], [6]]
+    assert paired(q, [1, 2], k, k, [2, 2]).tolist() == [[8], [8], [8]]
+    with pytest.raises(LodError, match=r"sum\(m\) is 3 but k has 4 rows"):
+        paired(q, [1, 2], k, k)
+    with pytest.raises(LodError, match=r"sum\(m\) is 3 but v has 4 rows"):
+        paired(q, [1, 2], q, k)
+
+
+def test_inference_puts_it_in_its_place_too(paired):
+    net = sf.Net("out = paired(q, n, k, v)\nreturn out")
+    specs = {name: sf.TensorSpec("float32", "{?,2}") for name in "qkv"} | {"n": sf.TensorSpec("int64", "{?}")}
+    inferred = net.infer(specs)
+    assert str(inferred.specs["out"].shape) == "{sum(n),2}"
+    with pytest.raises(ShapeError, match="3 and 4 are different sizes"):
+        net.infer(specs | {"q": sf.TensorSpec("float32", "{3,2}"), "k": sf.TensorSpec("float32", "{4,2}")})

@@ -4,7 +4,7 @@ import pytest
 
 import seqflow as sf
 from seqflow import TensorSpec, registry
-from seqflow.errors import OpTypeError
+from seqflow.errors import OpTypeError, ShapeError
 from seqflow.shape import Equalities
 from seqflow.signature import Described, OwnRows
 
@@ -144,3 +144,26 @@ def test_a_failed_inference_leaves_no_trace():
         )
     left, right = (spec(f"int32{{{name}}}").shape[0] for name in "AB")
     assert known.compare(left, right).value == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "out"),
+    [
+        ("float32{?,4,3}", "float32{?,2,3}", "float32{sum(lengths),4,3}"),
+        ("float32{?,H,3}", "float32{?,2,3}", "float32{sum(lengths),H,3}"),
+        ("float32{?,4,3}", "float32{?,?,3}", "float32{sum(lengths),4,3}"),
+        ("float32{?,H,3}", "float32{?,?,3}", "float32{sum(lengths),H,3}"),
+    ],
+)
+def test_a_product_with_an_unknown_name_keeps_the_size_it_has(q, k, out):
+    found, lse = infer("attention_within", q=spec(q), lengths=spec("int64{?}"), k=spec(k), v=spec(k)).outputs
+    assert str(found) == out
+    assert found.shape[1] == lse.shape[1]
+
+
+def test_a_size_that_is_not_a_multiple_is_refused():
+    with pytest.raises(ShapeError, match=r"q.shape\[1\] is 4, expected G\*R for some R"):
+        infer(
+            "attention_within", q=spec("float32{?,4,3}"), lengths=spec("int64{?}"), k=spec("float32{?,3,3}"),
+            v=spec("float32{?,3,3}"),
+        )  # fmt: skip

@@ -43,6 +43,7 @@ SIGNATURES = [
     "x[N] -> unique[U], index(U) inverse[N], int64 counts[U], U <= N, sum(counts) <= N",
     "lengths[B] -> offset(sum(lengths)) offsets[B+1]",
     "x[N] -> str text[N//2*2], bool presence[N, len(mask)]",
+    "q[sum(lengths), G*R], lengths[B], k[sum(kv_lengths), G], kv_lengths[B]?=lengths -> out[sum(lengths), G*R]",
 ]
 
 
@@ -207,6 +208,12 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("lengths[B] -> y[sum(lengths')]", '"lengths\'", which it does not name'),
         ("x[N]; -> y[N]", "column 5: found ';'"),
         ("x[*] ->", "expected a name"),
+        (
+            "lengths[B], lens n[B]?=m ->",
+            "n is m if it is left out, expected an input that is required and has its axes",
+        ),
+        ("lengths[B], lens n[C]?=lengths ->", "n is lengths if it is left out, expected an input"),
+        ("x[N]=y ->", "column 5: found '=', expected ','"),
         ("x[N] -> y[minimum(N, k)]", "column 11: found 'minimum', expected a size"),
         ("x[N] := N -> y[N]", "column 6: found ':=', expected ','"),
         ("x[N] -> y[N] <= max(z)", "y speaks of max(z), expected inputs"),

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from seqflow.torch.device import (  # each registers its ops
+    attention,
     gathers,
     lengths,
     padding,

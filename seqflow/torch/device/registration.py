@@ -35,6 +35,8 @@ class Implementation:
     """Takes checked inputs, with integers as int64, and all attributes; returns a tensor or a tuple."""
     syncs: str
     """Values that the host waits for if the tensors are on another device; empty if there are none."""
+    keeps_bfloat16: bool = False
+    """Whether the body takes bfloat16 as it is."""
 
     @cached_property
     def op(self) -> OpDef:
@@ -51,7 +53,8 @@ class Implementation:
         except SeqflowError as error:
             raise name_op(self.name, self.op.signature, error) from None
         if isinstance(found, tuple):
-            return tuple(_apart(one, given) for one in found)
+            wide = self.op.signature.wide
+            return tuple(_apart(one, given, i in wide) for i, one in enumerate(found))
         made = _apart(found, given)
         return (made,) if isinstance(made, list) else made
 
@@ -80,17 +83,17 @@ class Implementation:
             return [self._prepared(argument, one) for one in value]
         if argument.is_lengths or argument.dtype.word in ("int", *POINTING):
             return value.detach().long()
-        return value.float() if value.dtype is torch.bfloat16 else value
+        return value.float() if value.dtype is torch.bfloat16 and not self.keeps_bfloat16 else value
 
 
 IMPLEMENTED: dict[str, Implementation] = {}
 
 
-def implements(name: str, *, syncs: str = "") -> Callable[[Body], Body]:
+def implements(name: str, *, syncs: str = "", keeps_bfloat16: bool = False) -> Callable[[Body], Body]:
     """Register the second implementation of an op. `syncs` names the values that the host must wait for."""
 
     def register(body: Body) -> Body:
-        IMPLEMENTED[name] = Implementation(name, body, syncs)
+        IMPLEMENTED[name] = Implementation(name, body, syncs, keeps_bfloat16)
         return body
 
     return register
@@ -214,16 +217,16 @@ def _adding_up(count: int, total: int) -> np.ndarray[Any, Any]:
 # Results
 
 
-def _apart(found: Any, given: Sequence[Any]) -> Result:
-    """Return the result in its own memory; float32 becomes bfloat16 if an input is bfloat16."""
+def _apart(found: Any, given: Sequence[Any], wide: bool = False) -> Result:
+    """Return the result in its own memory; float32 becomes bfloat16 if an input is bfloat16, unless it is `wide`."""
     tensors = [one for value in given for one in _each(value)]
     if isinstance(found, list):
         return [_own(one, tensors) for one in found]
-    return _own(found, tensors)
+    return _own(found, tensors, wide)
 
 
-def _own(found: Tensor, tensors: Sequence[Tensor]) -> Tensor:
-    if found.dtype is torch.float32 and any(one.dtype is torch.bfloat16 for one in tensors):
+def _own(found: Tensor, tensors: Sequence[Tensor], wide: bool = False) -> Tensor:
+    if found.dtype is torch.float32 and not wide and any(one.dtype is torch.bfloat16 for one in tensors):
         return found.bfloat16()
     # by storage, not data_ptr(): views of one tensor start at different addresses, and empty ones at 0
     memory = found.untyped_storage()._cdata

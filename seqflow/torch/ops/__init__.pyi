@@ -46,6 +46,20 @@ def atan2(x: Tensor, y: Tensor) -> Tensor: ...
 
 def atanh(x: Tensor) -> Tensor: ...
 
+class AttentionWithinResult(NamedTuple):
+    out: Tensor
+    lse: Tensor
+
+def attention_within(q: Tensor, lengths: Tensor, k: Tensor, v: Tensor, kv_lengths: Tensor | None = None, slopes: Tensor | None = None, *, scale: float | None = None, before: int | None = None, after: int | None = None, align: Literal['start', 'end'] | None = None, softcap: float | None = None) -> AttentionWithinResult: ...
+
+class AttentionWithinBackwardResult(NamedTuple):
+    grad_q: Tensor
+    grad_k: Tensor
+    grad_v: Tensor
+    grad_slopes: Tensor
+
+def attention_within_backward(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, d_out: Tensor, d_lse: Tensor, lengths: Tensor, kv_lengths: Tensor | None = None, slopes: Tensor | None = None, *, scale: float | None = None, before: int | None = None, after: int | None = None, align: Literal['start', 'end'] | None = None, softcap: float | None = None) -> AttentionWithinBackwardResult: ...
+
 def batch_bucket_one_hot(x: Tensor, boundaries: Tensor, lengths: Tensor, *, dtype: DType = ...) -> Tensor: ...
 
 def batch_bucketize(x: Tensor, boundaries: Tensor, columns: Tensor, lengths: Tensor, *, nan: int | None = None) -> Tensor: ...
@@ -706,6 +720,8 @@ class RnnBackwardResult(NamedTuple):
     grad_h0: Tensor
 
 def rnn_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnBackwardResult: ...
+
+def rotary(x: Tensor, positions: Tensor, *, base: float = 10000.0, interleaved: builtins.bool = False, sections: int | collections.abc.Sequence[int] = (), inverse: builtins.bool = False) -> Tensor: ...
 
 def round(x: Tensor) -> Tensor: ...
 

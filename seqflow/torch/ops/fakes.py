@@ -65,7 +65,8 @@ class _Call:
         for guard in inferred.guards:
             if isinstance(guard, Guard):
                 self._assume(guard, evaluation)
-        outputs = [self._tensor(spec, evaluation) for spec in inferred.outputs]
+        wide = self.op.signature.wide
+        outputs = [self._tensor(spec, evaluation, i in wide) for i, spec in enumerate(inferred.outputs)]
         for name, tensor in zip(self.op.result_names(self.attributes), outputs, strict=True):
             for what, size in evaluation.of_output(f"{self.op.name}.{name}").items():
                 remember(tensor, what, size)
@@ -92,10 +93,11 @@ class _Call:
             else:
                 check_equal([evaluation.size(left)], [evaluation.size(right)], f"{self.op.name}: {guard}")
 
-    def _tensor(self, spec: TensorSpec, evaluation: Evaluation) -> Tensor:
+    def _tensor(self, spec: TensorSpec, evaluation: Evaluation, wide: bool) -> Tensor:
         first = next(iter(self.flat.values()))
         dtype = torch_dtype(spec.dtype)
-        if dtype is torch.float32 and any(one.dtype is torch.bfloat16 for one in self.flat.values()):
+        narrow = not wide and any(one.dtype is torch.bfloat16 for one in self.flat.values())
+        if dtype is torch.float32 and narrow:
             dtype = torch.bfloat16
         return torch.empty(evaluation.shape(spec.shape), dtype=dtype, device=first.device)
 

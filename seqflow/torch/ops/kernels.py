@@ -19,6 +19,7 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
     """Return the op on tensors of the CPU; its results are new tensors."""
     defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
     dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
+    wide = op.signature.wide
     call, is_group, has_results = op.call, op.result is not None, bool(op.output_names)
     sized = op.takes_total
 
@@ -37,7 +38,7 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
         check_total(op, total, found)
         narrow = any(_is_bfloat16(one) for one in tensors)
         if is_group:
-            return tuple([_result(one, arrays, narrow) for one in found])
+            return tuple([_result(one, arrays, narrow and i not in wide) for i, one in enumerate(found)])
         return _result(found, arrays, narrow) if has_results else None
 
     return never_traced(kernel)

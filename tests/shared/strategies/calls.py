@@ -12,6 +12,7 @@ from seqflow.expression.functions import by_name, table
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, evaluate
+from strategies.attention import ATTENTION
 from strategies.features import FEATURES
 from strategies.gradients import GRADIENTS
 from strategies.ids import IDS
@@ -255,6 +256,7 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 STRATEGIES = {
     **FEATURES,
+    **ATTENTION,
     **GRADIENTS,
     **IDS,
     **QUANTIZED,

@@ -36,7 +36,7 @@ FEW = (
     "unsorted_segment_min",
 )
 ANOTHER_ORDER = (
-    "lengths_prod", "lengths_var", "lengths_std", "sorted_segment_prod",
+    "attention_within", "lengths_prod", "lengths_var", "lengths_std", "sorted_segment_prod",
     *(f"{ends}{cell}" for ends in ("", "bidirectional_") for cell in ("rnn", "gru", "lstm")),
 )  # fmt: skip
 ODD = ([], [0.0], [np.nan], [-np.inf], [np.inf], [np.nan, -np.inf, 0.0])

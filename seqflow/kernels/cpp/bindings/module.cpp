@@ -37,6 +37,7 @@ NB_MODULE(_native, module) {
   module.def("leave_single_thread", leave_single_thread);
   module.def("kept_bytes", kept_bytes);
   module.def("set_kept_limit", set_kept_limit);
+  bind_attention(module);
   bind_bucketing(module);
   bind_chunks(module);
   bind_distinct(module);

@@ -137,6 +137,7 @@ void bind_kernel(nb::module_ &module, const char *name, nb::object (*function)(A
 }
 
 // The bindings of each family of kernels.
+void bind_attention(nb::module_ &module);
 void bind_bucketing(nb::module_ &module);
 void bind_chunks(nb::module_ &module);
 void bind_distinct(nb::module_ &module);
