@@ -15,6 +15,7 @@ from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, eval
 from strategies.features import FEATURES
 from strategies.gradients import GRADIENTS
 from strategies.ids import IDS
+from strategies.peers import PEERS
 from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
 from strategies.segments import SEGMENTS
@@ -257,6 +258,7 @@ STRATEGIES = {
     **FEATURES,
     **GRADIENTS,
     **IDS,
+    **PEERS,
     **QUANTIZED,
     **RECURRENT,
     **SEGMENTS,

@@ -39,6 +39,7 @@ NB_MODULE(_native, module) {
   module.def("set_kept_limit", set_kept_limit);
   bind_bucketing(module);
   bind_chunks(module);
+  bind_discounting(module);
   bind_distinct(module);
   bind_fields(module);
   bind_footers(module);
@@ -46,6 +47,7 @@ NB_MODULE(_native, module) {
   bind_hashing(module);
   bind_lengths(module);
   bind_lines(module);
+  bind_matching(module);
   bind_moves(module);
   bind_ordering(module);
   bind_packing(module);
