@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from per_sequence import lengths_arrays
 
+from seqflow import registry
+
 Call = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -18,6 +20,96 @@ def _ids(draw: Any, op: Any = None) -> Call:
     return {"ids": ids}, draw(st.sampled_from([{}, {"num_segments": 5}, {"num_segments": 7}]))
 
 
+@st.composite
+def _columns(draw: Any, op: Any = None) -> Call:
+    """Columns of the same rows, each of its own dtype and row shape, and a budget for each row."""
+    rows, columns = draw(st.integers(0, 4)), draw(st.integers(1, 3))
+    lengths = [draw(hnp.arrays("int64", rows, elements=st.integers(0, 5))) for _ in range(columns)]
+    shape, dtype = (
+        draw(st.sampled_from([(), (2,)])),
+        draw(st.sampled_from(["int32", "float32", "float64", "bool"])),
+    )
+    data = [(np.arange(n.sum() * int(np.prod(shape))).reshape(-1, *shape) % 7).astype(dtype) for n in lengths]
+    budget = draw(hnp.arrays("int32", rows, elements=st.integers(-1, 12)))
+    how = draw(st.sampled_from(["longest_first", "waterfall"]))
+    keep = draw(st.sampled_from(["head", "tail"]))
+    return {"data": data, "lengths": lengths, "budget": budget}, {
+        "columns": columns,
+        "how": how,
+        "keep": keep,
+    }
+
+
+def _numbers(draw: Any, shape: tuple[int, ...], dtype: str = "") -> Any:
+    dtype = dtype or draw(st.sampled_from(["float32", "float64"]))
+    return draw(hnp.arrays(dtype, shape, elements=st.integers(-8, 8).map(lambda k: k / 4)))
+
+
+@st.composite
+def _quantiles(draw: Any, op: Any) -> Call:
+    """Distinct numbers, and shares of them."""
+    lengths = draw(lengths_arrays())
+    rows, inner = int(lengths.sum()), draw(st.sampled_from([(), (2,)]))
+    data = np.random.default_rng(draw(st.integers(0, 99))).permutation(rows * int(np.prod(inner)))
+    data = data.reshape(rows, *inner).astype(draw(st.sampled_from(["float32", "float64", "int32"])))
+    attributes: dict[str, Any] = {}
+    if op.name != "lengths_median":
+        attributes["q"] = draw(st.sampled_from([0.25, 0.5, 1.0, [0.1, 0.9], []]))
+        ways = ["linear", "lower", "higher", "nearest", "midpoint"]
+        attributes["interpolation"] = draw(st.sampled_from(ways))
+    inputs = {"data": data, "lengths": lengths}
+    if op.name == "quantile_within_backward":
+        shape = (len(lengths), *np.shape(attributes["q"]), *inner)
+        inputs = {"d": _numbers(draw, shape), **inputs}
+    return inputs, attributes
+
+
+@st.composite
+def _matrices(draw: Any, op: Any) -> Call:
+    """Rows, and a matrix for each sequence or each id."""
+    dtype, (k, m) = (
+        draw(st.sampled_from(["float32", "float64"])),
+        (draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+    )
+    transpose = draw(st.booleans())
+    if op.name == "segment_matmul":
+        by = {"lengths": draw(lengths_arrays())}
+        rows, count = int(by["lengths"].sum()), len(by["lengths"])
+    else:
+        count, rows = draw(st.integers(1, 3)), draw(st.integers(0, 5))
+        by = {"ids": draw(hnp.arrays("int32", rows, elements=st.integers(0, count - 1)))}
+    weight = _numbers(draw, (count, m, k) if transpose else (count, k, m), dtype)
+    return {"x": _numbers(draw, (rows, k), dtype), "weight": weight, **by}, {"transpose": transpose}
+
+
+@st.composite
+def _experts(draw: Any, op: Any = None) -> Call:
+    """Choices of experts, with a capacity or a multiple of rows or neither."""
+    experts = draw(
+        hnp.arrays("int64", (draw(st.integers(0, 4)), draw(st.integers(1, 2))), elements=st.integers(0, 2))
+    )
+    options = draw(st.sampled_from([{}, {"capacity": 1}, {"multiple_of": 2}]))
+    return {"experts": experts}, {"num_experts": 3, **options}
+
+
+@st.composite
+def _routed(draw: Any, op: Any = None) -> Call:
+    """Rows of experts, with the choices of each token and their weights."""
+    (inputs, attributes) = draw(_experts())
+    routed = registry.get("route_topk").call(**inputs, **attributes)
+    y = _numbers(draw, (len(routed.choices), *draw(st.sampled_from([(), (2,)]))), "float64")
+    weights = _numbers(draw, inputs["experts"].shape, "float64")
+    return {"y": y, "choices": routed.choices, "weights": weights}, {}
+
+
 PEERS = {
+    "gather_matmul": _matrices,
     "group_order": _ids,
+    "lengths_median": _quantiles,
+    "lengths_quantile": _quantiles,
+    "quantile_within_backward": _quantiles,
+    "route_topk": _experts,
+    "segment_matmul": _matrices,
+    "truncate_together": _columns,
+    "unroute": _routed,
 }
