@@ -43,12 +43,12 @@ def truncate_together(
 ) -> tuple[list[Array], list[Array]]:
     """Cut the columns of each row so that their lengths together are at most its `budget`.
 
-    Longest first, which is also round robin: the longest column loses a row until all fit, of equals the later.
-    "waterfall": the first column takes what it needs, the next one of what is left. `keep` is the end of a column that
-    stays. A budget of 0 or less empties the row, an empty column costs nothing, and where all fit nothing changes.
-    `columns` is their number; all have one dtype. To keep words whole, cut their lengths: `truncate_together([pieces_p, pieces_q],
-    [words_p, words_q], budget, columns=2)`, then `collapse_lengths` gives the tokens to keep, and `slice_sequences`
-    with `clip` keeps them.
+    Longest first (also round robin): the longest column loses a row until all fit, of equal ones the later.
+    "waterfall": the first column takes what it needs, the next one of what is left. `keep` is the end of a column
+    that stays. A budget of 0 or less empties the row, an empty column costs nothing, and where all fit nothing
+    changes. `columns` is their number; all have one dtype. To keep words whole, cut their lengths:
+    `truncate_together([pieces_p, pieces_q], [words_p, words_q], budget, columns=2)`, then `collapse_lengths` gives
+    the tokens to keep, and `slice_sequences` with `clip` keeps them.
 
     >>> p, q = (np.array([1, 2, 3]), np.array([3])), (np.array([7, 8]), np.array([2]))
     >>> truncate_together([p[0], q[0]], [p[1], q[1]], np.array([3]), columns=2)

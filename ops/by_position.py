@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-import numpy as np
-
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, starts_of

@@ -3,7 +3,6 @@
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.indices import indices_below
 from seqflow.registry import op

@@ -49,6 +49,11 @@ def uniform(bits: Array) -> Array:
     return (bits >> np.uint64(11)) * 2.0**-53
 
 
+def further(bits: Array, k: int) -> Array:
+    """Return the k-th number of the stream that starts at each number: for places that need several."""
+    return output(bits, np.full_like(bits, k))
+
+
 def output(state: Array, k: Array) -> Array:
     """Return the k-th number of SplitMix64 started at `state`, element by element: uint64."""
     # one new array, changed in place from here on; uint64 wraps around, as SplitMix64 needs

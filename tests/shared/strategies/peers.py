@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 from per_sequence import lengths_arrays
 
 from seqflow import registry
+from strategies.text import TEXTS, text_arrays
 
 Call = tuple[dict[str, Any], dict[str, Any]]
 
@@ -102,14 +103,117 @@ def _routed(draw: Any, op: Any = None) -> Call:
     return {"y": y, "choices": routed.choices, "weights": weights}, {}
 
 
+@st.composite
+def _maskable(draw: Any, op: Any = None) -> Call:
+    """Tokens of a small vocabulary, in words."""
+    words = draw(hnp.arrays("int64", st.integers(0, 6), elements=st.integers(0, 3)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(words)), max_size=2)))
+    counts = np.diff([0, *cuts, len(words)])
+    lengths = np.add.reduceat(np.append(words, 0), np.append(0, np.cumsum(counts)[:-1])) * (counts > 0)
+    tokens = draw(
+        hnp.arrays(draw(st.sampled_from(["int32", "int64"])), int(words.sum()), elements=st.integers(0, 9))
+    )
+    attributes = {
+        "ratio": draw(st.sampled_from([0.0, 0.5, 1.0])), "mask": 9, "vocabulary_size": 10, "seed": draw(st.integers(0, 9)),
+        "never": draw(st.sampled_from([(), (0, 3)])),
+    }  # fmt: skip
+    return {"tokens": tokens, "lengths": lengths, "words": words, "counts": counts}, attributes
+
+
+@st.composite
+def _corruptible(draw: Any, op: Any = None) -> Call:
+    lengths = draw(lengths_arrays())
+    total = int(lengths.sum())
+    tokens = draw(hnp.arrays(draw(st.sampled_from(["int32", "int64"])), total, elements=st.integers(0, 9)))
+    return {"tokens": tokens, "noise": draw(hnp.arrays("bool", total)), "lengths": lengths}, {"first": 99}
+
+
+@st.composite
+def _cuttable(draw: Any, op: Any = None) -> Call:
+    """Tokens, with places to cut them at."""
+    lengths = draw(lengths_arrays())
+    tokens = draw(hnp.arrays("int32", int(lengths.sum()), elements=st.integers(0, 9)))
+    cuts = np.sort(draw(hnp.arrays("int64", (len(lengths), 2), elements=st.integers(0, 5))), axis=1)
+    cuts = np.minimum(cuts, lengths.astype(np.int64)[:, None])
+    attributes = {"prefix": 91, "suffix": 93, "middle": 92, "seed": draw(st.integers(0, 9)), "rate": 0.5}
+    return {"tokens": tokens, "lengths": lengths, "cuts": cuts}, attributes
+
+
+@st.composite
+def _drawable(draw: Any, op: Any = None) -> Call:
+    lengths = draw(lengths_arrays())
+    positive_lengths = draw(hnp.arrays("int64", len(lengths), elements=st.integers(0, 3)))
+    positives = draw(hnp.arrays("int64", int(positive_lengths.sum()), elements=st.integers(0, 9)))
+    weights = np.arange(1.0, 11.0)
+    inputs = {
+        "positives": positives,
+        "lengths": lengths,
+        "positive_lengths": positive_lengths,
+        "weights": weights,
+    }
+    return inputs, {"high": 10, "seed": draw(st.integers(0, 9))}
+
+
+@st.composite
+def _texts(draw: Any, op: Any) -> Call:
+    """Texts, and what to look for in them."""
+    attributes = {"pattern": draw(st.sampled_from(["a", "B ", "é"]))}
+    if op.name == "split_text":
+        attributes = draw(st.sampled_from([{}, {"delimiter": " "}, {"delimiter": ""}, {"pattern": "[aB]*"}]))
+    if op.name in ("strip", "upper", "casefold"):
+        attributes = {}
+    return text_arrays(draw(TEXTS)), attributes
+
+
+@st.composite
+def _listed_texts(draw: Any, op: Any) -> Call:
+    """Lists of texts."""
+    rows = draw(st.lists(TEXTS, max_size=3))
+    counts = {"counts": np.array([len(row) for row in rows], np.int64)}
+    attributes = {"separator": draw(st.sampled_from(["", "-", ", "]))}
+    if op.name == "ngram_texts":
+        attributes |= {"n": draw(st.integers(1, 3)), "partial": draw(st.booleans())}
+    return text_arrays([text for row in rows for text in row]) | counts, attributes
+
+
+@st.composite
+def _steps(draw: Any, op: Any = None) -> Call:
+    """Starts, stops and steps, up and down."""
+    rows = draw(st.integers(0, 4))
+    start, stop = (draw(hnp.arrays("int32", rows, elements=st.integers(-5, 5))) for _ in range(2))
+    step = draw(hnp.arrays("int64", rows, elements=st.sampled_from([-2, -1, 1, 3])))
+    return {"start": start, "stop": stop, "step": step}, {"inclusive": draw(st.booleans())}
+
+
 PEERS = {
+    **dict.fromkeys(
+        [
+            "casefold",
+            "contains_text",
+            "count_text",
+            "ends_with",
+            "replace_text",
+            "split_text",
+            "starts_with",
+            "strip",
+            "upper",
+        ],
+        _texts,
+    ),
+    "join_texts": _listed_texts,
+    "lengths_range": _steps,
+    "ngram_texts": _listed_texts,
+    "fill_in_middle": _cuttable,
     "gather_matmul": _matrices,
     "group_order": _ids,
     "lengths_median": _quantiles,
     "lengths_quantile": _quantiles,
     "quantile_within_backward": _quantiles,
+    "mask_tokens": _maskable,
+    "random_integers": _drawable,
     "route_topk": _experts,
     "segment_matmul": _matrices,
+    "span_corrupt": _corruptible,
     "truncate_together": _columns,
     "unroute": _routed,
 }
