@@ -37,8 +37,8 @@ def _opens(data: Array, gap: Any) -> Array:
 def run_lengths(data: Array, lengths: Array, *, gap: float | None = None) -> tuple[Array, Array, Array]:
     """Return the runs of equal values of each sequence: the first row of each, its length, and the number of runs.
 
-    With `gap`, a run ends where the difference to the next row is above it: the sessions of sorted times (in their unit). NaN is
-    equal to NaN. A run never goes on in the next sequence, and an empty sequence has none.
+    With `gap`, a run ends where the difference to the next row is above it: the sessions of sorted times (in their
+    unit). NaN is equal to NaN. A run never goes on in the next sequence, and an empty sequence has none.
 
     >>> run_lengths(np.array([1, 1, 2, 2]), np.array([3, 1]))
     RunLengthsResult(values=array([1, 2, 2]), lengths=array([2, 1, 1]), counts=array([2, 1]))

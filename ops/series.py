@@ -15,9 +15,15 @@ from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative, Positive
 
 
+def _bound_total(ctx: InferenceContext) -> None:
+    if ctx.attr("max_total") is not None:
+        ctx.limit(ctx.sum_of("lengths"), ctx.attr("max_total"))
+
+
 @op(
     "int start[B], int stop[B], int step[B]? -> int64 values[sum(lengths)], int64 lengths[B]",
     known_as="tf.ragged.range; Spark sequence; generate_series; range of each row; np.arange per row; DuckDB range",
+    shape=_bound_total,
 )
 def lengths_range(
     start: Array,

@@ -107,7 +107,7 @@ def picked(rows, by, by_after):
     return np.array([np.flatnonzero(old == row)[0] for row in new], int)
 
 
-BY_ORDER = {"group_order", "route_topk", "positions_by_id", "unroute"}
+BY_ORDER = {"first_of_equal", "group_order", "route_topk", "positions_by_id", "unroute"}
 """Ops whose rows keep their places, but whose values count the rows before them."""
 
 

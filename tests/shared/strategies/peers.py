@@ -185,7 +185,56 @@ def _steps(draw: Any, op: Any = None) -> Call:
     return {"start": start, "stop": stop, "step": step}, {"inclusive": draw(st.booleans())}
 
 
+@st.composite
+def _slices(draw: Any, op: Any = None) -> Call:
+    """Sequences, and Python's slices of them."""
+    from strategies.calls import calls
+
+    inputs, _ = draw(calls(registry.get("reverse_sequences")))
+    rows = len(inputs["lengths"])
+    start, stop = (draw(hnp.arrays("int64", rows, elements=st.integers(-6, 6))) for _ in range(2))
+    step = draw(hnp.arrays("int32", rows, elements=st.sampled_from([-3, -1, 1, 2])))
+    return {**inputs, "start": start, "stop": stop, "step": step}, {}
+
+
+@st.composite
+def _components(draw: Any, op: Any = None) -> Call:
+    pairs = draw(hnp.arrays("int32", (draw(st.integers(0, 5)), 2), elements=st.integers(0, 6)))
+    return {"pairs": pairs}, {"num_rows": 7}
+
+
+@st.composite
+def _spans(draw: Any, op: Any = None) -> Call:
+    """Labelled spans and tokens of texts."""
+    rows, given = draw(st.integers(0, 3)), {}
+    for name in ("label_", ""):
+        counts = draw(hnp.arrays("int64", rows, elements=st.integers(0, 3)))
+        places = draw(hnp.arrays("int64", (int(counts.sum()), 2), elements=st.integers(0, 9)))
+        places.sort(axis=1)
+        given |= {
+            f"{name}starts": places[:, 0].copy(),
+            f"{name}ends": places[:, 1].copy(),
+            f"{name}counts": counts,
+        }
+    given["labels"] = draw(hnp.arrays("int32", len(given["label_starts"]), elements=st.integers(1, 5)))
+    return {one.name: given[one.name] for one in op.signature.input_arguments}, {}
+
+
+@st.composite
+def _paths(draw: Any, op: Any = None) -> Call:
+    """Scores of at least one state, and which states may follow each other."""
+    lengths, states = draw(lengths_arrays()), draw(st.integers(1, 3))
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    scores, transitions = (_numbers(draw, (rows, states), dtype) for rows in (int(lengths.sum()), states))
+    allowed = draw(hnp.arrays("bool", (states, states)))
+    return {"scores": scores, "transitions": transitions, "lengths": lengths, "allowed": allowed}, {}
+
+
 PEERS = {
+    "viterbi_decode": _paths,
+    "connected_components": _components,
+    "labels_of_tokens": _spans,
+    "stride_within": _slices,
     **dict.fromkeys(
         [
             "casefold",
