@@ -12,7 +12,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.random_bits import sequence_bits, uniform
+from seqflow.ops.shared.random_bits import random_bits, uniform
 from seqflow.registry import op
 from seqflow.shape import Dimension, InferenceContext
 from seqflow.signature import Dtype, NonNegative
@@ -221,15 +221,16 @@ def square_root_divide(data: Array, scale: Array) -> Array:
 def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, Array]:
     """Set each element to 0 with probability `ratio`, else divide it by `1 - ratio`; also return which were kept.
 
-    The same seed drops the same places on every machine: element i, counted in C order, is dropped if
-    `uniform(seed, i) < ratio`. The numbers are defined in `seqflow.ops.shared.random_bits`.
+    The same seed drops the same places on every machine: element j of row i is dropped if the uniform number of
+    sequence i and position j is below `ratio`; `seqflow.ops.shared.random_bits` defines it.
 
     >>> dropout(np.ones(4), ratio=0.5, seed=3).kept.shape
     (4,)
     """
     if not 0 <= ratio <= 1:
         raise OpError(f"ratio is {ratio}, expected a number from 0 to 1")
-    kept = (uniform(sequence_bits(seed, x.size)) >= ratio).reshape(x.shape)
+    width = np.full(len(x), int(np.prod(x.shape[1:], dtype=np.int64)), np.int64)
+    kept = (uniform(random_bits(seed, width)) >= ratio).reshape(x.shape)
     scale = x.dtype.type(1 / (1 - ratio) if ratio < 1 else 0)
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(kept, x * scale, x.dtype.type(0)), kept

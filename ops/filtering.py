@@ -9,6 +9,7 @@ from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.shared.scalars import cast_scalar, with_fill
+from seqflow.ops.shared.shares import share
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Scalar
@@ -171,7 +172,7 @@ def dropout_ids(
     """
     value = cast_scalar("replacement", replacement, data.dtype)
     kept = data.copy()
-    kept[uniform(random_bits(seed, lengths)) < _probability(ratio)] = value
+    kept[uniform(random_bits(seed, lengths)) < share("ratio", ratio)] = value
     return kept
 
 
@@ -194,7 +195,7 @@ def dropout_sequences(
     DropoutSequencesResult(values=array([0, 0, 3]), lengths=array([1, 1, 1]))
     """
     value = cast_scalar("replacement", replacement, data.dtype)
-    dropped = uniform(sequence_bits(seed, len(lengths))) < _probability(ratio)
+    dropped = uniform(sequence_bits(seed, len(lengths))) < share("ratio", ratio)
     sizes = int64(lengths)
     kept = np.where(dropped, 1, sizes)
     rows = np.empty(int(kept.sum()), data.dtype)
@@ -202,9 +203,3 @@ def dropout_sequences(
     kernels.move_slices(data, starts_of(sizes)[stays], sizes[stays], rows, targets[stays])
     rows[targets[dropped]] = value
     return rows, kept
-
-
-def _probability(ratio: float) -> float:
-    if not 0 <= ratio <= 1:
-        raise OpError(f"ratio is {ratio}, expected 0 to 1")
-    return ratio

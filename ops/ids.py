@@ -6,6 +6,7 @@ from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.joining import concat_sequences
 from seqflow.ops.ordering import unique_within
+from seqflow.ops.shared.comparable import as_integers
 from seqflow.ops.shared.indices import indices_below
 from seqflow.registry import MovedRows, NoDerivative, op
 
@@ -24,7 +25,7 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
     >>> unique(np.array([30, 10, 30]))
     UniqueResult(unique=array([10, 30]), inverse=array([1, 0, 1]), counts=array([1, 2]))
     """
-    first, inverse, counts = kernels.distinct_ids(_as_integers(x))
+    first, inverse, counts = kernels.distinct_ids(as_integers(x))
     return kernels.gather(x, first), inverse, counts
 
 
@@ -36,7 +37,7 @@ def find_duplicates(x: Array) -> Array:
     array([2, 3])
     """
     repeated = np.ones(len(x), bool)
-    repeated[kernels.distinct_ids(_as_integers(x))[0]] = False
+    repeated[kernels.distinct_ids(as_integers(x))[0]] = False
     return np.flatnonzero(repeated)
 
 
@@ -53,7 +54,7 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     >>> find(np.array([7, 5, 7]), np.array([5, 7, 9]))
     array([ 1,  2, -1])
     """
-    values, wanted = _as_integers(x), _as_integers(queries.reshape(-1))
+    values, wanted = as_integers(x), as_integers(queries.reshape(-1))
     order = np.argsort(values, kind="stable")
     values = values[order]
     after = np.searchsorted(values, wanted, side="right")
@@ -63,6 +64,44 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     # the order is stable: just before `after` is the last of equal elements
     positions[found] = order[after[found] - 1]
     return positions.reshape(queries.shape)
+
+
+@op(
+    "ordered data[N, *i], like(data) values[K] -> bool found[N, *i]",
+    known_as="np.isin; torch.isin; pc.is_in; df.isin; SQL in; is one of a list",
+)
+def isin(data: Array, values: Array) -> Array:
+    """Return whether each element is one of `values`, a list for all rows; NaN is equal to NaN.
+
+    For a list for each row see `isin_within`. Texts are compared by hashes: `hash_text` gives them.
+
+    >>> isin(np.array([7, 5, 9]), np.array([5, 7]))
+    array([ True,  True, False])
+    """
+    return np.isin(as_integers(data), as_integers(values))
+
+
+@op(
+    "ordered data[sum(lengths)], lengths[B], like(data) other[sum(other_lengths)], lens other_lengths[B]"
+    " -> bool found[sum(lengths)]",
+    known_as="isin per row; np.isin per row; list contains; has any of; intersection of two lists per row; "
+    "set difference per row; jaccard similarity; list.set_intersection; array_intersect; array_except",
+)
+def isin_within(data: Array, lengths: Array, other: Array, other_lengths: Array) -> Array:
+    """Return whether each value is among those of the other column in the same row; NaN is equal to NaN.
+
+    All are false if the other sequence is empty; an empty sequence stays empty. The dtypes must be equal; texts are
+    compared by their hashes (`hash_text`). Sets of two columns are recipes:
+
+        intersection   unique_within(*mask_sequences(p, isin_within(p, n, q, m), n), order="first")
+        difference     the same of logical_not(isin_within(p, n, q, m))
+        union          unique_within(*concat_sequences([p, q], [n, m]), order="first")
+        jaccard        lengths of the intersection / lengths of the union
+
+    >>> isin_within(np.array([1, 2, 3, 1]), np.array([3, 1]), np.array([4, 2, 1]), np.array([2, 1]))
+    array([False,  True, False,  True])
+    """
+    return kernels.isin_within(as_integers(data), lengths, as_integers(other), other_lengths)
 
 
 @op(
@@ -101,22 +140,3 @@ def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Arra
     joined = concat_sequences(data, lengths)
     values, kept, _ = unique_within(*joined)
     return values, kept
-
-
-def _as_integers(x: Array) -> Array:
-    """Return integers that compare as the values do: NaN and NaT are one value each, the largest."""
-    if x.dtype.kind == "f":
-        wide = x.astype(np.float64)
-        wide += 0.0  # -0.0, which has other bits, becomes 0.0
-        wide[np.isnan(wide)] = np.nan
-        bits = wide.view(np.int64)
-        # as integers, the bits of negative floats descend: flipping all but the sign makes them ascend
-        return bits ^ ((bits >> 63) & _MOST)
-    if x.dtype.kind in "mM":
-        return x.view(np.int64) - np.int64(1)  # NaT, the smallest, becomes the largest
-    if x.dtype == np.uint64:
-        return x.astype(np.uint64).view(np.int64) ^ ~_MOST
-    return x.astype(np.int64, copy=False)
-
-
-_MOST = np.int64(2**63 - 1)

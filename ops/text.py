@@ -95,7 +95,7 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
     return data, kernels.segment_reduce("sum", is_byte, lengths)
 
 
-def _bound_bytes(ctx: InferenceContext, growth: int, per: int = 1) -> None:
+def bound_bytes(ctx: InferenceContext, growth: int, per: int = 1) -> None:
     """Infer that `per` bytes become at most `growth` bytes; a byte that is not UTF-8 becomes the three of U+FFFD."""
     if ctx.attr("errors") == "replace":
         growth = max(growth, 3 * per)
@@ -103,15 +103,15 @@ def _bound_bytes(ctx: InferenceContext, growth: int, per: int = 1) -> None:
     ctx.limit(ctx.sum_of("lengths'"), growth * ctx.sum_of("lengths") // per)
 
 
-def _bound_lower(ctx: InferenceContext) -> None:
+def bound_lower(ctx: InferenceContext) -> None:
     """Infer bounds: a few letters of two bytes, such as U+023A, have a lower case of three bytes."""
-    _bound_bytes(ctx, 3, per=2)
+    bound_bytes(ctx, 3, per=2)
 
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
     known_as="str.lower; tf.strings.lower; pc.utf8_lower; lowercase",
-    shape=_bound_lower,
+    shape=bound_lower,
 )
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
     """Convert UTF-8 text to lower case, character by character (a final sigma becomes σ); lengths may change.
@@ -129,7 +129,7 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
 
 def _bound_normalized(ctx: InferenceContext) -> None:
     """Infer bounds: Unicode's annex 15 has the largest growth of a text."""
-    _bound_bytes(ctx, 11 if ctx.attr("form") in ("NFKC", "NFKD") else 3)
+    bound_bytes(ctx, 11 if ctx.attr("form") in ("NFKC", "NFKD") else 3)
 
 
 @op(
@@ -159,7 +159,7 @@ def normalize(
 
 def _bound_words(ctx: InferenceContext) -> None:
     """Infer bounds: each word has at least one byte, and white space between two words has at least one."""
-    _bound_bytes(ctx, 1)
+    bound_bytes(ctx, 1)
     longest, total = ctx.max_of("lengths"), ctx.sum_of("lengths")
     if ctx.attr("pattern") is None:
         longest, total = (longest + 1) // 2, (total + ctx.dim(ctx.input("lengths"), 0)) // 2

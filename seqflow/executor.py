@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
@@ -21,6 +21,7 @@ from seqflow.net.step import compute, shown
 from seqflow.net.syntax import Reference
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
+from seqflow.registry.draws import Reseed, RowDraws, drawing
 from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
 from seqflow.signature import Described, OwnRows
 from seqflow.signature.bind_arrays import as_array
@@ -29,14 +30,19 @@ from seqflow.tensor import TensorSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Reseed = Callable[[int], int]
+RowPath = Sequence[tuple[str, str]]
+"""Steps that make rows from those of the record: "described" or "select", and the tensor that does it."""
 _UNKNOWN = object()
 """Marks a tensor with unknown row provenance."""
 
 
 @overload
 def run(
-    net: Net | str, tensors: Record, profile: Profile | None = None, *, reseed: Reseed | None = None
+    net: Net | str,
+    tensors: Record,
+    profile: Profile | None = None,
+    *,
+    reseed: Reseed | RowDraws | None = None,
 ) -> Record: ...
 @overload
 def run(
@@ -44,7 +50,7 @@ def run(
     tensors: Mapping[str, Any],
     profile: Profile | None = None,
     *,
-    reseed: Reseed | None = None,
+    reseed: Reseed | RowDraws | None = None,
 ) -> dict[str, Array]: ...
 @checked(late=True)
 def run(
@@ -52,7 +58,7 @@ def run(
     tensors: Record | Mapping[str, Any],
     profile: Profile | None = None,
     *,
-    reseed: Reseed | None = None,
+    reseed: Reseed | RowDraws | None = None,
 ) -> Record | dict[str, Array]:
     """Run a net; return a record for a record, a dictionary for any other mapping of names to arrays.
 
@@ -63,7 +69,7 @@ def run(
     The steps run in topological order, and tensors are dropped after their last use. Equalities that inference
     assumed without proof are checked before the step that relies on them. An exception keeps its type and gets a note
     with the statement and the shapes of its inputs. `profile` collects the time and the bytes of each step. `reseed`
-    gives random ops a different seed, made from their own.
+    gives random ops a different seed, made from their own, and, as RowDraws, the same draws to a row in any batch.
 
     >>> run("total = lengths_sum(x.values, x.lengths)", {"x.values": [1, 2, 3], "x.lengths": [2, 0, 1]})
     {'total': array([3, 0, 3])}
@@ -115,7 +121,7 @@ def _execute(
     given: dict[str, Array],
     parents: Mapping[str, Any],
     profile: Profile | None,
-    reseed: Reseed | None,
+    reseed: Reseed | RowDraws | None,
     kept: Sequence[str] = (),
 ) -> tuple[NetPlan, dict[str, Array]]:
     """Run the steps of a net; return its plan, its outputs, and the additional tensors in `kept`."""
@@ -126,7 +132,7 @@ def _execute(
         for guard in guards.before:
             _check(guard, step, tensors)
         start = perf_counter()
-        values = compute(step if reseed is None else _reseeded(step, reseed), tensors)
+        values = _computed(step, tensors, reseed, plan.traced.get(number))
         if profile is not None:
             profile.add(step, perf_counter() - start, values)
         _name_results(step, values, tensors)
@@ -140,11 +146,45 @@ def _execute(
     return plan, {name: tensors[name] for name in (*plan.parents, *kept)}
 
 
-def _reseeded(step: Step, reseed: Reseed) -> Step:
+def _computed(
+    step: Step, tensors: Mapping[str, Array], reseed: Reseed | RowDraws | None, path: RowPath | None
+) -> list[Array]:
+    """Return the results of a step; a random op draws with the seed of the run, by row if `path` is known."""
     name = step.op.random
-    if name is None or step.attributes[name] is None:
-        return step
-    return replace(step, attributes={**step.attributes, name: reseed(step.attributes[name])})
+    if reseed is None or name is None or step.attributes[name] is None:
+        return compute(step, tensors)
+    keys = None
+    if isinstance(reseed, RowDraws):
+        keys = None if path is None else _keys_along(path, reseed.keys, tensors)
+        reseed = reseed.by_batch if keys is None else reseed.by_row
+    with drawing(keys):
+        attributes = {**step.attributes, name: reseed(step.attributes[name])}
+        return compute(replace(step, attributes=attributes), tensors)
+
+
+def _keys_along(path: RowPath, keys: Array, tensors: Mapping[str, Array]) -> Array | None:
+    """Return keys for rows that are made from the rows of the record; None if they are not made as inferred."""
+    for kind, name in path:
+        by = tensors[name]
+        if by.ndim != 1 or (len(by) != len(keys) and (kind == "described" or by.dtype == np.bool_)):
+            return None
+        if kind == "described":
+            keys = kernels.random_output(
+                kernels.expand(keys, by), kernels.lengths_to_positions(by).view(np.uint64)
+            )
+            continue
+        keys = keys[by]
+        if by.dtype != np.bool_:  # a row that is taken again draws again
+            order, counts = kernels.group_rows(*_numbered(by))
+            again = np.empty(len(by), np.int64)
+            again[order] = kernels.lengths_to_positions(counts)
+            keys = np.where(again == 0, keys, kernels.random_output(keys, again.view(np.uint64)))
+    return keys
+
+
+def _numbered(by: Array) -> tuple[Array, int]:
+    _, codes, counts = kernels.distinct_ids(by)
+    return codes, len(counts)
 
 
 def keeps_rows(net: Net, record: Record) -> bool:
@@ -152,7 +192,7 @@ def keeps_rows(net: Net, record: Record) -> bool:
     return _plan_for(net, record, record.parents).keeps_rows
 
 
-def row_numbers(net: Net, record: Record, reseed: Reseed | None = None) -> Array | None:
+def row_numbers(net: Net, record: Record, reseed: Reseed | RowDraws | None = None) -> Array | None:
     """Return int64: the row of the record that each row of the net's result comes from; None if unknown.
 
     Rows are traced by inferred row terms, through masks and orders that select them, and through lists whose elements
@@ -223,6 +263,8 @@ class NetPlan:
     """Whether all other outputs have the rows of the record."""
     outputs: Mapping[str, TensorSpec]
     """Dtype and shape of each output."""
+    traced: Mapping[int, RowPath]
+    """For random steps by number, how the rows that they draw for are made from the rows of the record."""
 
 
 Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[int | None, ...]], ...]
@@ -281,13 +323,25 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
     outputs = net.outputs(tuple(name for name, *_ in structure))
     guards = [_to_check(step, found) for step, found in zip(net.steps, inferred.by_step, strict=True)]
     parents = inferred.parents(outputs)
+    traced = dict(_random_paths(net, inferred, own))
     return NetPlan(
         tuple(guards),
-        tuple(_last_uses(net, guards, outputs)),
+        tuple(_last_uses(net, guards, outputs, traced)),
         parents,
         all(inferred.specs[name].rows == own for name, parent in parents.items() if parent is None),
         {name: inferred.specs[name] for name in outputs},
+        traced,
     )
+
+
+def _random_paths(net: Net, inferred: NetInference, own: OwnRows) -> Iterator[tuple[int, RowPath]]:
+    for number, step in enumerate(net.steps):
+        if step.op.random is None:
+            continue
+        by = step.inputs.get("lengths", next(iter(step.inputs.values())))
+        path = inferred.rows.path(by.name, own) if isinstance(by, Reference) else None
+        if path is not None:
+            yield number, path
 
 
 def _to_check(step: Step, guards: Iterable[Guard | SameLengths]) -> StepGuards:
@@ -401,12 +455,15 @@ def _size_of(atom: Atom, tensors: Mapping[str, Array]) -> int | None:
         return None
 
 
-def _last_uses(net: Net, guards: Sequence[StepGuards], outputs: Iterable[str]) -> list[tuple[str, ...]]:
+def _last_uses(
+    net: Net, guards: Sequence[StepGuards], outputs: Iterable[str], traced: Mapping[int, RowPath]
+) -> list[tuple[str, ...]]:
     kept = set(outputs)
     dead: list[tuple[str, ...]] = []
-    for step, of_step in zip(reversed(net.steps), reversed(guards), strict=True):
+    for number, (step, of_step) in reversed([*enumerate(zip(net.steps, guards, strict=True))]):
         uses = [
             *step.uses,
+            *(name for _, name in traced.get(number, ())),
             *(name for guard in (*of_step.before, *of_step.after) for name in guard.tensors()),
             *step.results,
         ]

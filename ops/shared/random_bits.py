@@ -9,6 +9,9 @@ modulo 2**64:
 
 Each sequence has its own SplitMix64 stream, and its position k takes the k-th number of the stream. No number depends
 on the number of sequences, the lengths of other sequences, or the number of threads.
+
+In a loader, the number of a sequence is replaced by a key of its row, `output(block, row)`, with the number of the
+row in its block; a sequence inside a row has `output(key of the row, position)`. So a row draws the same in any batch.
 """
 
 import numpy as np
@@ -17,6 +20,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.registry.draws import drawn_keys
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
@@ -37,6 +41,9 @@ def sequence_bits(seed: int, count: int, first: int = 0) -> Array:
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
     start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
+    keys = drawn_keys()
+    if keys is not None:
+        return output(start, keys[first : first + count])
     bits = np.empty(count, np.uint64)
     for begin in range(0, count, _BLOCK):
         end = min(begin + _BLOCK, count)
@@ -47,6 +54,11 @@ def sequence_bits(seed: int, count: int, first: int = 0) -> Array:
 def uniform(bits: Array) -> Array:
     """Return float64 in [0, 1): the upper 53 bits of each number, divided by 2**53."""
     return (bits >> np.uint64(11)) * 2.0**-53
+
+
+def further(bits: Array, k: int) -> Array:
+    """Return the k-th number of the stream that starts at each number: for places that need several."""
+    return output(bits, np.full_like(bits, k))
 
 
 def output(state: Array, k: Array) -> Array:

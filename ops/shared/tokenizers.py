@@ -83,6 +83,13 @@ def encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, A
     return np.concatenate(ids), np.concatenate(sizes)
 
 
+def offsets_of(tokenizer: Any, texts: list[str], special_tokens: bool) -> list[list[tuple[int, int]]]:
+    """Return where each token of each text starts and ends, in characters of the text."""
+    with tokenizer_errors("it cannot encode the text"):
+        encodings = tokenizer.encode_batch(texts, add_special_tokens=special_tokens)
+    return [encoding.offsets for encoding in encodings]
+
+
 def decode_all(tokenizer: Any, sequences: list[list[int]], special_tokens: bool) -> list[str]:
     """Return the text of each sequence of ids."""
     with tokenizer_errors("it cannot decode the ids"):

@@ -21,6 +21,7 @@ from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.attention import *
 from seqflow.kernels.bucketing import *
 from seqflow.kernels.dealing import *
+from seqflow.kernels.discounting import *
 from seqflow.kernels.dispatch import (
     KERNELS,
     info,
@@ -40,6 +41,7 @@ from seqflow.kernels.files.lines import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
+from seqflow.kernels.matching import *
 from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *

@@ -14,7 +14,7 @@ from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 
-__all__ = ["HASHES", "hash_ids", "hash_state", "hash_strings"]
+__all__ = ["HASHES", "hash_ids", "hash_state", "hash_strings", "random_output"]
 
 HASHES = 2**63
 """Number of buckets for whole hashes: a bucket is the upper 63 bits of the hash, which int64 holds."""
@@ -32,7 +32,7 @@ def hash_ids(ids: Array, state: int, num_buckets: int) -> Array:
     _check_buckets(num_buckets)
     copied = int64_integers(ids, "ids")
     numbers = copied.reshape(-1).view(np.uint64)
-    return _bucket(_output(_unsigned(state), numbers), num_buckets).reshape(copied.shape)
+    return _bucket(random_output(_unsigned(state), numbers), num_buckets).reshape(copied.shape)
 
 
 @kernel(data=BYTES, lengths=COUNTS)
@@ -56,19 +56,20 @@ def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> A
         held[np.arange(at, at + 8) >= lengths[alive, None]] = 0
         word = (held << np.arange(0, 64, 8, dtype=np.uint64)).sum(1, dtype=np.uint64)
         states[alive] = mix(states[alive] ^ word)
-    return _bucket(_output(states, lengths.view(np.uint64)), num_buckets)
+    return _bucket(random_output(states, lengths.view(np.uint64)), num_buckets)
 
 
 def hash_state(seed: int) -> int:
     """Return `output(seed, 0)`, the state for a seed from 0 to 2**64 - 1, as int64."""
-    return int(_output(_unsigned(seed), np.zeros(1, np.uint64)).view(np.int64)[0])
+    return int(random_output(_unsigned(seed), np.zeros(1, np.uint64)).view(np.int64)[0])
 
 
 def _unsigned(number: int) -> np.uint64:
     return np.uint64(number % 2**64)
 
 
-def _output(state: Array | np.uint64, k: Array) -> Array:
+def random_output(state: Array | np.uint64, k: Array) -> Array:
+    """Return the k-th number of the SplitMix64 stream started at `state`, element by element: uint64."""
     return mix((k + np.uint64(1)) * _GOLDEN + state)
 
 

@@ -86,6 +86,8 @@ class Scope(NamedTuple):
         match value:
             case Name(name=name) if name not in self.attributes:
                 return next(iter(self.inputs(name)), Most(self.highest(self.sizes.get(name))))
+            case Sum(of=of) | Max(of=of) if not self.inputs(of):  # an output's own lengths are not known here
+                return Most(None)
             case Sum(of=of):
                 return Most(reduce(_plus, [one.total for one in self.inputs(of)]))
             case Max(of=of):

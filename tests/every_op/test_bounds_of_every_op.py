@@ -10,7 +10,15 @@ from seqflow import TensorSpec
 from seqflow.net.bounds import note_bounds, tighten
 from seqflow.shape import Dimension, Equalities
 
-UNBOUNDED = {"decode", "squeeze", "tokenize", "tokenize_chat", "train_tokenizer"}
+UNBOUNDED = {
+    "decode",
+    "lengths_range",
+    "squeeze",
+    "token_offsets",
+    "tokenize",
+    "tokenize_chat",
+    "train_tokenizer",
+}
 """Ops whose results may have no bound: what a token stands for is up to the tokenizer, and sizes decide on the
 rank that `squeeze` leaves."""
 

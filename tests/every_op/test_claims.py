@@ -337,11 +337,13 @@ def number_of(name, op, inputs, attributes):
 
 def check_index(op, inputs, attributes):
     """Indices are inside the rows that they point at; -1 is none."""
-    for argument, array in outputs_of(op, inputs, attributes):
+    outputs = outputs_of(op, inputs, attributes)
+    tensors = {argument.name: array for argument, array in outputs} | inputs
+    for argument, array in outputs:
         if argument.dtype.word == "index":
             of = argument.dtype.points
             count = (
-                int(inputs[of.of].sum())
+                int(tensors[of.of].sum())
                 if isinstance(of, Sum)
                 else number_of(of.name, op, inputs, attributes)
             )

@@ -107,10 +107,16 @@ def picked(rows, by, by_after):
     return np.array([np.flatnonzero(old == row)[0] for row in new], int)
 
 
+BY_ORDER = {"first_of_equal", "group_order", "route_topk", "positions_by_id", "unroute"}
+"""Ops whose rows keep their places, but whose values count the rows before them."""
+
+
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_proven_row_spaces_are_true_under_permutation(op, data):
+    if op.name in BY_ORDER:
+        return
     inputs, attributes = data.draw(calls(op))
     space = Space(op, inputs)
     known = Equalities()
@@ -258,7 +264,7 @@ def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
 def test_a_carried_lod_is_true_under_permutation(op, data):
     inputs, attributes = data.draw(calls(op))
     space = Space(op, inputs)
-    if not space.bases:
+    if not space.bases or op.name in BY_ORDER:
         return
     outer = draw_outer(data, space)
     given_ = with_lods(op, space, inputs, outer)

@@ -34,6 +34,7 @@ ROWS = {
     "argsort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, False)),
     "bucketize": ("values", [dtype for dtype in NUMBERS if dtype != "f2"], lambda rows: (rows, rows)),
     "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
+    "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True)),
     "expand": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
     "fill_packed": (
         "data", [*NUMBERS, *TIMES, *OTHERS],
@@ -100,6 +101,10 @@ COUNTED = {
         False,
         None,
     ),
+    "edit_distances": lambda lengths: (A([0, 1]), A([1, 1]), A([3]), lengths),
+    "isin_within": lambda lengths: (A([0, 1]), A([1, 1]), A([3]), lengths),
+    "longest_common": lambda lengths: (A([0, 1]), A([1, 1]), A([3]), lengths),
+    "minhash": lambda lengths: (A([5]), lengths, A([1, 2]), A([3, 4])),
     "find_words": lambda words: (np.zeros((1, 2), int), words),
     "hash_slots": lambda words: (words,),
     "deal": lambda costs: (costs, A([2])),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.epoch.table import Row
@@ -24,6 +25,7 @@ from seqflow.loader.run.windows import (
     by_halves,
     fails_empty,
     first_failing,
+    keys_of_rows,
 )
 from seqflow.net import Net
 from seqflow.printable import printable
@@ -177,6 +179,24 @@ class BatchMaker:
         except IndexError:
             return BatchMemory()
 
+    def _keys(self, turn: Turn, chosen: Array | None = None) -> Array | None:
+        """Return the keys of the rows of a batch, or of a part of it; None if `net` draws no random numbers.
+
+        A row of several pieces has the key of its first piece, and of the place where this begins in its row.
+        """
+        if not (isinstance(self._net, Net) and self._net.is_random) or turn.fill == "pad":
+            return None
+        batches, ranges = turn.batches, [one for window in turn.windows for one in window.ledger.ranges]
+        numbers, rows = batches.numbers(turn.number), batches.row_of_pieces(turn.number)
+        if batches.cut:
+            pieces = batches.pieces_of(turn.number)
+            if chosen is not None:
+                numbers, rows, pieces = numbers[chosen], rows[chosen], pieces.take(chosen)
+            first = np.unique(rows, return_index=True)[1]
+            keys = keys_of_rows(ranges, numbers[first])
+            return kernels.random_output(keys, pieces.starts[first].astype(np.uint64))
+        return keys_of_rows(ranges, numbers if chosen is None else numbers[chosen])
+
     def _run_net(self, made: Made) -> Made:
         """Return the result of `net` on a batch, without the rows that it refuses if bad rows are omitted.
 
@@ -185,7 +205,10 @@ class BatchMaker:
         assert made.batch is not None
         turn = made.turn
         seed = turn.seed or (turn.windows[0].window.number, turn.row.inside)
-        net = self._windows.net_of(*seed, self._epoch)
+
+        def net(record: Record, chosen: Array | None = None) -> Record:
+            return self._windows.net_of(*seed, self._epoch, self._keys(turn, chosen))(record)
+
         try:
             batch = net(made.batch)
             set_field(batch, "number", made.batch.number)
@@ -204,12 +227,17 @@ class BatchMaker:
             raise
 
 
-def _run_part(net: Callable[[Record], Record], turn: Turn, start: int, stop: int) -> Record:
+RunNet = Callable[..., Record]
+"""Runs a net on a batch, or on the part of it whose places are given, too."""
+
+
+def _run_part(net: RunNet, turn: Turn, start: int, stop: int) -> Record:
     """Return the result of a net on only some of the rows of a batch, or pieces of packed rows."""
-    return net(turn.batches.part(turn.number, np.arange(start, stop)))
+    chosen = np.arange(start, stop)
+    return net(turn.batches.part(turn.number, chosen), chosen)
 
 
-def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Exception) -> Made | None:
+def _accepted(made: Made, net: RunNet, count: int, error: Exception) -> Made | None:
     """Return the batch without those of its `count` rows or pieces that fail alone; None if that does not help."""
     turn = made.turn
     run = partial(_run_part, net, turn)
@@ -221,7 +249,7 @@ def _accepted(made: Made, net: Callable[[Record], Record], count: int, error: Ex
     chosen = np.setdiff1d(np.arange(count), list(failing))
     part = turn.batches.part(turn.number, chosen)
     try:
-        batch = net(part)
+        batch = net(part, chosen)
     except Exception as left:
         if blames_rows(left):
             return None

@@ -28,7 +28,7 @@ from seqflow.loader.order.conditions import fulfilling, unfulfilled
 from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
 from seqflow.loader.order.windows import BlockSlice, Window
-from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.plans.plan import WindowBatches, key_of
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.ledger import (
     Ledger,
@@ -50,6 +50,7 @@ from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
 from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
+from seqflow.registry.draws import RowDraws
 
 T = TypeVar("T")
 
@@ -113,7 +114,9 @@ def first_failing(run: Callable[[int, int], object], count: int, error: Exceptio
     return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
 
 
-def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
+def apply(
+    transform: Net | Transform, record: Record, reseed: executor.Reseed | RowDraws | None = None
+) -> Record:
     """Return the result of a net or a function on a record; raise LodError or OpTypeError when a function's
     result is not a record.
 
@@ -197,6 +200,27 @@ def _total(record: Record, lengths: str, name: str) -> int:
         return int(kernels.check_lengths(found))
     except KernelError as error:
         raise LodError(f"{name} returned {lengths} that are not lengths: {error}") from None
+
+
+def _key_of(one: BlockSlice, numbers: RowNumbers | None) -> int:
+    block, start = one.random_key
+    return key_of(block) if numbers is not None else key_of(block, start)
+
+
+def keys_of_rows(ranges: Sequence[RowRange], rows: Array) -> Array:
+    """uint64: a random number for each of some rows that are counted over ranges in turn, by its place in its block.
+
+    It is the same for any windows, batches and ranks.
+    """
+    of, places = places_in([one.rows for one in ranges], rows)
+    keys = np.empty(len(rows), np.uint64)
+    for at in np.unique(of).tolist():
+        here, one = of == at, ranges[at]
+        inside = places[here] if one.numbers is None else np.asarray(one.numbers)[places[here]]
+        if one.numbers is not None and len(np.unique(inside)) < len(inside):
+            inside = places[here]  # rows that `prepare` made several of
+        keys[here] = kernels.random_output(np.uint64(one.key), inside.astype(np.uint64))
+    return keys
 
 
 def _taken(record: Record, numbers: RowNumbers | None, rows: Array) -> tuple[Record, RowNumbers | None]:
@@ -283,7 +307,9 @@ class WindowMaker:
         found = list(self._prepare(record, numbers, one, epoch, ledger))
         if self.recipe.keep or self.recipe.require:
             found = [self._fulfilling(*pair, one, ledger) for pair in found]
-        ledger.ranges = tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found)
+        ledger.ranges = tuple(
+            RowRange(one.block, prepared.num_rows, rows, _key_of(one, rows)) for prepared, rows in found
+        )
         ledger.seconds_reading, ledger.seconds_preparing = read - started, perf_counter() - read
         return tuple(read_only_record(prepared) for prepared, _ in found), ledger
 
@@ -326,11 +352,19 @@ class WindowMaker:
         if prepare is None:
             yield record, numbers
             return
-        reseed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE, numbers=one.random_key)
+
+        def reseed(start: int, stop: int) -> executor.Reseed | RowDraws:
+            seed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE)
+            if not (isinstance(prepare, Net) and prepare.is_random):
+                return partial(seed, numbers=one.random_key)
+            keys = keys_of_rows(
+                [RowRange(one.block, record.num_rows, numbers, _key_of(one, numbers))], np.arange(start, stop)
+            )
+            return RowDraws(partial(seed, numbers=one.random_key), partial(seed, numbers=(0, 0)), keys)
 
         def run(start: int, stop: int) -> Record:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
-            return apply(prepare, rows, reseed)
+            return apply(prepare, rows, reseed(start, stop))
 
         found = by_halves(
             lambda start, stop: one_row_space(run(start, stop)),
@@ -348,7 +382,9 @@ class WindowMaker:
                     of_rows: RowNumbers | None = numbers[rows] if keeps else None
                     if self.numbered and isinstance(prepare, Net) and not keeps:
                         made_of = executor.row_numbers(
-                            prepare, slice_rows(record, rows.start, rows.stop), reseed
+                            prepare,
+                            slice_rows(record, rows.start, rows.stop),
+                            reseed(rows.start, rows.stop),
                         )
                         of_rows = None if made_of is None else np.asarray(numbers[rows])[made_of]
                     yield result, of_rows
@@ -385,7 +421,8 @@ class WindowMaker:
         records, ledger.ranges = tuple(one for one, _ in filled), tuple(one for _, one in filled)
         source = None if self.kept is None or not records else self.kept.rows(records)
         order = recipe.order(window, ledger.rows_left, epoch)
-        if order is None and self.numbered:
+        draws = isinstance(recipe.net, Net) and recipe.net.is_random
+        if order is None and (self.numbered or draws):
             order = np.arange(ledger.rows_left)
         rows = WindowRows(records, order, recipe.pad, source)
         lengths = recipe.planned_lengths(records[0]) if records else None
@@ -439,8 +476,13 @@ class WindowMaker:
         table = source.read(of_all, self.recipe.columns, bad_rows=[], rows=rows)
         return take_table(table, np.array(numbers) - (0 if rows is None else rows.start))
 
-    def net_of(self, window: int, number: int, epoch: int) -> Callable[[Record], Record]:
-        """Return `net` as it runs on batch `number` of a window."""
+    def net_of(
+        self, window: int, number: int, epoch: int, keys: Array | None = None
+    ) -> Callable[[Record], Record]:
+        """Return `net` as it runs on batch `number` of a window; `keys` are those of its rows."""
         assert self.recipe.net is not None
-        reseed = partial(self.recipe.seed, epoch=epoch, purpose=NET, numbers=(window, number))
+        seed = partial(self.recipe.seed, epoch=epoch, purpose=NET)
+        reseed: executor.Reseed | RowDraws = partial(seed, numbers=(window, number))
+        if keys is not None:
+            reseed = RowDraws(partial(seed, numbers=(window, number)), partial(seed, numbers=(0, 0)), keys)
         return partial(apply, self.recipe.net, reseed=reseed)

@@ -39,6 +39,7 @@ OPTIONS = {
     "batch_sparse_to_dense": [{"fill": 3}],
     "context_windows": [{"fill": 2}],
     "cumsum_within": [{"reverse": True}, {"exclusive": True}, {"reverse": True, "exclusive": True}],
+    "discounted_sum_within": [{"gamma": 0.5, "reverse": False}],
     "gather": [{"ignore_index": 0}, {"wrap": True}],
     "gather_axis": [{"wrap": True}],
     "gru": [{"reverse": True}, {"linear_before_reset": False}],

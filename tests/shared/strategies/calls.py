@@ -16,6 +16,7 @@ from strategies.attention import ATTENTION
 from strategies.features import FEATURES
 from strategies.gradients import GRADIENTS
 from strategies.ids import IDS
+from strategies.peers import PEERS
 from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
 from strategies.segments import SEGMENTS
@@ -259,6 +260,7 @@ STRATEGIES = {
     **ATTENTION,
     **GRADIENTS,
     **IDS,
+    **PEERS,
     **QUANTIZED,
     **RECURRENT,
     **SEGMENTS,

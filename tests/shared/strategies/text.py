@@ -78,6 +78,8 @@ TEXT = {
     "split_words": _text,
     "train_tokenizer": _trainable,
     "tokenize": _tokenizable,
+    "word_offsets": _text,
+    "token_offsets": _tokenizable,
     "decode": _detokenizable,
     "tokenize_chat": _conversations,
 }

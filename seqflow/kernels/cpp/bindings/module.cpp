@@ -40,6 +40,7 @@ NB_MODULE(_native, module) {
   bind_attention(module);
   bind_bucketing(module);
   bind_chunks(module);
+  bind_discounting(module);
   bind_distinct(module);
   bind_fields(module);
   bind_footers(module);
@@ -47,6 +48,7 @@ NB_MODULE(_native, module) {
   bind_hashing(module);
   bind_lengths(module);
   bind_lines(module);
+  bind_matching(module);
   bind_moves(module);
   bind_ordering(module);
   bind_packing(module);

@@ -140,6 +140,7 @@ void bind_kernel(nb::module_ &module, const char *name, nb::object (*function)(A
 void bind_attention(nb::module_ &module);
 void bind_bucketing(nb::module_ &module);
 void bind_chunks(nb::module_ &module);
+void bind_discounting(nb::module_ &module);
 void bind_distinct(nb::module_ &module);
 void bind_fields(nb::module_ &module);
 void bind_footers(nb::module_ &module);
@@ -147,6 +148,7 @@ void bind_groups(nb::module_ &module);
 void bind_hashing(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
 void bind_lines(nb::module_ &module);
+void bind_matching(nb::module_ &module);
 void bind_moves(nb::module_ &module);
 void bind_ordering(nb::module_ &module);
 void bind_packing(nb::module_ &module);

@@ -1,0 +1,132 @@
+"""Two sequences compared step by step, and the best path through scores."""
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.comparable import as_integers
+from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.registry import NoDerivative, op
+from seqflow.shape import InferenceContext
+
+
+def _infer_normalized(ctx: InferenceContext) -> None:
+    if ctx.attr("normalize"):
+        kept = ctx.outputs[0]
+        ctx.set_output(0, kept.shape, dtype=np.float64, axes=kept.axes)
+
+
+@op(
+    "ordered p[sum(lengths)], like(p) q[sum(other)], lengths[B], lens other[B] -> int64 distance[B]",
+    known_as="Levenshtein distance; tf.edit_distance; word error rate; WER; character error rate; difflib",
+    shape=_infer_normalized,
+)
+def edit_distance(p: Array, q: Array, lengths: Array, other: Array, *, normalize: bool = False) -> Array:
+    """Return the least number of rows to insert, delete or change that turn each sequence into that of `q`.
+
+    Against an empty sequence it is the length of the other one. `normalize` divides by the length of the sequence of
+    `q`, the reference (0 for two empty ones, inf for an empty reference): the word error rate.
+
+    >>> k, s = (np.frombuffer(text, np.uint8) for text in (b"kitten", b"sitting"))
+    >>> edit_distance(k, s, np.array([6]), np.array([7]))
+    array([3])
+    """
+    distance = kernels.edit_distances(as_integers(p), lengths, as_integers(q), other)
+    if not normalize:
+        return distance
+    with np.errstate(all="ignore"):
+        return np.where(distance == 0, 0.0, distance / other.astype(np.float64))
+
+
+@op(
+    "ordered p[sum(lengths)], like(p) q[sum(other)], lengths[B], lens other[B]"
+    " -> int64 sizes[B] <= minimum(lengths, other)",
+    known_as="longest common subsequence; LCS; ROUGE-L; tf_text.rouge_l",
+)
+def longest_common(p: Array, q: Array, lengths: Array, other: Array) -> Array:
+    """Return the length of the longest common subsequence of each pair; an empty sequence has none.
+
+    Divided by both lengths, it gives the precision and the recall of ROUGE-L.
+
+    >>> longest_common(np.array([1, 2, 3, 4]), np.array([2, 9, 4]), np.array([4]), np.array([3]))
+    array([2])
+    """
+    return kernels.longest_common(as_integers(p), lengths, as_integers(q), other)
+
+
+@op(
+    "ordered p[sum(lengths)], like(p) q[sum(other)], lengths[B], lens other[B] -> float64 similarity[B]",
+    known_as="Jaccard index; intersection over union; datasketch jaccard; set similarity of two columns",
+    grad=NoDerivative("it compares values"),
+)
+def jaccard(p: Array, q: Array, lengths: Array, other: Array) -> Array:
+    """Return the number of distinct values in both sequences of each pair, divided by that in either.
+
+    Two empty sequences are equal, 1. For texts, compare their hashes (`hash_text`).
+
+    >>> jaccard(np.array([1, 2, 3]), np.array([1, 9]), np.array([3, 0]), np.array([2, 0]))
+    array([0.25, 1.  ])
+    """
+    one, n = _distinct(as_integers(p), int64(lengths))
+    two, m = _distinct(as_integers(q), int64(other))
+    common = kernels.segment_reduce("sum", kernels.isin_within(one, n, two, m), n)
+    either = n + m - common
+    return np.where(either == 0, 1.0, common / np.maximum(either, 1))
+
+
+def _distinct(values: Array, lengths: Array) -> tuple[Array, Array]:
+    ordered = kernels.sort_within(values, lengths)
+    opens = np.ones(len(ordered), bool)
+    opens[1:] = ordered[1:] != ordered[:-1]
+    opens[starts_of(lengths)[lengths > 0]] = True
+    return ordered[opens], kernels.segment_reduce("sum", opens, lengths)
+
+
+@op(
+    "float scores[sum(lengths), K], like(scores) transitions[K, K], lengths[B], bool allowed[K, K]?"
+    " -> int64 states[sum(lengths)] <= K-1, sum_of(scores) score[B]",
+    known_as="tf_text.viterbi_constrained_sequence; CRF decoding; best path; torchcrf.decode; hidden Markov model",
+    moves="",
+    grad=NoDerivative("it picks the best path"),
+)
+def viterbi_decode(
+    scores: Array, transitions: Array, lengths: Array, allowed: Array | None
+) -> tuple[Array, Array]:
+    """Return the states of the best path through each sequence, and its score.
+
+    The score of a path is the sum of `scores[t, state]` and of `transitions[before, after]` between two steps;
+    `allowed[before, after]` is false for two states that may not follow each other. Of equal paths the one with the
+    lower states from the end on wins. An empty sequence has no states, and the score 0.
+
+    >>> viterbi_decode(np.array([[1.0, 2.0], [3.0, 0.0]]), np.array([[0.0, 0.0], [-5.0, 0.0]]), np.array([2]))
+    ViterbiDecodeResult(states=array([0, 0]), score=array([4.]))
+    """
+    sizes, count = int64(lengths), scores.shape[1]
+    if count == 0 and len(scores):
+        raise OpError("scores have no states, expected at least one")
+    steps = transitions.astype(np.float64)
+    if allowed is not None:
+        steps = np.where(allowed, steps, -np.inf)
+    starts, order = starts_of(sizes), np.argsort(-sizes, kind="stable")
+    longest = kernels.max_length(sizes)
+    alive = len(sizes) - np.searchsorted(np.sort(sizes), np.arange(longest), side="right")
+    came = np.zeros(scores.shape, np.int64)
+    best = np.zeros((len(sizes), count))
+    with np.errstate(all="ignore"):
+        for t in range(longest):
+            here = order[: alive[t]]
+            if t:
+                paths = best[here][:, :, None] + steps
+                came[starts[here] + t] = paths.argmax(axis=1)
+                best[here] = paths.max(axis=1)
+            best[here] += scores[starts[here] + t]
+    states = np.zeros(len(scores), np.int64)
+    filled = np.flatnonzero(sizes)
+    score = np.zeros(len(sizes), scores.dtype)
+    score[filled] = best[filled].max(axis=1)
+    states[(starts + sizes - 1)[filled]] = best[filled].argmax(axis=1)
+    for t in range(longest - 1, 0, -1):
+        at = starts[order[: alive[t]]] + t
+        states[at - 1] = came[at, states[at]]
+    return states, score

@@ -1,0 +1,67 @@
+"""Sequences of one group reduced position by position."""
+
+from typing import Literal
+
+from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.registry import op
+from seqflow.shape import InferenceContext
+
+
+def _positions_back(how: str) -> str:
+    lines = """
+        starts = lengths_first(row_numbers(out.values), out.lengths)
+        at = lengths_to_positions(lengths) + expand(expand(starts, groups), lengths)
+    """
+    if how == "sum":
+        return f"{lines}\n        reshape_like(gather(d.values, at), data)"
+    if how == "mean":
+        return f"""{lines}
+        shares = 1.0 / maximum(float64(segment_counts(at, out.values)), 1)
+        reshape_like(gather(scale_rows(d.values, shares), at), data)
+        """
+    return f"""{lines}
+        order, n, back = group_order(at)
+        sorted = gather(data, order)
+        first = lengths_arg{how}(sorted, n)
+        arriving = reshape_like(d.values, lengths_first(sorted, n))
+        reshape_like(gather(put_at_positions(arriving, first, sorted, n), back), data)
+    """
+
+
+def _infer_dtype(ctx: InferenceContext) -> None:
+    how, dtype = ctx.attr("how"), ctx.dtype("data")
+    if dtype is not None and how in ("sum", "mean"):
+        kept = ctx.outputs[0]
+        dtype = kernels.sum_dtype(dtype) if how == "sum" else kernels.mean_dtype(dtype)
+        ctx.set_output(0, kept.shape, dtype=dtype, axes=kept.axes)
+
+
+@op(
+    "number data[sum(lengths), *d], lens lengths[sum(groups)], groups[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := lengths_max(lengths, groups)",
+    known_as="ak.sum axis=0; tf.reduce_sum ragged axis=1; reduce position by position; sum of sequences; "
+    "tf.math.segment_sum of ragged rows; element-wise sum of lists",
+    shape=_infer_dtype,
+    grad={"data": _positions_back},
+)
+def lengths_reduce_positions(
+    data: Array, lengths: Array, groups: Array, *, how: Literal["sum", "mean", "max", "min"] = "sum"
+) -> tuple[Array, Array]:
+    """Reduce the sequences of each group position by position, to one sequence as long as the longest of them.
+
+    A position counts those sequences that reach it; "mean" divides by their number. A group without sequences, or
+    with empty ones only, gives an empty sequence. For sequences grouped by ids, first put them into the order of
+    `group_order(ids)` with `gather_sequences`. "max" and "min" keep the dtype, the others have that of `lengths_sum`
+    and `lengths_mean`.
+
+    >>> lengths_reduce_positions(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), np.array([2, 1]))
+    LengthsReducePositionsResult(values=array([4, 6, 5, 6]), lengths=array([3, 1]))
+    """
+    sizes, counts = int64(lengths), int64(groups)
+    longest = kernels.segment_reduce("max", sizes, counts)
+    first = kernels.expand(starts_of(longest), counts)
+    places = kernels.lengths_to_positions(sizes) + kernels.expand(first, sizes)
+    order, reached = kernels.group_rows(places, int(longest.sum()))
+    return kernels.segment_reduce(how, kernels.gather(data, order), reached), longest

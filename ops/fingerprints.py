@@ -1,0 +1,190 @@
+"""Hashes of n-grams, signatures of sets, and what repeats: to find duplicates and contaminated text."""
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.memory import check_memory
+from seqflow.ops.shared.comparable import as_integers
+from seqflow.ops.shared.random_bits import output, sequence_bits
+from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Positive
+
+
+@op(
+    "int tokens[sum(lengths)], lengths[B]"
+    " -> uint64 values[sum(lengths')], int64 lengths'[B] := maximum(lengths - (n - 1), 0)",
+    known_as="shingles; n-gram hashes; datatrove decontamination n-grams; rolling hash; hashed n-grams",
+)
+def hash_ngrams(
+    tokens: Array, lengths: Array, *, n: Positive = 13, seed: NonNegative = 0
+) -> tuple[Array, Array]:
+    """Hash each full run of `n` tokens to 64 bits; a sequence with fewer tokens, or an empty one, has none.
+
+    The function will not change. With `output` of `seqflow.ops.shared.random_bits`, the state is first
+    `output(seed, 0)`; for each token in turn it becomes `output(state, token)`, with tokens in two's complement.
+
+    >>> hash_ngrams(np.array([1, 2, 3, 1, 2]), np.array([3, 2]), n=2).lengths
+    array([2, 1])
+    """
+    return _grams(tokens, int64(lengths), n, seed)
+
+
+def _grams(tokens: Array, lengths: Array, n: int, seed: int) -> tuple[Array, Array]:
+    if seed >= 2**64:
+        raise OpError(f"seed is {seed}, expected less than 2**64")
+    if n > kernels.max_length(lengths):
+        return np.zeros(0, np.uint64), np.zeros(len(lengths), np.int64)
+    counts = np.maximum(lengths - (n - 1), 0)
+    first = kernels.lengths_to_positions(counts) + kernels.expand(starts_of(lengths), counts)
+    ids = tokens.astype(np.int64).view(np.uint64)
+    start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
+    states = np.broadcast_to(start, first.shape)
+    for k in range(n):
+        states = output(states, ids[first + k])
+    return states, counts
+
+
+@op(
+    "int tokens[sum(lengths)], uint64 known[K], lengths[B] -> float64 share[B]",
+    known_as="decontamination; overlap with an evaluation set; n-gram contamination; bigcode decontaminate",
+)
+def ngram_overlap(
+    tokens: Array, known: Array, lengths: Array, *, n: Positive = 13, seed: NonNegative = 0
+) -> Array:
+    """Return the share of the full n-grams of each sequence whose hashes are among `known`.
+
+    `known` are the values of `hash_ngrams` of the same `n` and `seed`. A sequence with fewer than `n` tokens, or an
+    empty one, gives 0.
+
+    >>> known = hash_ngrams(np.array([2, 3, 4]), np.array([3]), n=3).values
+    >>> ngram_overlap(np.array([1, 2, 3, 4, 5]), known, np.array([4, 1]), n=3)
+    array([0.5, 0. ])
+    """
+    grams, counts = _grams(tokens, int64(lengths), n, seed)
+    found = np.isin(as_integers(grams), as_integers(known))
+    return kernels.segment_reduce("sum", found, counts) / np.maximum(counts, 1)
+
+
+@op(
+    "uint64 shingles[sum(lengths)], lengths[B] -> uint64 signature[B, num_perm]",
+    known_as="datasketch.MinHash; rensa; MinHash LSH; signature of a set; near duplicates",
+)
+def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: NonNegative = 1) -> Array:
+    """Return the least of (a * x + b) mod 2**61 - 1 over each set of hashes, for `num_perm` pairs a, b.
+
+    The share of equal numbers of two signatures estimates the Jaccard index of both sets. `hash_ngrams` gives hashes.
+    The pairs are uniform: with `random_bits` of `seqflow.ops.shared.random_bits`, a is 1 + bits(2j) mod 2**61 - 2 and
+    b is bits(2j + 1) mod 2**61 - 1, of sequences 2j and 2j + 1. An empty set gives 2**61 - 1 everywhere.
+
+    >>> minhash(np.array([5, 7], np.uint64), np.array([2, 0]), num_perm=2).shape
+    (2, 2)
+    """
+    prime = np.uint64(2**61 - 1)
+    drawn = sequence_bits(seed, 2 * min(num_perm, 1 << 20)).reshape(-1, 2)
+    if len(drawn) < num_perm:
+        raise OpError(f"num_perm is {num_perm}, expected at most {1 << 20}")
+    factors = np.uint64(1) + drawn[:, 0] % (prime - np.uint64(1))
+    signature = kernels.minhash(
+        shingles.view(np.int64) if shingles.flags.c_contiguous else shingles.copy().view(np.int64),
+        lengths,
+        factors.view(np.int64),
+        (drawn[:, 1] % prime).view(np.int64),
+    )
+    return signature.view(np.uint64)
+
+
+@op(
+    "int pairs[M, 2] -> int64 roots[num_rows] <= num_rows-1",
+    known_as="union find; clusters of pairs; scipy.sparse.csgraph.connected_components; weakly connected components",
+)
+def connected_components(pairs: Array, *, num_rows: NonNegative) -> Array:
+    """Return the least row of the component of each row, of those that pairs of rows connect.
+
+    >>> connected_components(np.array([[0, 1], [1, 2], [4, 5]]), num_rows=6)
+    array([0, 0, 0, 3, 4, 4])
+    """
+    wrong = np.argwhere((pairs < 0) | (pairs >= num_rows))
+    if len(wrong):
+        i, j = (int(k) for k in wrong[0])
+        raise OpError(
+            f"pairs[{i}, {j}] is {pairs[i, j]}, expected a row from 0 to below num_rows = {num_rows}"
+        )
+    check_memory((num_rows, 2), np.dtype(np.int64))
+    one, two = pairs.astype(np.int64).T
+    roots = np.arange(num_rows)
+    while len(one):
+        # the root of each side gets the least root of the other, then paths are halved until they end
+        low, high = np.minimum(roots[one], roots[two]), np.maximum(roots[one], roots[two])
+        np.minimum.at(roots, high, low)
+        while True:
+            nearer = roots[roots]
+            if (nearer == roots).all():
+                break
+            roots = nearer
+        apart = roots[one] != roots[two]
+        one, two = one[apart], two[apart]
+    return roots
+
+
+@op(
+    "{ordered keys[N]}+ -> index(N) first[N]",
+    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url dedup; "
+    "drop duplicate rows",
+)
+def first_of_equal(keys: list[Array]) -> Array:
+    """Return the row of the first of equal keys, for each row: a row that is its own first stays.
+
+    Rows are equal if they are equal in every column of `keys`; NaN is equal to NaN. Texts are compared by their
+    hashes (`hash_text`).
+
+    >>> first_of_equal([np.array([7, 7, 5, 7])])
+    array([0, 0, 2, 0])
+    """
+    first, codes, _ = kernels.distinct_ids(as_integers(keys[0]))
+    for column in keys[1:]:
+        _, others, counts = kernels.distinct_ids(as_integers(column))
+        first, codes, _ = kernels.distinct_ids(codes * max(len(counts), 1) + others)
+    return first[codes]
+
+
+@op(
+    "uint64 pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]",
+    known_as="Gopher repetition; duplicate line fraction; duplicate n-gram fraction; repeated lines; repeated "
+    "paragraphs; top n-gram; quality filter; fraction of duplicates",
+)
+def repetition_shares(pieces: Array, sizes: Array, counts: Array, *, top: bool = False) -> Array:
+    """Return the share of the pieces of each text that stood in it before, and their share of its bytes.
+
+    Pieces are hashes of lines, paragraphs or n-grams, and `sizes` their numbers of bytes. With `top`, the shares
+    are those of the most frequent piece, the first of equals. A text without pieces, an empty one, gives 0. Counts
+    of words, digits or marks are `count_text` with a regular expression.
+
+    >>> repetition_shares(np.array([1, 1, 2], np.uint64), np.array([2, 2, 4]), np.array([3]))
+    array([[0.33333333, 0.25      ]])
+    """
+    held, keys = int64(counts), as_integers(pieces)
+    order = kernels.argsort_within(keys, held) + kernels.expand(starts_of(held), held)
+    opens = np.ones(len(keys), bool)
+    opens[1:] = keys[order][1:] != keys[order][:-1]
+    opens[starts_of(held)[held > 0]] = True
+    chosen = np.zeros(len(keys), bool)
+    chosen[order] = _most_frequent(order, opens, held) if top else ~opens
+    shares = []
+    for weight in (np.ones(len(keys)), sizes.astype(np.float64)):
+        whole = kernels.segment_reduce("sum", weight, held)
+        shares.append(kernels.segment_reduce("sum", weight * chosen, held) / np.maximum(whole, 1))
+    return np.stack(shares, axis=1)
+
+
+def _most_frequent(order: Array, opens: Array, counts: Array) -> Array:
+    """Return whether each sorted piece is the most frequent one of its text, of equals the first in the text."""
+    first = np.flatnonzero(opens)
+    times = np.diff(first, append=len(order))
+    distinct = kernels.segment_reduce("sum", opens, counts)
+    ranked = np.lexsort((order[first], -times, kernels.lengths_to_segment_ids(distinct)))
+    which = np.zeros(len(first), bool)
+    which[ranked[starts_of(distinct)[distinct > 0]]] = True
+    return np.repeat(which, times)

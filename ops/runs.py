@@ -1,0 +1,70 @@
+"""Runs of equal values inside sequences, and pieces that starts mark."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.registry import NoDerivative, op
+
+
+def _opens(data: Array, gap: Any) -> Array:
+    """Return whether a run begins at each row, as if all rows were one sequence."""
+    opens = np.ones(len(data), bool)
+    after, before = data[1:], data[:-1]
+    if gap is not None:
+        with np.errstate(all="ignore"):
+            far = np.subtract(after, before, dtype=None if data.dtype.kind in "fmMiu" else np.int8)
+            far = far.astype(np.int64) if data.dtype.kind == "M" else far
+            differs = (after > before) & (far > gap) if data.dtype.kind == "u" else far > gap
+    else:
+        missing = after == after
+        differs = (after != before) & (missing | (before == before))  # NaN and NaT equal themselves here
+    opens[1:] = differs.any(axis=tuple(range(1, data.ndim)))
+    return opens
+
+
+@op(
+    "ordered data[sum(lengths), *d], lengths[B]"
+    " -> values[sum(counts), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 counts[B] <= lengths,"
+    " sum(lengths') <= sum(lengths)",
+    known_as="run-length encoding; rle; ak.run_lengths; itertools.groupby; group consecutive; sessions by gap; "
+    "runs of equal values",
+    grad=NoDerivative("it picks by value"),
+)
+def run_lengths(data: Array, lengths: Array, *, gap: float | None = None) -> tuple[Array, Array, Array]:
+    """Return the runs of equal values of each sequence: the first row of each, its length, and the number of runs.
+
+    With `gap`, a run ends where the difference to the next row is above it: the sessions of sorted times (in their
+    unit). NaN is equal to NaN. A run never goes on in the next sequence, and an empty sequence has none.
+
+    >>> run_lengths(np.array([1, 1, 2, 2]), np.array([3, 1]))
+    RunLengthsResult(values=array([1, 2, 2]), lengths=array([2, 1, 1]), counts=array([2, 1]))
+    """
+    sizes = int64(lengths)
+    opens = _opens(data, gap)
+    opens[starts_of(sizes)[sizes > 0]] = True
+    first = np.flatnonzero(opens)
+    return data[first], np.diff(first, append=len(data)), kernels.segment_reduce("sum", opens, sizes)
+
+
+@op(
+    "bool starts[sum(lengths)], lengths[B]"
+    " -> int64 lengths'[sum(counts)] <= max(lengths), int64 counts[B] <= lengths, sum(lengths') <= sum(lengths)",
+    known_as="pieces to words; word starts; flags to lengths; cumsum of starts; positions start again after each end",
+    describes={"lengths": "sum(lengths)"},
+)
+def starts_to_lengths(starts: Array, lengths: Array) -> tuple[Array, Array]:
+    """Return the lengths of the pieces of each sequence that starts mark, and the number of pieces.
+
+    A sequence begins with a piece, marked or not; an empty one has none. `lengths_to_positions` of the lengths counts
+    again from each start, and `lengths_to_segment_ids` numbers the pieces.
+
+    >>> starts_to_lengths(np.array([True, False, True, False]), np.array([3, 1]))
+    StartsToLengthsResult(lengths=array([2, 1, 1]), counts=array([2, 1]))
+    """
+    sizes, opens = int64(lengths), starts.copy()
+    opens[starts_of(sizes)[sizes > 0]] = True
+    return np.diff(np.flatnonzero(opens), append=len(opens)), kernels.segment_reduce("sum", opens, sizes)

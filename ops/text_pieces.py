@@ -1,0 +1,163 @@
+"""Texts cut at delimiters, and texts joined."""
+
+import re
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.slices import int64, move_sequences, starts_of
+from seqflow.ops.shared.strings import Errors, join, to_strings
+from seqflow.registry import op
+from seqflow.shape import InferenceContext
+from seqflow.signature import NonNegative, Positive, Texts
+
+
+def _bound_joined(ctx: InferenceContext) -> None:
+    size = len(ctx.attr("separator").encode())
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") + size * ctx.sum_of("counts"))
+    ctx.limit(ctx.max_of("lengths'"), ctx.sum_of("lengths") + size * ctx.max_of("counts"))
+
+
+@op(
+    "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B]"
+    " -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    known_as="str.join; tf.strings.reduce_join; array_join; list.join; array_to_string; join texts with a separator; "
+    "tf.strings.unsorted_segment_join",
+    shape=_bound_joined,
+)
+def join_texts(data: Array, lengths: Array, counts: Array, *, separator: str = "") -> tuple[Array, Array]:
+    """Join the texts of each row, with a separator between them.
+
+    A row without texts gives an empty text, and one text gives itself. For a separator in each row, interleave it as
+    text: `interleave` of both columns one level up, then `join_texts`.
+
+    >>> words, lengths = np.frombuffer(b"abcd", np.uint8), np.array([2, 1, 1])
+    >>> join_texts(words, lengths, np.array([2, 1]), separator="-").values.tobytes()
+    b'ab-cd'
+    """
+    return _joined(data, int64(lengths), int64(counts), separator)
+
+
+def _joined(data: Array, lengths: Array, counts: Array, separator: str) -> tuple[Array, Array]:
+    between = np.frombuffer(separator.encode(), np.uint8)
+    last = np.zeros(len(lengths), bool)
+    last[(starts_of(counts) + counts - 1)[counts > 0]] = True
+    room = np.where(last, lengths, lengths + len(between))
+    ends = kernels.lengths_to_offsets(room)
+    values = np.empty(int(ends[-1]), np.uint8)
+    kernels.move_slices(data, starts_of(lengths), lengths, values, ends[:-1])
+    places = (ends[:-1] + lengths)[~last]
+    values[places[:, None] + np.arange(len(between))] = between
+    return values, kernels.segment_reduce("sum", room, counts)
+
+
+def _bound_grams(ctx: InferenceContext) -> None:
+    n, size = ctx.attr("n"), len(ctx.attr("separator").encode())
+    ctx.limit(ctx.sum_of("lengths'"), n * ctx.sum_of("lengths") + n * size * ctx.sum_of("counts"))
+    ctx.limit(ctx.max_of("lengths'"), n * ctx.max_of("lengths") + n * size)
+
+
+@op(
+    "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B]"
+    " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts')], int64 counts'[B] <= counts",
+    known_as="tf.strings.ngrams; n-grams of words; bigrams of texts joined; shingles of words",
+    shape=_bound_grams,
+    depends={"counts": "counts"},
+)
+def ngram_texts(
+    data: Array, lengths: Array, counts: Array, *, n: Positive, separator: str = " ", partial: bool = False
+) -> tuple[Array, Array, Array]:
+    """Join each run of `n` texts of a row, with a separator between them.
+
+    A row with fewer texts has none; with `partial`, runs at the end of a row may be shorter. An empty row stays
+    empty.
+
+    >>> words, lengths = np.frombuffer(b"abc", np.uint8), np.array([1, 1, 1])
+    >>> ngram_texts(words, lengths, np.array([3]), n=2, separator="|").values.tobytes()
+    b'a|bb|c'
+    """
+    sizes, rows = int64(lengths), int64(counts)
+    n = min(n, max(kernels.max_length(rows), 1) + 1)
+    grams = rows if partial else np.maximum(rows - (n - 1), 0)
+    first = np.arange(int(grams.sum())) + kernels.expand(starts_of(rows) - starts_of(grams), grams)
+    ends = kernels.expand(starts_of(rows) + rows, grams)
+    of_each = np.minimum(ends - first, n)
+    texts = move_sequences(np.arange(len(sizes)), first, of_each)
+    moved = move_sequences(data, starts_of(sizes)[texts], sizes[texts])
+    return *_joined(moved, sizes[texts], of_each, separator), grams
+
+
+def _bound_pieces(ctx: InferenceContext) -> None:
+    growth = 3 if ctx.attr("errors") == "replace" else 1
+    ctx.limit(ctx.sum_of("lengths'"), growth * ctx.sum_of("lengths"))
+    ctx.limit(ctx.max_of("lengths'"), growth * ctx.max_of("lengths"))
+    each = 2 * growth * ctx.max_of("lengths") + 1
+    ctx.limit(ctx.max_of("counts"), each)
+    ctx.limit(ctx.sum_of("counts"), 2 * growth * ctx.sum_of("lengths") + ctx.dim(ctx.input("lengths"), 0))
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B]"
+    " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
+    known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split lines; "
+    "tf.strings.unicode_split; characters of a text",
+    shape=_bound_pieces,
+)
+def split_text(
+    data: Array,
+    lengths: Array,
+    *,
+    delimiter: Texts | None = None,
+    pattern: str | None = None,
+    keep_empty: bool = True,
+    keep_delimiter: bool = False,
+    max_splits: NonNegative | None = None,
+    errors: Errors = "strict",
+) -> tuple[Array, Array, Array]:
+    """Cut UTF-8 text at a delimiter, as Python's `str.split` does, which adds a level of lengths.
+
+    `delimiter` is a text or a list of texts, "" cuts into characters, and None cuts at white space, without empty
+    pieces. `pattern` is a regular expression (Python's); a match of nothing does not cut. Empty pieces stay, unless
+    `keep_empty` is false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts;
+    the rest stays together. An empty text has one empty piece, or none. For white space alone `split_words` is
+    faster.
+
+    >>> split_text(np.frombuffer(b"a,b,,c", np.uint8), np.array([6, 0]), delimiter=",").lengths
+    array([1, 1, 0, 1, 0])
+    """
+    if delimiter is not None and pattern is not None:
+        raise OpError("delimiter and pattern are both given, expected one of them")
+    by_space, by_character = delimiter is None and pattern is None, delimiter == ("",)
+    if delimiter is not None and "" in delimiter and not by_character:
+        raise OpError("delimiter has an empty text next to others, expected texts of at least one character")
+    regex = r"\s+" if by_space else "|".join(map(re.escape, delimiter or ())) if pattern is None else pattern
+    try:
+        cuts = re.compile(f"({regex})" if not by_character else "(?s)(?<=.)(?=.)")
+    except re.error as error:
+        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    most = -1 if max_splits is None else max_splits
+    drops = not keep_empty or by_space
+    found, counts = [], []
+    for text in to_strings(data, lengths, errors).to_pylist():
+        pieces = _pieces(text.strip() if by_space else text, cuts, most, keep_delimiter)
+        pieces = [piece for piece in pieces if piece] if drops or (by_character and not text) else pieces
+        found += pieces
+        counts.append(len(pieces))
+    return *join(found), np.array(counts, np.int64)
+
+
+def _pieces(text: str, cuts: re.Pattern[str], most: int, keep_delimiter: bool) -> list[str]:
+    pieces, at = [], 0
+    for match in cuts.finditer(text):
+        if most == 0:
+            break
+        start, end = match.span()
+        if start == end and cuts.groups:  # a match of nothing
+            continue
+        pieces.append(text[at:start])
+        if keep_delimiter and end > start:
+            pieces.append(text[start:end])
+        at, most = end, most - 1
+    return [*pieces, text[at:]]

@@ -1,0 +1,77 @@
+// Discounted sums inside each segment. In NumPy: discounting.py.
+#include "bindings/python.h"
+#include "shared/segments.h"
+
+namespace seqflow {
+namespace {
+namespace discounting {
+
+struct Job {
+  const void *data;
+  const double *discount, *last;  // last: null where it is 0
+  const int64_t *offsets;
+  int64_t columns;
+  void *out;
+  bool reverse;
+};
+
+constexpr int64_t BLOCK = 16;  // columns whose sums stay in registers
+
+template <class T>
+void add_up(const Job &job, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) {
+    const int64_t size = job.offsets[k + 1] - job.offsets[k], step = job.reverse ? -1 : 1;
+    const int64_t first = job.reverse ? job.offsets[k + 1] - 1 : job.offsets[k];
+    for (int64_t column = 0; column < job.columns; column += BLOCK) {
+      const int64_t count = job.columns - column < BLOCK ? job.columns - column : BLOCK;
+      double sums[BLOCK] = {};
+      for (int64_t c = 0; job.last && c < count; ++c) sums[c] = job.last[k * job.columns + column + c];
+      for (int64_t i = 0, t = first; i < size; ++i, t += step) {
+        const T *row = static_cast<const T *>(job.data) + t * job.columns + column;
+        T *to = static_cast<T *>(job.out) + t * job.columns + column;
+        for (int64_t c = 0; c < count; ++c)
+          to[c] = static_cast<T>(sums[c] = static_cast<double>(row[c]) + job.discount[t] * sums[c]);
+      }
+    }
+  }
+}
+
+}  // namespace discounting
+
+nb::object discounted_sums(nb::handle data, nb::handle discount, nb::handle lengths, nb::handle last, bool reverse) {
+  const Buffer rows(data), factors(discount), counts(lengths);
+  if (rows.type() != FLOAT32 && rows.type() != FLOAT64) decline();
+  if (factors.type() != FLOAT64 || factors.rank() != 1 || factors.extent(0) != rows.extent(0)) decline();
+  discounting::Job job = {};
+  job.columns = rows.row_elements();
+  if (job.columns == 0) decline();
+  const Integers sizes = counts.counts();
+  std::unique_ptr<Buffer> after;
+  if (!last.is_none()) {
+    after.reset(new Buffer(last));
+    if (after->type() != FLOAT64 || after->rank() != rows.rank()) decline();
+    if (after->extent(0) != sizes.size || after->row_elements() != job.columns) decline();
+    job.last = reinterpret_cast<const double *>(after->data());
+  }
+  nb::object result = empty_array({rows.extent(0)}, rows, 1, dtype_named(rows.type()));
+  Buffer out(result, NUMERIC, true);
+  job.data = rows.data();
+  job.discount = reinterpret_cast<const double *>(factors.data());
+  job.out = out.data();
+  job.reverse = reverse;
+  const Unlocked unlocked(rows.bytes());
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  job.offsets = offsets.data();
+  check_sum(offsets[offsets.size - 1], rows.extent(0), "lengths", "data");
+  const auto run = rows.type() == FLOAT32 ? discounting::add_up<float> : discounting::add_up<double>;
+  parallel_segments(offsets, job.columns, rows.bytes(), [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return result;
+}
+
+}  // namespace
+
+void bind_discounting(nb::module_ &module) {
+  bind_kernel(module, "discounted_sums", discounted_sums);
+}
+
+}  // namespace seqflow
