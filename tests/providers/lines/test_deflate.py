@@ -99,15 +99,15 @@ def test_a_file_that_ends_early_is_an_error(data):
         scanned(stored[: data.draw(st.integers(0, len(stored) - 1))])
 
 
-@pytest.mark.parametrize("after", [b"x", b"\0\0x", HEADER, gzip.compress(b"abc")[:-1]])
+@pytest.mark.parametrize("after", [b"x", b"\0\0x", HEADER, gzip.compress(b"abc", mtime=0)[:-1]])
 def test_other_bytes_after_a_member_are_an_error(after):
     with pytest.raises((zlib.error, EOFError)):
-        scanned(gzip.compress(b"abc") + after)
+        scanned(gzip.compress(b"abc", mtime=0) + after)
 
 
 @pytest.mark.parametrize("at", [-1, -5])
 def test_a_wrong_checksum_or_size_is_an_error(at):
-    stored = bytearray(gzip.compress(b"abc"))
+    stored = bytearray(gzip.compress(b"abc", mtime=0))
     stored[at] ^= 1
     with pytest.raises(zlib.error, match="checksum"):
         scanned(stored)
