@@ -36,6 +36,7 @@ from seqflow.errors import (
     ProviderTypeError,
     SeqflowError,
     ShapeError,
+    StoreError,
     UnknownColumnError,
     UnknownOpError,
     WriteError,
@@ -68,6 +69,10 @@ N = np.array([2, 1, 3])
 TABLE = pa.table({"tokens": [[1, 2, 3], [], [4]], "n": [1, 2, 3]})
 TWO_LISTS = pa.table({"a": [[1]], "b": [[1]]})
 A_NULL = pa.table({"a": [1, None]})
+NO_STORE = {
+    "aws_endpoint_url": "http://127.0.0.1:9", "aws_region": "us-east-1", "aws_access_key_id": "a",
+    "aws_secret_access_key": "b", "retry_seconds": 0.1,
+}  # fmt: skip
 RECORD = OwnRows("the record")
 SPECS = {
     "score": sf.TensorSpec("float32", "{rows:0..9}", RECORD),
@@ -292,6 +297,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
         Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows=sf.BadRows("skip", max=0))),
         Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows="skip")),
+    ],
+    StoreError: [
+        Kind("…: no answer in … s, after … attempts; the last: …", "a store, or the network, that is away for longer than requests are repeated", "`storage_options={\"retry_seconds\": …}` waits longer ([stores](stores.md))", lambda: sf.open("s3://bucket/a.parquet", storage_options=NO_STORE)),
     ],
     MissingSourceError: [
         Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),
