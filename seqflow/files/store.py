@@ -74,7 +74,9 @@ class StoreFiles:
 
     def of(self, paths: Iterable[str]) -> StoreFiles:
         names, known = set(paths), ("_pinned", "_copies", "_urls")
-        some = {one: {key: value for key, value in getattr(self, one).items() if key in names} for one in known}
+        some = {
+            one: {key: value for key, value in getattr(self, one).items() if key in names} for one in known
+        }
         return _unpickled(self.options, self.system, self.cache, some)
 
     def entry(self, path: str) -> Entry | None:
@@ -272,7 +274,7 @@ def _head(client: Client, key: str) -> Found | None:
 
 
 def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:
-    """Yield ranges that one request fetches: all that follow each other, with none between that is fetched elsewhere."""
+    """Yield ranges that one request fetches: those that follow each other, none between them fetched elsewhere."""
     for is_mine, run in groupby(members, mine.__contains__):
         if is_mine:
             yield list(run)

@@ -50,7 +50,9 @@ def test_an_object_that_is_not_there_is_told(own: Any, bucket: Any) -> None:
     assert text == "no files in 's3://bucket/*.parquet'"
 
 
-def test_missing_credentials_are_told(own: Any, bucket: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_credentials_are_told(
+    own: Any, bucket: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -61,7 +63,9 @@ def test_missing_credentials_are_told(own: Any, bucket: Any, monkeypatch: pytest
     }  # fmt: skip
     uri = bucket.put("a.parquet", content())
     text = message(uri, StoreError, storage_options=options)
-    assert text.startswith("no credentials for s3://bucket: neither options, environment nor this machine have any")
+    assert text.startswith(
+        "no credentials for s3://bucket: neither options, environment nor this machine have any"
+    )
     assert "skip_signature" in text
     assert sf.open(uri, storage_options={**options, "skip_signature": True}).num_rows == 3
 
@@ -70,16 +74,33 @@ def test_missing_credentials_are_told(own: Any, bucket: Any, monkeypatch: pytest
     ("given", "expected"),
     [
         ({"storage_options": {"no_such_option": 1}}, r"storage_options of s3://bucket: .*no_such_option"),
-        ({"storage_options": "aws_region=x"}, r"storage_options is 'aws_region=x', expected a dict of options"),
-        ({"storage_options": {"retry_seconds": 0}}, "retry_seconds is 0, expected a number of seconds above 0"),
-        ({"storage_options": {"aws_region": "x"}, "filesystem": True}, "storage_options is given in addition to file"),
-        ({"filesystem": 3}, "filesystem is a int, expected a store of obstore, or a file system of pyarrow or fsspec"),
+        (
+            {"storage_options": "aws_region=x"},
+            r"storage_options is 'aws_region=x', expected a dict of options",
+        ),
+        (
+            {"storage_options": {"retry_seconds": 0}},
+            "retry_seconds is 0, expected a number of seconds above 0",
+        ),
+        (
+            {"storage_options": {"aws_region": "x"}, "filesystem": True},
+            "storage_options is given in addition to file",
+        ),
+        (
+            {"filesystem": 3},
+            "filesystem is a int, expected a store of obstore, or a file system of pyarrow or fsspec",
+        ),
         ({"cache_bytes": 100}, "cache_bytes is given, but no cache, whose size it is"),
         ({"cache": "c", "cache_bytes": "much"}, "cache_bytes: 'much'"),
     ],
 )
 def test_wrong_options_are_told(
-    given: dict[str, Any], expected: str, own: Any, bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: dict[str, Any],
+    expected: str,
+    own: Any,
+    bucket: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     bucket.put("a.parquet", content())
@@ -92,7 +113,9 @@ def test_wrong_options_are_told(
 @pytest.mark.parametrize("scheme", ["ftp", "sftp", "hdfs", "dbfs"])
 def test_other_schemes_are_told(scheme: str) -> None:
     text = message(f"{scheme}://user:{SECRET}@host/a.parquet", ProviderOptionError)
-    assert text.startswith(f"{scheme}://…@host/a.parquet is a URI of {scheme}, which can't be read, expected a path")
+    assert text.startswith(
+        f"{scheme}://…@host/a.parquet is a URI of {scheme}, which can't be read, expected a path"
+    )
     assert "filesystem=" in text
 
 
@@ -156,7 +179,15 @@ def test_the_query_of_a_presigned_url_is_shown_nowhere(signed: str, tmp_path: Pa
     loader = sf.Loader(signed, batch=2)
     batches = iter(loader)
     next(batches)
-    shown = [provider, provider.origin, provider.search, loader, loader.state_dict(), loader.settings(), [*provider.blocks()]]
+    shown = [
+        provider,
+        provider.origin,
+        provider.search,
+        loader,
+        loader.state_dict(),
+        loader.settings(),
+        [*provider.blocks()],
+    ]
     assert SECRET not in "".join(map(repr, shown))
     again = pickle.loads(pickle.dumps(copy.deepcopy(provider)))  # the user gave it as a value
     assert again["id"].tolist() == [0, 1, 2]

@@ -145,7 +145,9 @@ def test_rows_of_two_versions_are_not_mixed(write: Any, folder: Path, own: Any, 
     write(folder, 6)
     bucket.put_folder(folder, "x/")
     if write is write_text:
-        with pytest.raises(ProviderError, match=r"s3://bucket/x/.\.txt: .*is another object than when it was"):
+        with pytest.raises(
+            ProviderError, match=r"s3://bucket/x/.\.txt: .*is another object than when it was"
+        ):
             rows_of(provider)
     elif write is not write_megatron:  # its tokens are fetched when they are read
         assert rows_of(provider) == rows_of(copy) == before
@@ -211,7 +213,9 @@ def test_an_object_of_many_ranges_is_copied_in_parallel(folder: Path, own: Any, 
     assert own.most_in_flight > 2
 
 
-def test_a_cache_keeps_copies_for_other_processes(folder: Path, own: Any, bucket: Any, tmp_path: Path) -> None:
+def test_a_cache_keeps_copies_for_other_processes(
+    folder: Path, own: Any, bucket: Any, tmp_path: Path
+) -> None:
     write_npy(folder)
     uri = bucket.put("a.npy", folder / "a.npy")
     options = {"storage_options": bucket.options, "cache": str(tmp_path / "cache")}

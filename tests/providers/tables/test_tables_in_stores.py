@@ -22,7 +22,9 @@ def parquet(bucket: Any, key: str, table: pa.Table = TABLE) -> str:
 
 
 def ids(provider: Any) -> list[int]:
-    return [one for block in provider.blocks() for one in provider.read(block, ["id"]).column("id").to_pylist()]
+    return [
+        one for block in provider.blocks() for one in provider.read(block, ["id"]).column("id").to_pylist()
+    ]
 
 
 def delta(folder: Path) -> Path:
@@ -71,7 +73,8 @@ def test_tables_take_storage_options_only(option: dict[str, Any], own: Any, buck
         given, place = {"storage_options": bucket.options, **option}, f"{bucket.uri}/t"
     name = next(iter(option))
     with pytest.raises(
-        ProviderOptionError, match=f"^{name} is given, but s3://bucket/t is a Delta Lake table, which its package"
+        ProviderOptionError,
+        match=f"^{name} is given, but s3://bucket/t is a Delta Lake table, which its package",
     ):
         sf.open(place, **given)
 
@@ -139,7 +142,9 @@ def test_saved_datasets_keep_their_order(own: Any, bucket: Any) -> None:
 def test_saved_datasets_that_lack_something_are_refused(own: Any, bucket: Any) -> None:
     uri = saved(bucket)
     bucket.delete("s/data-00000.arrow")
-    with pytest.raises(MissingSourceError, match=f"^{uri} is a saved dataset without its file data-00000.arrow"):
+    with pytest.raises(
+        MissingSourceError, match=f"^{uri} is a saved dataset without its file data-00000.arrow"
+    ):
         sf.open(uri, storage_options=bucket.options)
     saved(bucket, _indices_data_files=[{"filename": "i.arrow"}])
     with pytest.raises(ProviderError, match="with an indices mapping"):
@@ -152,7 +157,9 @@ def test_folders_of_partitions_are_columns(store: Any) -> None:
             parquet(store, f"p/year={year}/lang={lang}/a.parquet", TABLE.slice(year - 2023, 1))
     provider = sf.open(f"{store.uri}/p", storage_options=store.options)
     assert provider.schema.names == ["id", "text", "year", "lang"]
-    rows = [row for block in provider.blocks() for row in provider.read(block, ["id", "year", "lang"]).to_pylist()]
+    rows = [
+        row for block in provider.blocks() for row in provider.read(block, ["id", "year", "lang"]).to_pylist()
+    ]
     assert rows == [
         {"id": year - 2023, "year": year, "lang": lang} for year in (2023, 2024) for lang in ("c", "p y")
     ]
@@ -210,7 +217,9 @@ def test_private_datasets_of_the_hub_need_a_token(hub: Any, monkeypatch: pytest.
     with pytest.raises(StoreError) as error:
         sf.open("hf://datasets/user/name", storage_options={"retry_seconds": 0.2})
     assert "HF_TOKEN" in str(error.value)
-    assert ids(sf.open("hf://datasets/user/name/data/train", storage_options={"token": "hf-secret"})) == [*range(6)]
+    assert ids(sf.open("hf://datasets/user/name/data/train", storage_options={"token": "hf-secret"})) == [
+        *range(6)
+    ]
     monkeypatch.setenv("HF_TOKEN", "hf-secret")
     assert ids(sf.open("hf://datasets/user/name/data/train")) == [*range(6)]
 
