@@ -55,7 +55,7 @@ class Setup:
                 f"{error.strerror}\n  workers on other machines need a file system that all of them share"
             ) from None
 
-    def function(self) -> Callable[[Any], Any]:
+    def function(self) -> Callable[..., Any]:
         """Return the function that runs a task here; raise JobError when this worker's packages differ from the
         sender's.
         """
@@ -70,7 +70,7 @@ class Setup:
                 "  install the same on all machines"
             )
         keep_to_threads(self.threads)
-        prepare: Callable[[], Callable[[Any], Any]] = pickle.loads(self.prepare)
+        prepare: Callable[[], Callable[..., Any]] = pickle.loads(self.prepare)
         return prepare()
 
 
@@ -96,11 +96,11 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-_ready: dict[str, Callable[[Any], Any]] = {}
+_ready: dict[str, Callable[..., Any]] = {}
 """Function of the run for which this process is prepared."""
 
 
-def prepared(setup: Setup) -> Callable[[Any], Any]:
+def prepared(setup: Setup) -> Callable[..., Any]:
     """Return the function of a run, and prepare for the run if necessary."""
     if setup.name not in _ready:
         _ready.clear()

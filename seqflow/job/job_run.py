@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
@@ -107,7 +109,8 @@ class JobRun:
         try:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
-                files = self.damaged, self._damaged_pieces
+                left = self._repair_elsewhere() if self._job.engine.has_workers else self.damaged
+                files = left, self._damaged_pieces
                 repair_output(self._loader_of, self._output, self._handler, *files, self._plan)
                 # repairing has moved the loader to the batches of the damaged files
                 self._loader.load_state_dict(self._state)
@@ -223,6 +226,37 @@ class JobRun:
                         progress(stats, total)
         loader.pipeline.end_epoch()
         return start
+
+    def _repair_elsewhere(self) -> list[OutputFile]:
+        """Let workers make damaged parts again, and return the files that are left for this process.
+
+        These are parts of a mix, those whose bad rows are damaged too, and those without rows.
+        """
+        output, again = self._output, [piece.batches for piece in self._damaged_pieces]
+        repaired = list[Batches]()
+        spans = {
+            (file.batches.start.get("append", 0), file.batches.start["part"]): file.batches
+            for file in self.damaged
+            if file.batches is not None and "part" in file.batches.start and file.batches not in again
+        }
+        for number, keys in groupby(sorted(spans), lambda key: key[0]):
+            loader = self._loader_of(number)
+            if not isinstance(loader, Loader):
+                break
+            tasks = []
+            for key in keys:
+                task = next(tasks_of(loader, self._plan(), key[1]), None)
+                if task is not None and task.part.number == key[1]:
+                    tasks.append(replace(task, first_file=output.first_of(spans[key])))
+            with self._folders(None) as (name, folders):
+                setup = setup_of(self._job, loader, name, replace(folders, bad_rows=None))
+                with open_engine(self._job.engine, setup) as engine:
+                    for task, made in in_order(engine, tasks, lambda task: task.name):
+                        span = spans[number, task.part.number]
+                        if made.files:
+                            output.replace(span, partial(output.adopt, made.files, made.schema, span))
+                            repaired.append(span)
+        return [file for file in self.damaged if file.batches not in repaired]
 
     def _numbered(self, task: PartTask) -> PartTask:
         """Return the task with the probable number of its first file."""

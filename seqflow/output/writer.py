@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -127,18 +127,31 @@ class OutputWriter:
         self._writer.earlier_schema = schema
         return damaged
 
+    def first_of(self, span: Batches) -> int:
+        """Return the number of the first committed file of these batches."""
+        first = next(at for at, file in enumerate(self._files) if file.batches == span)
+        return len(self._former) + first
+
     def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
         """Replace some committed files by writing their batches again."""
+
+        def make() -> None:
+            for batch in batches:
+                self.write(batch)
+            if self._writer.groups.is_empty:
+                self._writer.groups.write_group()  # an empty one
+            self._close_part(span)
+
+        self.replace(span, make)
+
+    def replace(self, span: Batches, make: Callable[[], None]) -> None:
+        """Replace the committed files of some batches by those that `make` commits."""
         before = [file for file in self._files if file.batches != span]
-        first = next(at for at, file in enumerate(self._files) if file.batches == span)
+        first = self.first_of(span) - len(self._former)
         old, later = self._files[first : len(self._files) - len(before) + first], before[first:]
         self._files = before[:first]
         self._count_groups()
-        for batch in batches:
-            self.write(batch)
-        if self._writer.groups.is_empty:
-            self._writer.groups.write_group()  # an empty one
-        self._close_part(span)
+        make()
         made = self._files[first:]
         # equal rows and groups are enough to keep the numbers of later row groups; the bytes may differ
         if [(one.num_rows, one.groups) for one in made] != [(one.num_rows, one.groups) for one in old]:

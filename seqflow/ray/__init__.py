@@ -6,6 +6,6 @@
 Ray itself is imported when `dataset` is called.
 """
 
-from seqflow.ray.datasets import dataset
+from seqflow.ray.datasets import dataset, stats
 
-__all__ = ["dataset"]
+__all__ = ["dataset", "stats"]

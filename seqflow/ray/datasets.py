@@ -11,8 +11,9 @@ from seqflow.arguments import checked
 from seqflow.errors import OpError, OpTypeError
 from seqflow.identity.transforms import name_of
 from seqflow.job import Job
+from seqflow.job.counts import sum_of
 from seqflow.job.opening import open_loader
-from seqflow.loader import Loader, Mix
+from seqflow.loader import Loader, Mix, Stats
 from seqflow.net import Net
 from seqflow.ray.planning import plan_epoch
 from seqflow.ray.sending import setup_of_job, setup_of_loader
@@ -39,8 +40,8 @@ def dataset(
     Blocks arrive as they are finished or, with `DataContext.get_current().execution_options.preserve_order = True`,
     in the order of the loader. Ray joins and splits blocks, so the boundaries of batches are lost.
 
-    `schema` is needed if Python functions make the batches, since their result is unknown. Bad rows that the policy
-    skips are left out without being counted. `override_num_blocks` is the argument of `ray.data.read_datasource`.
+    `schema` is needed if Python functions make the batches, since their result is unknown. `stats(dataset)` counts
+    the bad rows that the policy skips. `override_num_blocks` is the argument of `ray.data.read_datasource`.
 
     Raises OpError when Ray Data is not installed; when the batches have no common schema, for example if they are
     padded to the longest row; for a loader of several ranks or streams, with `steps_per_epoch`, or with a file for
@@ -60,7 +61,27 @@ def dataset(
         setup = setup_of_loader(loader, schema, cloudpickle.dumps)
     else:
         setup = setup_of_job(job, loader, schema, cloudpickle.dumps)
-    return data.read_datasource(BatchesSource(plan, setup, schema), override_num_blocks=override_num_blocks)
+    batches = BatchesSource(plan, setup, schema)
+    made = data.read_datasource(batches, override_num_blocks=override_num_blocks)
+    made._seqflow_counts = batches.counts
+    return made
+
+
+@checked()
+def stats(dataset: Any) -> Stats:
+    """Return the counts of the last pass over a dataset that `dataset` has returned: rows, bad rows, batches, tokens.
+
+    They are those of the tasks that have ended, also if datasets derived from it have been read. `max` of `BadRows`
+    bounds the bad rows of all tasks, and `max_share` is not checked. Raises OpTypeError for other datasets.
+    """
+    counts = getattr(dataset, "_seqflow_counts", None)
+    if counts is None:
+        raise OpTypeError(
+            f"seqflow.ray.stats: dataset is {type(dataset).__name__}, expected one that seqflow.ray.dataset returned"
+        )
+    import ray
+
+    return sum_of(ray.get(counts.all.remote()))
 
 
 def _ray_data() -> Any:

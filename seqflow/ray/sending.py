@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from seqflow.engine import Setup
 from seqflow.engine.worker import sendable
 from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.job import Job
+from seqflow.job.counts import counts_of, sum_of
 from seqflow.job.opening import import_job_modules, open_loader
 from seqflow.job.part_tasks import PartTask, absolute
-from seqflow.loader import BadRows, Loader, Stats
+from seqflow.loader import Loader, Stats
 from seqflow.loader.order.recipe import Stamps, check_unchanged
 from seqflow.loader.parts import loader_for_workers, make_part
 from seqflow.loader.run.ledger import BadRowHandler
@@ -27,6 +28,8 @@ from seqflow.providers.own_kinds import module_of
 from seqflow.record import to_arrow
 from seqflow.record.one_schema import of_schema
 
+Report = Callable[[Mapping[str, Any]], Stats]
+"""Function that takes the counts of a task, and returns the sum of all tasks so far."""
 Pickle = Callable[[Any], bytes]
 """Function that pickles objects, including functions of `__main__`."""
 
@@ -107,6 +110,10 @@ class JobReader:
         return SentWindowReader(open_loader(self.job, pickle.loads(self.source)), self.schema)
 
 
+def _alone(counts: Mapping[str, Any]) -> Stats:
+    return sum_of([counts])
+
+
 @dataclass(frozen=True, slots=True)
 class SentWindowReader:
     """Makes the batches of some windows, as tables of one schema; without batches, one table without rows."""
@@ -114,10 +121,10 @@ class SentWindowReader:
     loader: Loader
     schema: pa.Schema
 
-    def __call__(self, task: PartTask) -> Iterator[pa.Table]:
+    def __call__(self, task: PartTask, report: Report = _alone) -> Iterator[pa.Table]:
         is_empty = True
         try:
-            for batch in self._batches(task):
+            for batch in self._batches(task, report):
                 is_empty = False
                 yield pa.Table.from_batches([batch])
         except Exception as error:
@@ -125,16 +132,17 @@ class SentWindowReader:
         if is_empty:
             yield self.schema.empty_table()
 
-    def _batches(self, task: PartTask) -> Iterator[pa.RecordBatch]:
+    def _batches(self, task: PartTask, report: Report) -> Iterator[pa.RecordBatch]:
         source = self.loader.source
         _check_unchanged(task.part.stamps, source.bad_files.leaves_out)
         if task.source is not None:
             source = replace(source, source=pickle.loads(task.source))
-        with make_part(
-            self.loader, task.part, BadRowHandler(BadRows("skip")), Stats(), source=source
-        ) as batches:
+        # bad rows that are errors have been raised before a handler gets them
+        handler, stats = BadRowHandler(self.loader.bad_rows), Stats()
+        with make_part(self.loader, task.part, handler, stats, source=source) as batches:
             for batch in batches:
                 yield of_schema(to_arrow(batch), self.schema)
+        handler.check_bounds(report(counts_of(stats)), at_end=False)
 
 
 def _check_unchanged(stamps: Stamps, may_be_gone: bool) -> None:

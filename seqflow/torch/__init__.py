@@ -16,7 +16,7 @@ from seqflow.arguments import check_public
 from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, cu_seqlens_padded, flex_block_mask
 from seqflow.torch.collation import collate
 from seqflow.torch.compiler import mark_ragged
-from seqflow.torch.datasets import iterable
+from seqflow.torch.datasets import data_loader, iterable
 from seqflow.torch.isolation import check_isolation
 from seqflow.torch.sequences import from_nested, from_packed_sequence, to_nested, to_packed_sequence
 from seqflow.torch.tensors import from_tensors, to_tensors
@@ -54,6 +54,7 @@ __all__ = [
     "collate",
     "cu_seqlens",
     "cu_seqlens_padded",
+    "data_loader",
     "flex_block_mask",
     "from_nested",
     "from_packed_sequence",

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any
 
+from seqflow.files.local import LOCAL
+
 LoaderLike = Annotated[Any, lambda value: hasattr(value, "deal"), "a Loader or a Mix"]
 
 
@@ -30,3 +32,27 @@ def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_se
     from seqflow.torch.loader_dataset import LoaderDataset
 
     return LoaderDataset(loader, {"int64": int64, "cu_seqlens": cu_seqlens})
+
+
+def data_loader(
+    loader: LoaderLike,
+    num_workers: int = 0,
+    *,
+    int64: bool | tuple[str, ...] = False,
+    cu_seqlens: bool = False,
+    **options: Any,
+) -> Any:
+    """Return a DataLoader of `iterable(loader)`, which gives the loader's batches as dicts of tensors.
+
+        for batch in seqflow.torch.data_loader(loader, num_workers=2): ...
+
+    If files of the source are in a store, its workers are spawned, since clients of stores do not work in a forked
+    process: the main program needs `if __name__ == "__main__":`, and what the loader uses must be picklable.
+    `multiprocessing_context` and the other `options` are those of `torch.utils.data.DataLoader`.
+    """
+    from torch.utils.data import DataLoader
+
+    if num_workers and any(one.source.store is not LOCAL for one in getattr(loader, "loaders", [loader])):
+        options = {"multiprocessing_context": "spawn", **options}
+    dataset = iterable(loader, int64=int64, cu_seqlens=cu_seqlens)
+    return DataLoader(dataset, batch_size=None, num_workers=num_workers, **options)

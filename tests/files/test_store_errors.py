@@ -7,11 +7,11 @@ import time
 
 import pytest
 from store_server import Faults, free_port
-from stores import SECRET
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import Place, judge
 from seqflow.files.store import StoreFiles
+from stores import SECRET
 
 MB = bytes(1 << 20)
 

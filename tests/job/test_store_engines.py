@@ -7,8 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from store_server import StoreServer
 
+from seqflow.errors import JobError
 from seqflow.job import Job, run
+from seqflow.job.job_run import JobRun
 from stores import Bucket
 
 Tables = dict[str, Any]
@@ -102,3 +105,62 @@ def test_workers_write_the_bytes_of_one_process(folder: Path, bucket: Bucket, na
     bad, local = (pq.read_table(folder / place / "bad.parquet") for place in ("bad", "local_bad"))
     assert bad.num_rows == local.num_rows == report.bad_rows
     assert run(job(folder, name, bucket)).outcome == "complete"
+
+
+def stop_after(batches: int) -> Any:
+    def stop(stats: Any, total: object) -> None:
+        if stats.batches >= batches:
+            raise InterruptedError("enough")
+
+    return stop
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "packed",
+        pytest.param("sorted", marks=pytest.mark.slow),
+        pytest.param("one file", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_goes_on_in_another_way(folder: Path, bucket: Bucket, name: str) -> None:
+    expected, workers = expected_of(folder, name), {"workers": 2}
+    for first, second in [(workers, None), (None, workers)]:
+        with pytest.raises(InterruptedError):
+            run(job(folder, name, bucket, first), stop_after(30))
+        assert run(job(folder, name, bucket, second), resume=True).outcome == "resumed"
+        assert objects(bucket) == expected
+        bucket.delete(*bucket.keys())
+        for part in range(2):
+            bucket.put(f"in/in{part}.parquet", folder / f"in{part}.parquet")
+
+
+def test_workers_make_damaged_parts_again(
+    folder: Path, bucket: Bucket, own: StoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This process reads nothing of the source, and no part, to find and to mend them."""
+    expected, settings = expected_of(folder, "packed"), {"workers": 2}
+    with pytest.raises(InterruptedError):
+        run(job(folder, "packed", bucket, settings), stop_after(30))
+    keys = [key for key in bucket.keys("out") if "part-" in key]
+    bucket.delete(keys[0])
+    bucket.put(keys[1], b"others have written this")
+    own.clear()
+    made: list[int] = []
+    again = JobRun._repair_elsewhere
+
+    def repair(self: JobRun) -> list[Any]:
+        left = again(self)
+        made.append(len(self.damaged))
+        return left
+
+    monkeypatch.setattr(JobRun, "_repair_elsewhere", repair)
+    monkeypatch.setattr("seqflow.job.repair._batches", lambda *_: pytest.fail("this process makes batches"))
+    report = run(job(folder, "packed", bucket, settings), resume=True)
+    assert (report.outcome, made, len(report.damaged)) == ("resumed", [2], 2)
+    assert objects(bucket) == expected
+    bucket.put("out/part-00002.parquet", b"after the end")
+    with pytest.raises(JobError, match="part-00002"):
+        run(job(folder, "packed", bucket, settings))
+    assert len(run(job(folder, "packed", bucket, settings), resume=True).damaged) == 1
+    assert objects(bucket) == expected

@@ -288,7 +288,27 @@ class TestWithRay:
         with pytest.raises(ProviderError, match=r"in\.parquet, block 0, row 1, column 'x': null value"):
             sf.ray.dataset(sf.Loader(tmp_path / "in.parquet")).take_all()
         left = sf.ray.dataset(sf.Loader(tmp_path / "in.parquet", bad_rows="skip"))
-        assert left.take_all() == [{"x": 1}, {"x": 3}]
+        for _ in range(2):
+            assert left.take_all() == [{"x": 1}, {"x": 3}]
+            assert (sf.ray.stats(left).bad_rows, sf.ray.stats(left).rows) == (1, 2)
+
+    def test_bad_rows_of_all_tasks_are_counted(self, data, tmp_path):
+        for number in range(4):
+            pq.write_table(pa.table({"x": [number, None, None]}), tmp_path / f"{number}.parquet")
+        loader = sf.Loader(str(tmp_path / "*.parquet"), bad_rows="skip", window="1 KiB")
+        for blocks in (4, 1):
+            dataset = sf.ray.dataset(loader, override_num_blocks=blocks)
+            assert dataset.count() == 4
+            stats = sf.ray.stats(dataset)
+            assert (stats.bad_rows, stats.rows, stats.batches) == (8, 4, 4)
+            assert stats.reasons.total() == 8
+        few = sf.Loader(str(tmp_path / "*.parquet"), bad_rows=sf.BadRows("skip", max=5), window="1 KiB")
+        with pytest.raises(ProviderError, match=r"bad_rows: \d of \d+ are bad, expected at most 5 \(max\)"):
+            sf.ray.dataset(few, override_num_blocks=4).take_all()
+        with pytest.raises(
+            OpTypeError, match=r"stats: dataset is int, expected one that seqflow\.ray\.dataset"
+        ):
+            sf.ray.stats(3)
 
     def test_functions_need_a_schema(self, data, folder):
         loader = loader_of(folder, "rows", net=lambda record: {"y": record["x"] + 1})

@@ -1,0 +1,204 @@
+"""A cluster whose machines share only a bucket: no path of one exists on the other."""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from store_server import free_port
+from two_machines import elsewhere, environment, ray_command
+
+from stores import Bucket, own_process
+
+pytestmark = pytest.mark.slow
+JOB = """
+imports = ["slow_rows"]
+[source]
+paths = "s3://bucket/in/*.parquet"
+[order]
+shuffle = true
+window = "8 KiB"
+index = "lengths.arrow"
+[prepare]
+file = "prepare.txt"
+[batch]
+kind = "packed"
+capacity = 64
+rows = 8
+[output]
+path = "{output}"
+part_bytes = "1"
+row_group_bytes = "4 KiB"
+{more}
+[bad_rows]
+policy = "quarantine"
+path = "bad.parquet"
+"""
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    pytest.importorskip("obstore")
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "bucket").mkdir()
+    with own_process(folder) as server:
+        yield Bucket("own", "bucket", server.url, server.options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Path:
+    draw, folder = np.random.default_rng(0), tmp_path_factory.mktemp("job")
+    for part in range(2):
+        lists = [
+            [None] if i % 97 == 5 else [*map(int, draw.integers(0, 99, n))]
+            for i, n in enumerate(draw.integers(0, 40, 800))
+        ]
+        table = pa.table({"tokens": pa.array(lists, pa.list_(pa.int32())), "label": np.arange(800)})
+        pq.write_table(table, folder / "in.parquet", row_group_size=50)
+        bucket.put(f"in/{part}.parquet", folder / "in.parquet")
+    (folder / "prepare.txt").write_text("a = wait_for_rows(tokens.values)\nreturn a, tokens.lengths, label\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path, bucket: Bucket) -> Iterator[str]:
+    """A cluster of a machine without CPUs, on which drivers run, and of another one whose /tmp is empty."""
+    pytest.importorskip("ray")
+    port, short = free_port(), Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
+    own = environment(bucket.options, folder) | {"RAY_memory_monitor_refresh_ms": "0", "WAIT": "0.02"}
+    small = ["--object-store-memory=100000000"]
+    head = ["--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false", f"--temp-dir={short}"]
+    commands = [
+        ray_command(*head, *small),
+        elsewhere(*ray_command(f"--address=127.0.0.1:{port}", "--num-cpus=2", *small)),
+    ]
+    nodes = []
+    try:
+        for command in commands:
+            nodes.append(
+                subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+            end = time.monotonic() + 120
+            while not listens(port):
+                assert nodes[0].poll() is None, "it has ended"
+                assert time.monotonic() < end
+                time.sleep(0.2)
+        subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True, timeout=180)
+        yield f"127.0.0.1:{port}"
+    finally:
+        for node in reversed(nodes):
+            node.terminate()
+            node.wait(60)
+        shutil.rmtree(short, ignore_errors=True)
+
+
+WAIT = """
+import sys, time
+from seqflow.engine.ray import import_ray
+ray = import_ray()
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+while ray.cluster_resources().get("CPU", 0) < 2:
+    time.sleep(0.2)
+"""
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def start(
+    folder: Path, bucket: Bucket, output: str, *arguments: str, more: str = ""
+) -> subprocess.Popen[str]:
+    (folder / f"{Path(output).name}.toml").write_text(JOB.format(output=output, more=more))
+    return subprocess.Popen(
+        [sys.executable, "-m", "seqflow", "run", f"{Path(output).name}.toml", "--quiet", *arguments],
+        cwd=folder, env=environment(bucket.options, folder), stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def done(process: subprocess.Popen[str]) -> None:
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+
+
+def parts(bucket: Bucket, prefix: str) -> dict[str, bytes]:
+    """The parts of an output. Of the log one object is left, and nothing of workers."""
+    keys = bucket.keys(prefix)
+    assert [".progress/" in key for key in keys if "/." in key] == [True]
+    return {key.partition("/")[2]: bucket.get(key) for key in keys if "part-" in key}
+
+
+def of_one_process(folder: Path, bucket: Bucket, more: str = "") -> dict[str, bytes]:
+    done(start(folder, bucket, str(folder / "expected"), more=more))
+    (folder / "bad.parquet").rename(folder / "bad_expected.parquet")
+    (folder / "lengths.arrow").rename(folder / "lengths_expected.arrow")
+    found = {path.name: path.read_bytes() for path in (folder / "expected").glob("part-*")}
+    assert len(found) > 1
+    return found
+
+
+def clear(bucket: Bucket, folder: Path) -> None:
+    bucket.delete(*bucket.keys("out"))
+    shutil.rmtree(folder / "expected", ignore_errors=True)
+    for path in [*folder.glob("*bad*.parquet"), *folder.glob("lengths*.arrow")]:
+        path.unlink()
+
+
+def workers() -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and (entry / "cmdline").read_text().startswith("ray::_run"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("more", ["", 'sort_by = "-tokens"'], ids=["parts", "sorted"])
+def test_a_job_needs_no_shared_folder(folder: Path, bucket: Bucket, address: str, more: str) -> None:
+    clear(bucket, folder)
+    expected = of_one_process(folder, bucket, more)
+    done(start(folder, bucket, "s3://bucket/out", "--engine", "ray", "--address", address, more=more))
+    assert parts(bucket, "out") == expected
+    for name in ("bad.parquet", "lengths.arrow"):
+        path = folder / name
+        assert path.read_bytes() == path.with_stem(f"{path.stem}_expected").read_bytes()
+
+
+def test_workers_and_drivers_are_killed(folder: Path, bucket: Bucket, address: str) -> None:
+    clear(bucket, folder)
+    expected, draw = of_one_process(folder, bucket), random.Random(5)
+    ray = ["--engine", "ray", "--address", address]
+    killed = drivers = 0
+    process = start(folder, bucket, "s3://bucket/out", *ray)
+    while process.poll() is None:
+        time.sleep(draw.uniform(0.2, 0.6))
+        if killed < 8 and (some := workers()):
+            os.kill(draw.choice(some), signal.SIGKILL)
+            killed += 1
+        if drivers < 2 and len(bucket.keys("out/part-")) > 8 * (drivers + 1):
+            process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
+            process.communicate()
+            drivers += 1
+            process = start(folder, bucket, "s3://bucket/out", *ray, "--resume")
+    done(process)
+    assert killed > 2
+    assert drivers == 2
+    assert parts(bucket, "out") == expected
+    assert (folder / "bad.parquet").read_bytes() == (folder / "bad_expected.parquet").read_bytes()

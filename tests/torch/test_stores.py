@@ -1,0 +1,230 @@
+"""Loaders on stores under a DataLoader, under ranks, and in forked processes, which the client does not live through."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from store_server import Faults, StoreServer
+
+import seqflow as sf
+from seqflow.errors import StoreError
+from seqflow.files.cache import Cache
+from seqflow.files.store import StoreFiles
+from seqflow.torch import data_loader, iterable
+from stores import Bucket
+
+torch = pytest.importorskip("torch")
+DataLoader = torch.utils.data.DataLoader
+
+
+def put_rows(bucket: Bucket, folder: Path, files: int = 6) -> str:
+    draw = np.random.default_rng(0)
+    for number in range(files):
+        table = pa.table({"x": np.arange(4000) + 4000 * number, "y": draw.integers(0, 2**60, 4000)})
+        pq.write_table(table, folder / "rows.parquet", row_group_size=400, compression="none")
+        bucket.put(f"rows/{number}.parquet", folder / "rows.parquet")
+    return f"{bucket.uri}/rows/*.parquet"
+
+
+def loader_of(uri: str, bucket: Bucket, cache: Path | None = None, **options: object) -> sf.Loader:
+    source = sf.open(uri, storage_options=bucket.options, cache=None if cache is None else str(cache))
+    return sf.Loader(source, batch=100, shuffle=sf.Shuffle(1), window="32 KiB", **options)
+
+
+def ids(batches: object) -> list[int]:
+    return [value for batch in batches for value in batch["x"].tolist()]
+
+
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """A hang is an error."""
+
+    def fail(*_: object) -> None:
+        raise TimeoutError(f"it took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def in_fork(do: Callable[[], object]) -> str:
+    """The text of the error that a function raises in a forked child."""
+    here, there = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            result = f"no error: {do()!r}"
+        except BaseException as error:
+            result = f"{type(error).__name__}: {error}"
+        os.write(there, result.encode())
+        os._exit(0)
+    os.close(there)
+    with at_most(60), os.fdopen(here) as file:
+        text = file.read()
+        os.waitpid(child, 0)
+    return text
+
+
+# A forked child
+
+
+def test_a_forked_child_raises_and_names_spawn(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
+    uri = bucket.put("a.bin", bytes(3_000_000))
+    files, known = StoreFiles(bucket.options), StoreFiles(bucket.options, cache=Cache(str(tmp_path)))
+    assert files.read(uri, 0, 10).size == known.read(uri, 0, 10).size == 10
+    asked: list[Callable[[], object]] = [
+        lambda: files.read(uri, 10, 20),
+        lambda: files.stream(uri).read(),
+        lambda: files.local_copy(uri),
+        lambda: list(files.list(bucket.uri)),
+        lambda: StoreFiles(bucket.options).entry(uri),
+        lambda: known.read(uri, 10, 20),
+        lambda: sf.open(uri, storage_options=bucket.options),
+        lambda: pickle.loads(pickle.dumps(files)).read(uri, 10, 20),
+    ]
+    for do in asked:
+        found = in_fork(do)
+        assert found.startswith("StoreError: this process was forked after reading from s3://bucket")
+        assert 'multiprocessing_context="spawn"' in found
+
+
+def test_a_fork_amid_requests_of_other_threads_does_not_hang(own: StoreServer, bucket: Bucket) -> None:
+    """Whoever holds a lock of the files does not exist in the child."""
+    uri = bucket.put("a.bin", bytes(30_000_000))
+    own.faults = Faults(latency=0.05)
+    files = StoreFiles(bucket.options)
+    for _ in range(5):
+        files.plan([(uri, at, at + 1_000_000) for at in range(0, 30_000_000, 1_000_000)], files)
+        for locked in (False, True):
+            locks = (files.ahead._lock, files._lock, files._copying)
+            for lock in locks if locked else ():
+                lock.__enter__()
+            found = in_fork(lambda: files.read(uri, 500, 3_000_000))
+            for lock in locks if locked else ():
+                lock.__exit__()
+            assert found.startswith("StoreError: this process was forked")
+        files.drop(files)
+
+
+def test_a_fork_before_the_first_request_reads() -> None:
+    """In a process of its own: this one has read from stores."""
+    assert in_new_process(FORK_FIRST) == "b'01234'"
+
+
+FORK_FIRST = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from stores import options_of
+from store_server import StoreServer
+import tempfile
+from seqflow.files.store import StoreFiles
+folder = Path(tempfile.mkdtemp())
+(folder / "bucket").mkdir()
+(folder / "bucket" / "a.bin").write_bytes(b"0123456789")
+with StoreServer(folder) as server:
+    files = StoreFiles(options_of(server.url))
+    child = os.fork()
+    if not child:
+        print(files.read("s3://bucket/a.bin", 0, 5).to_pybytes(), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def in_new_process(program: str, *arguments: object) -> str:
+    shared = Path(__file__).parents[1] / "shared"
+    command = [sys.executable, "-c", program, shared, *arguments]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_forked_workers_of_a_data_loader_raise(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
+    loader = loader_of(put_rows(bucket, tmp_path, 1), bucket)
+    data = DataLoader(iterable(loader), batch_size=None, num_workers=2, multiprocessing_context="fork")
+    with at_most(60), pytest.raises(StoreError, match="multiprocessing_context"):
+        list(data)
+
+
+# A DataLoader that is made here
+
+
+def test_a_data_loader_of_a_store_spawns(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
+    loader = loader_of(put_rows(bucket, tmp_path, 1), bucket)
+    data = data_loader(loader, num_workers=2)
+    assert data.multiprocessing_context.get_start_method() == "spawn"
+    assert data_loader(loader).multiprocessing_context is None
+    forked = data_loader(loader, num_workers=2, multiprocessing_context="fork")
+    assert forked.multiprocessing_context.get_start_method() == "fork"
+    assert ids(data_loader(loader)) == ids(loader_of(f"{bucket.uri}/rows/*.parquet", bucket))
+    local = sf.Loader(pa.table({"x": [1, 2, 3], "y": [4, 5, 6]}), batch=2)
+    assert data_loader(local, num_workers=2).multiprocessing_context is None
+    mix = sf.Mix({"a": local, "b": loader}, weights={"a": 1, "b": 1})
+    assert data_loader(mix, num_workers=1).multiprocessing_context.get_start_method() == "spawn"
+
+
+# One cache
+
+
+@pytest.mark.slow
+def test_spawned_workers_share_one_cache(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
+    uri = put_rows(bucket, tmp_path)
+    own.faults = Faults(latency=0.05)
+    own.clear()
+    expected = ids(loader_of(uri, bucket, tmp_path / "one"))
+    alone = own.counts["GET"]
+    own.clear()
+    loader = loader_of(uri, bucket, tmp_path / "many")
+    with at_most(300):
+        found = ids(data_loader(loader, num_workers=8))
+    assert found == expected
+    assert own.counts["GET"] <= 1.1 * alone, (own.counts, alone)
+    own.clear()
+    assert ids(loader_of(uri, bucket, tmp_path / "many")) == expected
+    assert own.counts["GET"] == 0
+
+
+RANK = """
+import json, sys
+import seqflow as sf
+uri, cache, rank, options = sys.argv[2], sys.argv[3], int(sys.argv[4]), json.loads(sys.argv[5])
+loader = sf.Loader(sf.open(uri, storage_options=options, cache=cache), batch=100, shuffle=sf.Shuffle(1), window="32 KiB",
+                   rank=rank, world_size=4)
+print(json.dumps([[value for value in batch["x"].tolist()] for batch in loader]))
+"""
+
+
+@pytest.mark.slow
+def test_ranks_share_one_cache(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
+    uri = put_rows(bucket, tmp_path)
+    own.faults = Faults(latency=0.05)
+    own.clear()
+    expected = ids(loader_of(uri, bucket, tmp_path / "one"))
+    alone = own.counts["GET"]
+    own.clear()
+    arguments = ("shared", uri, tmp_path / "many")
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, *map(str, arguments), str(rank), json.dumps(bucket.options)],
+            stdout=subprocess.PIPE, text=True,
+        )
+        for rank in range(4)
+    ]  # fmt: skip
+    found = [json.loads(rank.communicate(timeout=120)[0]) for rank in ranks]
+    assert sorted(value for rank in found for batch in rank for value in batch) == sorted(expected)
+    assert own.counts["GET"] <= 1.1 * alone, (own.counts, alone)
