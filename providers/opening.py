@@ -219,7 +219,8 @@ def _open(
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
         source, store = files_of_source(source, options)
-        options = {name: one for name, one in options.items() if name not in STORE_OPTIONS}
+        access = {name: one for name, one in options.items() if name in STORE_OPTIONS}
+        options = {name: one for name, one in options.items() if name not in access}
         format = options.get("format")
         if format is not None and not isinstance(format, Format):
             shown = f"sf.{format.__name__}" if isinstance(format, type) else repr(format)
@@ -228,7 +229,7 @@ def _open(
                 "kind='csv' names a format without options"
             )
         is_whole = kind is None and format is None and not exclude and is_path(source)
-        if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
+        if is_whole and (open_folder := table_folder(searched_path(source), store, access)):
             table = open_folder(picked, **_checked(options, (), "the folder of a table"))
             return replace(table, search=Search.of(source, kind, exclude))
         chosen = _chosen(source, kind, format, exclude, store)
@@ -277,7 +278,7 @@ def choose_files(
 ) -> Chosen:
     """Find the files to read and their kind, which is `kind`, that of `format`, or that of their suffixes."""
     paths, named = find_files(source, exclude, store)
-    paths = in_saved_order(paths, named)
+    paths = in_saved_order(paths, named, store)
     if kind == "text":
         return Chosen(kind, paths, "")
     if kind is not None:
@@ -296,9 +297,10 @@ def choose_files(
     return chosen
 
 
-def format_of(path: str, kind: str | None, **options: Any) -> Format:
-    """Return these options as the format of the files at `path`."""
-    found: Any = FORMATS.get(kind if kind is not None else choose_files(path, None).kind)
+def format_of(path: str, kind: str | None, access: Mapping[str, Any], **options: Any) -> Format:
+    """Return these options as the format of the files at `path`; `access` says how one gets to a store."""
+    source, store = files_of_source(path, access)
+    found: Any = FORMATS.get(kind if kind is not None else choose_files(source, None, store=store).kind)
     if found is None:
         raise ProviderOptionError(
             f"{', '.join(options)}: an option of formats of files, and kind is {kind!r}"
@@ -313,7 +315,7 @@ def _chosen(
     """Return the files to read; log the files left out, and files that would be read twice."""
     chosen = choose_files(source, kind, format, exclude, store)
     if chosen.kind in ("parquet", "arrow"):
-        check_table_formats(chosen.paths)
+        check_table_formats(chosen.paths, store)
     if chosen.kind != "text":
         check_utf8(chosen.paths, chosen.kind)
     if chosen.left_out:

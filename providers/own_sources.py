@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.files.place import absolute, is_uri
 from seqflow.printable import printable_line
 from seqflow.providers.memory.rereadable import with_columns
 from seqflow.providers.memory.tables import table_of
@@ -26,7 +27,8 @@ class OwnSource(Protocol):
 
     `schema` is a `pyarrow.Schema`. Besides these three it may have
 
-    * `paths`: the files that it reads, a list. States and jobs compare their names, sizes and contents.
+    * `paths`: the files that it reads, a list. States and jobs compare their names, sizes and contents; of URIs only
+      the names.
     * `version`: for sources without files, values as in JSON that are equal if the rows are. Without it, some rows of
       the source are compared.
 
@@ -110,9 +112,9 @@ def _paths(own: Any, origin: str) -> tuple[str, ...]:
     given = getattr(own, "paths", ())
     if isinstance(given, str | os.PathLike):
         raise ProviderError(f"{origin}: paths is {given!r}, expected a list of paths")
-    paths = tuple(os.path.abspath(os.fsdecode(path)) for path in given)
+    paths = tuple(absolute(os.fsdecode(path)) for path in given)
     for path in paths:
-        if not os.path.isfile(path):
+        if not (is_uri(path) or os.path.isfile(path)):
             raise ProviderError(f"{origin}: {path} of its paths is not a file")
     return tuple(dict.fromkeys(paths))
 

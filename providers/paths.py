@@ -60,6 +60,9 @@ def find_files(source: object, exclude: Sequence[str] | str = (), files: Files =
     entered = _Entered([_pattern(_WHOLE.sub("", text) or text) for text in expanded])
     found: dict[str, str] = {}
     named: list[str] = []
+    if len(items) > 1:
+        places = (str(item) for item in items)
+        files.look_up(one for one in places if is_uri(one) and not _has_magic(one) and not one.endswith("/"))
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
@@ -143,6 +146,8 @@ def _finds(place: str, uri: str) -> bool:
     if split(uri)[0] != root:
         return False
     names = split(uri)[1].split("/")
+    if root == "hf://datasets" and names[2:] == ["README.md"] and "/".join(names) != key:
+        return False  # each data set of the hub has this text about it
     if _has_magic(key):
         return _is_match(key.split("/"), names)
     folder = key.rstrip("/").split("/") if key else []
@@ -157,13 +162,16 @@ def _objects(uri: str, files: Files) -> list[str]:
     """Return the URIs of a glob, a prefix, or an object, sorted; all are pinned at the versions of the list."""
     root, key = split(uri)
     if not _has_magic(key):
-        if key and not uri.endswith("/") and files.entry(uri) is not None:
-            return [uri]
+        if key and not uri.endswith("/"):
+            if files.entry(uri) is not None:
+                return [uri]
+            if root.startswith("http"):
+                raise MissingSourceError(f"{shown(uri)} does not exist")
         folder = uri
     else:
         plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
         folder = "/".join([root, *plain])
-    entries = [one for one in files.list(folder) if one.size or not one.path.endswith("/")]
+    entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
     entries = of_complete_outputs(entries, files)
     if not entries and not _has_magic(key):
         raise MissingSourceError(

@@ -244,8 +244,8 @@ class Provider:
         if self.where is not None:
             schema, block = self.where.with_columns(schema), self.unfiltered(block)[1]
         if isinstance(self.source, FetchedSource):
-            for start, stop in self.source.ranges(block, schema):
-                yield block.origin, start, stop
+            for one in self.source.ranges(block, schema):
+                yield one if len(one) == 3 else (block.origin, *one)
 
     def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
         """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""
@@ -373,10 +373,11 @@ class Provider:
     def __repr__(self) -> str:
         count = None if self.bad_files.leaves_out else self.source.num_rows
         rows = "" if count is None else f", {count} row{'s' * (count != 1)}"
+        notes = (*self.notes, *getattr(self.source, "notes", ()))
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
             *([f"  where {self.where.text}"] if self.where is not None else []),
-            *(f"  {message}" for message in (self.left_out, self.inferred, *self.notes) if message),
+            *(f"  {message}" for message in (self.left_out, self.inferred, *notes) if message),
             *(f"  damaged: {one}" for one in self.damaged),
             *(f"  {field.name}: {field.type}" for field in self.schema),
         ]

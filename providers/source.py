@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
@@ -85,8 +85,13 @@ class BoundedSource(Protocol):
 class FetchedSource(Protocol):
     """A source that can tell which bytes of a block will be read, so that a store's are fetched ahead."""
 
-    def ranges(self, block: Block, schema: pa.Schema) -> Collection[tuple[int, int]]:
-        """Return the ranges of the block's file that `read` of all its rows reads; empty if they are not known."""
+    def ranges(
+        self, block: Block, schema: pa.Schema
+    ) -> Collection[tuple[int, int]] | Collection[tuple[str, int, int]]:
+        """Return the ranges of the block's file that `read` of all its rows reads; empty if they are not known.
+
+        Those of a block of several files begin with the path.
+        """
         ...
 
 
@@ -139,7 +144,13 @@ class DividedSource(Protocol):
 
 def of_files(source: Source, paths: Collection[str]) -> Source:
     """Return the source with these files only if it can be divided, else all of it."""
-    return source.of_files(paths) if isinstance(source, DividedSource) else source
+    if not isinstance(source, DividedSource):
+        return source
+    found: Any = source.of_files(paths)
+    if "store" in getattr(found, "__dataclass_fields__", ()):
+        found = replace(found, store=found.store.of(paths))
+    divided: Source = found
+    return divided
 
 
 @runtime_checkable

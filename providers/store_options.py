@@ -14,7 +14,7 @@ from seqflow.files.systems import uri_in
 from seqflow.providers.formats.options import byte_count
 
 STORE_OPTIONS = ("storage_options", "filesystem", "cache", "cache_bytes")
-"""Names of these options: they are no part of what is read."""
+"""Names of these options, which do not change what is read."""
 
 
 def files_of_source(source: Any, options: Mapping[str, Any]) -> tuple[Any, Files]:
@@ -32,11 +32,16 @@ def files_of_source(source: Any, options: Mapping[str, Any]) -> tuple[Any, Files
         raise ProviderOptionError("storage_options is given in addition to filesystem, which has its own")
     from seqflow.files.store import StoreFiles
 
-    return items[0] if is_one else items, StoreFiles(given, system, _cache(options))
+    store = StoreFiles(given, system, _cache(options))
+    if system is None:
+        items = [store.masked(item) if isinstance(item, str) and is_uri(item) else item for item in items]
+    return items[0] if is_one else items, store
 
 
 def _cache(options: Mapping[str, Any]) -> Cache | None:
     if options.get("cache") is None:
+        if options.get("cache_bytes") is not None:
+            raise ProviderOptionError("cache_bytes is given, but no cache, whose size it is")
         return None
     size = options.get("cache_bytes")
     return Cache(str(options["cache"]), DEFAULT_BYTES if size is None else byte_count(size, "cache_bytes"))

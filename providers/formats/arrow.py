@@ -159,8 +159,8 @@ _Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None
 
 
 def _inspect(path: str, memory_map: bool, store: Files) -> _Inspected:
-    """Return the schema, the rows of each batch, a stream's batches (it has no index), whether it is mapped, and for a
-    file in a store where its batches lie.
+    """Return the schema, the rows of each batch, a stream's batches (it has no index), whether it is mapped, and the
+    places of the batches in a store.
     """
     with opening(path, "an Arrow IPC file"):
         entry = store.entry(path) if is_uri(path) else None

@@ -6,15 +6,15 @@ import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError
+from seqflow.files.place import Files
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.formats.row_files import open_row_files
+from seqflow.providers.formats.row_files import errors_at, provider_of_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table
@@ -36,6 +36,7 @@ class MegatronFile:
     nbytes: tuple[int, ...]
     other_files: tuple[str, ...]
     """The file with the tokens, next to the index."""
+    store: Files
 
     @property
     def schema(self) -> pa.Schema:
@@ -48,11 +49,12 @@ class MegatronFile:
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
         start, stop = self.limits[index : index + 2]
-        found = _read_index(path, os.path.getsize(self.other_files[0]), self.documents)
+        data = self.store.local_copy(self.other_files[0])
+        found = _read_index(path, os.path.getsize(data), self.documents)
         first, last = found.rows[start], found.rows[stop]
         pointers, lengths = found.pointers[first:last], found.lengths[first:last].astype(np.int64)
         ends = np.append(0, np.cumsum(lengths))
-        values = _values(self.other_files[0], np.dtype(self.dtype), pointers, lengths, ends)
+        values = _values(data, np.dtype(self.dtype), pointers, lengths, ends)
         offsets = ends[found.rows[start : stop + 1] - first]
         kind = self.schema.field(COLUMN).type
         array = pa.Array.from_buffers(kind, stop - start, [None, pa.py_buffer(offsets)], children=[values])
@@ -84,15 +86,22 @@ class Megatron(Format):
 
         A row is a document, all of its sequences in order; with `documents=False` it is a sequence.
         """
-        open_file = partial(_open_file, documents=self.documents, batch_bytes=byte_count(self.batch_bytes))
-        return open_row_files("megatron", files, open_file)
+        batch_bytes = byte_count(self.batch_bytes)
+
+        def open_one(path: str) -> MegatronFile:
+            copy = files.store.local_copy(path)
+            with errors_at(f"{path} is not a file of kind megatron, or damaged"):
+                return _open_file(path, copy, self.documents, batch_bytes, files.store)
+
+        return provider_of_row_files("megatron", files, files.each(open_one))
 
 
-def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:
+def _open_file(path: str, copy: str, documents: bool, batch_bytes: int, store: Files) -> MegatronFile:
     data = f"{os.path.splitext(path)[0]}.bin"
-    if not os.path.isfile(data):
+    entry = store.entry(data)
+    if entry is None:
         raise MissingSourceError(f"there is no {data} next to it, which has the tokens")
-    found = _read_index(path, os.path.getsize(data), documents)
+    found = _read_index(copy, entry.size, documents)
     item = np.dtype(found.dtype).itemsize
     # bytes before each row: its tokens, and 8 for its length
     ends = np.append(0, np.cumsum(found.lengths, dtype=np.int64))[found.rows] * item + 8 * np.arange(
@@ -103,7 +112,7 @@ def _open_file(path: str, *, documents: bool, batch_bytes: int) -> MegatronFile:
         reached = int(np.searchsorted(ends, ends[limits[-1]] + batch_bytes, side="right")) - 1
         limits.append(max(reached, limits[-1] + 1))  # a row above batch_bytes is a block by itself
     nbytes = np.diff(ends[limits]).tolist()
-    return MegatronFile(found.dtype, documents, tuple(limits), tuple(nbytes), (data,))
+    return MegatronFile(found.dtype, documents, tuple(limits), tuple(nbytes), (data,), store)
 
 
 def _read_index(path: str, data_bytes: int, documents: bool) -> Index:

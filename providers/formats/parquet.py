@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +23,14 @@ from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, range_of_value
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footer_cache import FooterCache
-from seqflow.providers.formats.parquet_footers import ColumnChunks, footer_span, read_column_chunks, tail_of
+from seqflow.providers.formats.parquet_footers import (
+    ColumnChunks,
+    footer_bytes,
+    footer_in,
+    footer_tail,
+    read_column_chunks,
+    tail_of,
+)
 from seqflow.providers.formats.parquet_ranges import value_range
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.source import unfit_rows
@@ -173,14 +181,19 @@ class ParquetSource:
     def chunks_of(self, path: str) -> ColumnChunks:
         """Return the leaf columns of each row group of a file."""
         file = self.files[path]
-        read = partial(read_column_chunks, self.store, path, len(file.rows), file.num_leaves)
+
+        def read() -> ColumnChunks:
+            return read_column_chunks(path, footer_bytes(self.store, path), len(file.rows), file.num_leaves)
+
         return self.chunks.get(path, read) if is_uri(path) else read()
 
     def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
         entry = self.store.entry(block.origin)
-        if entry is None or entry.size <= SMALL_FILE:
-            return [] if entry is None else [(0, entry.size)]
+        if entry is None:
+            return []
         file = self.files[block.origin]
+        if entry.size <= SMALL_FILE and len(file.rows) == 1:  # without the request for its chunks
+            return [(0, entry.size)]
         leaves = file.selection.to(schema).leaves if _chooses(file) else slice(None)
         return split_spans(self.chunks_of(block.origin).spans(block.index, leaves, entry.size))
 
@@ -364,12 +377,19 @@ class Parquet(Format):
 
     def open(self, files: FileSet) -> Provider:
         """Return a provider of Parquet files; reads all footers, and unifies their schemas."""
-        footers, schemas = FooterCache(), dict[str, pa.Schema]()
+        footers, chunks, schemas = FooterCache(), FooterCache(), dict[str, pa.Schema]()
         latest: pa.Schema | None = None
 
         def read(path: str) -> tuple[Array, int]:
             nonlocal latest
-            metadata, schema, rows = _read_footer(files.store, path, latest)
+            tail = footer_tail(files.store, path) if is_uri(path) else None
+            metadata, schema, rows = _read_footer(path, tail, latest)
+            if tail is not None:
+                # a damaged one is an error when its blocks are listed, as it is for local files
+                with suppress(ProviderError):
+                    chunks.keep(
+                        path, read_column_chunks(path, footer_in(tail), len(rows), metadata.num_columns)
+                    )
             # one object for equal schemas: there may be a million files
             latest = schemas[path] = schema
             footers.keep(path, metadata)
@@ -381,7 +401,9 @@ class Parquet(Format):
         found = files.each(read)
         selections = files.selections(schemas)
         opened = {path: ParquetFile(*one, selections[path]) for path, one in found.items()}
-        source = ParquetSource(opened, self.memory_map, self.use_threads, files.store, footers=footers)
+        source = ParquetSource(
+            opened, self.memory_map, self.use_threads, files.store, footers=footers, chunks=chunks
+        )
         return files.provider("parquet", next(iter(selections.values())).schema, source)
 
 
@@ -399,7 +421,7 @@ def read(path):
 
 def _same_footer(store: Files, path: str, file: ParquetFile) -> Any:
     """Return the footer of a file that was opened before; raise ProviderError if its row groups have changed."""
-    metadata, _, rows = _read_footer(store, path)
+    metadata, _, rows = _read_footer(path, footer_tail(store, path) if is_uri(path) else None)
     if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
         raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
     return metadata
@@ -410,11 +432,16 @@ def _chooses(file: ParquetFile) -> bool:
     return len(set(file.selection.source.names)) == len(file.selection.source)
 
 
-def _read_footer(store: Files, path: str, known: pa.Schema | None = None) -> tuple[Any, pa.Schema, Array]:
-    """Return the footer of a file, its schema, which is `known` if it equals that, and the rows of each row group."""
+def _read_footer(
+    path: str, tail: pa.Buffer | None, known: pa.Schema | None = None
+) -> tuple[Any, pa.Schema, Array]:
+    """Return the footer of a file, its schema, which is `known` if it equals that, and the rows of each row group.
+
+    `tail` is the end of a file in a store, with its footer.
+    """
     from pyarrow.parquet import ParquetFile
 
-    source = store.random(path, [footer_span(store, path)]) if is_uri(path) else path
+    source = path if tail is None else pa.BufferReader(tail)
     with opening(path, "a Parquet file"), ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         if known is not None and known.equals(schema, check_metadata=True):

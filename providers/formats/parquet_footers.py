@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.errors import DamagedFileError, ProviderError
-from seqflow.files.ahead import SMALL_FILE, Span
+from seqflow.files.ahead import Span
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.kernels.arrays import Array
 
@@ -111,12 +111,12 @@ class ColumnChunks:
         return Statistics(low, high, None if nulls < 0 else int(nulls))
 
 
-def read_column_chunks(store: Files, path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
+def read_column_chunks(
+    path: str, footer: bytes | pa.Buffer, num_row_groups: int, num_leaves: int
+) -> ColumnChunks:
     """Return the column chunks of each row group; raise ProviderError if the footer is damaged."""
     try:
-        counts, chunks, limits = kernels.read_column_chunks(
-            np.frombuffer(footer_bytes(store, path), np.uint8)
-        )
+        counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(footer, np.uint8))
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path} has a damaged footer: {error}") from error
     if len(counts) != num_row_groups or (counts != num_leaves).any():
@@ -126,28 +126,32 @@ def read_column_chunks(store: Files, path: str, num_row_groups: int, num_leaves:
     return ColumnChunks(chunks.reshape(num_row_groups, num_leaves, chunks.shape[1]), limits)
 
 
-def footer_span(store: Files, path: str) -> Span:
-    """Return the bytes of a store's file to fetch for its footer: all of a small file; raise ProviderError."""
+def footer_tail(store: Files, path: str) -> pa.Buffer:
+    """Return the end of a store's file with its footer; raise DamagedFileError."""
     entry = store.entry(path)
     if entry is None:
         raise DamagedFileError(f"{path} is gone")
-    start, size = tail_of(entry), entry.size
-    stated = int.from_bytes(bytes(store.read(path, start, size))[-_TAIL:-4], "little")
-    return (min(start, max(0, size - _TAIL - stated)), size)
+    tail = store.read(path, tail_of(entry), entry.size)
+    needed = min(entry.size, _TAIL + int.from_bytes(bytes(tail[max(0, tail.size - _TAIL) :])[:-4], "little"))
+    return tail if tail.size >= needed else store.read(path, entry.size - needed, entry.size)
 
 
 def tail_of(entry: Entry) -> int:
     """Return the first byte of the part of a store's file that is read when it is opened."""
-    return 0 if entry.size <= SMALL_FILE else entry.size - _TAIL_BYTES
+    return max(0, entry.size - _TAIL_BYTES)
+
+
+def footer_in(tail: pa.Buffer) -> pa.Buffer:
+    """Return the footer at the end of a file, without its size and the magic word."""
+    end = max(0, tail.size - _TAIL)
+    size = int.from_bytes(bytes(tail.slice(end, 4)), "little")
+    return tail.slice(max(0, end - size), min(size, end))
 
 
 def footer_bytes(store: Files, path: str) -> bytes | pa.Buffer:
     """Return the footer of a file, without its size and the magic word."""
     if is_uri(path):
-        start, stop = footer_span(store, path)
-        tail = store.read(path, start, stop)
-        size = int.from_bytes(bytes(tail.slice(max(0, tail.size - _TAIL), 4)), "little")
-        return tail.slice(max(0, tail.size - _TAIL - size), min(size, max(0, tail.size - _TAIL)))
+        return footer_in(footer_tail(store, path))
     with open(path, "rb") as file:
         file.seek(-_TAIL, os.SEEK_END)
         size = int.from_bytes(file.read(4), "little")

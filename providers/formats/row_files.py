@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from seqflow.errors import DamagedFileError, ProviderOptionError
+from seqflow.errors import DamagedFileError, ProviderOptionError, StoreError
+from seqflow.files.ahead import SMALL_FILE
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.memory.rereadable import with_columns
 from seqflow.providers.provider import Block, Provider
@@ -17,6 +20,8 @@ from seqflow.providers.source import unfit_rows
 from seqflow.record import BadRow
 from seqflow.record.selection import Selection, Table, check_once
 from seqflow.record.validation import kind_of_error, validated
+
+T = TypeVar("T")
 
 
 class RowFile(Protocol):
@@ -31,7 +36,7 @@ class RowFile(Protocol):
         ...
 
     def read(self, path: str, index: int, columns: Sequence[str]) -> Table:
-        """Return the rows of a block, with these columns at least."""
+        """Return the rows of a block, with these columns at least. `path` is that of the file, or of a local copy."""
         ...
 
 
@@ -41,6 +46,7 @@ class RowFileSource:
 
     files: Mapping[str, RowFile]
     selections: Mapping[str, Selection]
+    store: Files = LOCAL
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -66,8 +72,9 @@ class RowFileSource:
         chosen = self.selections[block.origin].to(schema)
         expected = chosen.of_source
         place = f"{block.origin}, block {block.index}"
+        path = self.store.local_copy(block.origin)
         with errors_at(f"{place} can't be read"):
-            table = self.files[block.origin].read(block.origin, block.index, expected.names)
+            table = self.files[block.origin].read(path, block.index, expected.names)
         table = with_columns(validated(table, place), expected, place)
         if self.rows_of(block) not in (None, table.num_rows):
             raise DamagedFileError(f"{place} has {table.num_rows} rows, expected {self.rows_of(block)}")
@@ -86,7 +93,7 @@ def errors_at(place: str, path: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except MemoryError:
+    except (MemoryError, StoreError):
         raise
     except Exception as error:
         if path is not None and isinstance(error, ProviderOptionError):
@@ -98,11 +105,24 @@ def errors_at(place: str, path: str | None = None) -> Iterator[None]:
 def open_row_files(kind: str, files: FileSet, open_file: Callable[[str], RowFile]) -> Provider:
     """Return a provider of files of one kind; raise DamagedFileError for a damaged one, or leave it out."""
 
-    def open_one(path: str) -> RowFile:
-        with errors_at(f"{path} is not a file of kind {kind}, or damaged"):
-            return open_file(path)
+    return provider_of_row_files(kind, files, open_copies(files, open_file, f"file of kind {kind}"))
 
-    return provider_of_row_files(kind, files, files.each(open_one))
+
+def open_copies(
+    files: FileSet, open_file: Callable[[str], T], what: str, *, has_options: bool = False
+) -> dict[str, T]:
+    """Open each file, one of a store as a local copy; raise DamagedFileError for a damaged one, or leave it out.
+
+    With `has_options`, an error of an option is raised as such.
+    """
+    files.plan(lambda one: 0 if one.size <= SMALL_FILE else one.size)
+
+    def open_one(path: str) -> T:
+        copy = files.store.local_copy(path)
+        with errors_at(f"{path} is not a {what}, or damaged", path if has_options else None):
+            return open_file(copy)
+
+    return files.each(open_one)
 
 
 def provider_of_row_files(kind: str, files: FileSet, opened: Mapping[str, RowFile]) -> Provider:
@@ -110,7 +130,7 @@ def provider_of_row_files(kind: str, files: FileSet, opened: Mapping[str, RowFil
     selections = files.selections({path: file.schema for path, file in opened.items()})
     for one in {id(one): one for one in selections.values()}.values():
         check_once(one.source, one.of_source.names)  # columns are read by name, so a name must be unique
-    source: Any = RowFileSource(opened, selections)
+    source: Any = RowFileSource(opened, selections, files.store)
     return files.provider(kind, next(iter(selections.values())).schema, source)
 
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -14,9 +14,11 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.formats.row_files import errors_at, provider_of_row_files
+from seqflow.providers.formats.row_files import open_copies, provider_of_row_files
 from seqflow.providers.memory.functions import BatchReader
 from seqflow.providers.memory.python_values import array_of
 from seqflow.providers.memory.rereadable import open_rereadable
@@ -79,13 +81,16 @@ class SqliteRows:
     path: str
     table: str
     columns: pa.Schema
+    store: Files = LOCAL
 
     def schema(self) -> pa.Schema:
         return self.columns
 
     def stream(self, columns: Sequence[str]) -> BatchReader:
         schema = pa.schema([self.columns.field(name) for name in columns])
-        return BatchReader(schema, _batches(self.path, f"FROM {_quoted(self.table)}", schema))
+        return BatchReader(
+            schema, _batches(self.store.local_copy(self.path), f"FROM {_quoted(self.table)}", schema)
+        )
 
 
 @file_format("sqlite")
@@ -109,12 +114,12 @@ class Sqlite(Format):
         batch_bytes = byte_count(self.batch_bytes)
 
         def open_one(path: str) -> SqliteFile | SqliteRows:
-            with errors_at(f"{path} is not a sqlite file, or damaged", path):
-                return _open_file(path, self.table, declared, batch_bytes)
+            return _open_file(path, self.table, declared, batch_bytes)
 
-        found = files.each(open_one)
+        found = open_copies(files, open_one, "sqlite file", has_options=True)
         (path, rows), *others = found.items()
         if not others and isinstance(rows, SqliteRows):
+            rows = replace(rows, path=path, store=files.store)
             return open_rereadable(rows, path, files.picked, batch_bytes=batch_bytes)
         return provider_of_row_files("sqlite", files, {path: _of_table(one) for path, one in found.items()})
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.formats.row_files import errors_at, provider_of_row_files
+from seqflow.providers.formats.row_files import open_copies, provider_of_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
@@ -99,12 +99,7 @@ class Tar(Format):
         binary, and null where a row has no such member. Only headers are read here.
         """
         batch_bytes = byte_count(self.batch_bytes)
-
-        def open_one(path: str) -> TarFile:
-            with errors_at(f"{path} is not a tar file, or damaged"):
-                return _open_file(path, batch_bytes)
-
-        opened = files.each(open_one)
+        opened = open_copies(files, lambda path: _open_file(path, batch_bytes), "tar file")
         suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
         schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
         return provider_of_row_files(

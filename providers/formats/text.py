@@ -10,7 +10,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, Range, is_uri
 from seqflow.printable import printable_line, without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
@@ -31,6 +33,7 @@ class TextSource:
     selection: Selection
     encoding: str | None
     errors: str
+    store: Files = LOCAL
 
     @property
     def num_rows(self) -> int:
@@ -45,6 +48,12 @@ class TextSource:
         """Return the file of each row of a block."""
         return self.paths[self.limits[block.index] : self.limits[block.index + 1]]
 
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
+        if 1 not in self.selection.to(schema).present:
+            return ()
+        entries = map(self.store.entry, filter(is_uri, self.paths_of(block)))
+        return [(one.path, 0, one.size) for one in entries if one is not None]
+
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         paths = self.paths_of(block)
         chosen = self.selection.to(schema)
@@ -56,7 +65,7 @@ class TextSource:
 
     def _contents(self, paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
         reasons: dict[int, str] = {}
-        data, offsets = read_files(paths, reasons)
+        data, offsets = read_files(paths, reasons, self.store)
         if self.encoding is not None:
             data, offsets = _to_utf8(data, offsets, self.encoding, self.errors, reasons)
         for row, reason in sorted(reasons.items()):
@@ -83,7 +92,7 @@ class Text(Format):
         encoding, paths = self.encoding, files.paths
         if encoding is not None:
             _check_encoding(encoding)
-        sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
+        sizes = [_size(path, row, {}, files.store) for row, path in enumerate(paths)]
         limits = _limits(sizes, byte_count(self.batch_bytes))
         largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
         wide = largest > INT32_MAX // 4  # decoding may make a text up to four times as long
@@ -92,7 +101,9 @@ class Text(Format):
         else:
             content = pa.field("text", pa.large_string() if wide else pa.string())
         chosen = selection(pa.schema([pa.field("path", pa.string()), content]), *files.picked)
-        source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors)
+        source = TextSource(
+            tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, self.errors, files.store
+        )
         return files.provider("text", chosen.schema, source)
 
 
@@ -111,24 +122,35 @@ def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None)
     return pa.array(names, pa.string())
 
 
-def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, Tensor]:
+def read_files(paths: Sequence[str], reasons: dict[int, str], store: Files = LOCAL) -> tuple[Tensor, Tensor]:
     """Return the bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
 
     The reason is added to `reasons`, by row.
     """
-    sizes = [_size(path, row, reasons) for row, path in enumerate(paths)]
+    sizes = [_size(path, row, reasons, store) for row, path in enumerate(paths)]
     data = np.empty(sum(sizes), np.uint8)
     offsets = np.zeros(len(paths) + 1, np.int64)
     memory = memoryview(data)  # type: ignore[arg-type]  # 3.11 has no Buffer
     end = 0
     for row, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         if row not in reasons:
-            end += _read_into(memory[end : end + size], path, row, reasons)
+            read = _fetch_into if is_uri(path) else _read_into
+            end += read(memory[end : end + size], path, row, reasons, store)
         offsets[row + 1] = end
     return data[:end], offsets
 
 
-def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str]) -> int:
+def _fetch_into(target: memoryview, path: str, row: int, reasons: dict[int, str], store: Files) -> int:
+    """Read an object of a store into `target` and return the number of bytes; one that was replaced is a bad row."""
+    try:
+        target[:] = memoryview(store.read(path, 0, len(target))).cast("B")
+    except DamagedFileError as error:
+        reasons[row] = error.message.removeprefix(path).lstrip(" ,:")
+        return 0
+    return len(target)
+
+
+def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str], _: Files) -> int:
     """Read a file into `target` and return the number of bytes: fewer if it has shrunk since its size was read."""
     done = 0
     try:
@@ -205,7 +227,10 @@ def _limits(sizes: Sequence[int], batch_bytes: int) -> list[int]:
     return [*limits, len(sizes)]
 
 
-def _size(path: str, row: int, reasons: dict[int, str]) -> int:
+def _size(path: str, row: int, reasons: dict[int, str], store: Files) -> int:
+    if is_uri(path):
+        entry = store.entry(path)
+        return 0 if entry is None else entry.size
     try:
         return os.stat(path).st_size
     except OSError as error:

@@ -10,14 +10,14 @@ from seqflow.record.record import Tensor
 _QUOTE, _RETURN, _NEWLINE = b'"\r\n'
 
 
-def newline_finder(quoted: bool) -> Callable[[bytes], bytes]:
+def newline_finder(quoted: bool, odd: int = 0) -> Callable[[bytes], bytes]:
     """Return a function that is called with one piece of a file after another, from the start of a row.
 
-    It returns the piece with other letters in place of newlines inside quotes, if these are to be found.
+    It returns the piece with other letters in place of newlines inside quotes, if these are to be found. `odd` is 1
+    if the first piece begins inside quotes.
     """
     if not quoted:
         return bytes
-    odd = 0
 
     def shown(piece: bytes) -> bytes:
         nonlocal odd

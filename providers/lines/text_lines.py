@@ -16,7 +16,8 @@ from seqflow.files.local import LOCAL
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
-from seqflow.providers.lines.decompressed import Decompressed, InflatedFiles, compression_of, reading
+from seqflow.providers.lines.decompressed import Decompressed, compression_of, reading
+from seqflow.providers.lines.inflated_files import InflatedFiles
 from seqflow.providers.lines.line_faults import Malformed
 from seqflow.providers.lines.quotes import newline_finder, row_ends
 from seqflow.providers.provider import Block, Provider
@@ -110,6 +111,11 @@ class LineSource:
 
     num_rows: ClassVar[None] = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about compressed files that were read, and can only be decompressed from their start."""
+        return self.inflated.notes
+
     def of_files(self, paths: Collection[str]) -> "LineSource":
         sizes = dict(zip(self.paths, self.sizes, strict=True))
         chosen = tuple(path for path in paths if path in sizes)
@@ -118,7 +124,7 @@ class LineSource:
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, stored in zip(self.paths, self.sizes, strict=True):
-            size = self.inflated.size(path, stored) if stored and compression_of(path) else stored
+            size = self.inflated.size(path) if stored and compression_of(path) else stored
             for index, start in enumerate(range(0, size, self.batch_bytes)):
                 yield Block(path, index, None, min(self.batch_bytes, size - start))
 
@@ -182,13 +188,13 @@ class LineFiles:
     @classmethod
     def of(cls, files: FileSet) -> "LineFiles":
         """Check the files; raise DamagedFileError if there is none."""
-        inflated = InflatedFiles()
+        inflated = InflatedFiles(files.store)
 
         def check(path: str) -> int:
             size = _File(path, files.store).size
             # what a cut file gives before its end depends on the steps of the decoder: it counts as a whole
             if size and files.bad_files.leaves_out and compression_of(path):
-                inflated.size(path, size)
+                inflated.size(path)
             return size
 
         return cls(files, files.each(check), inflated)
@@ -230,7 +236,9 @@ class LineFiles:
         content, size, file = b"", SAMPLE_BYTES, _File(path, self.files.store)
         with reading(path), ExitStack() as opened:
             is_compressed = compression_of(path) is not None
-            stream = opened.enter_context(closing(Decompressed(path))) if is_compressed else None
+            stream = (
+                opened.enter_context(closing(Decompressed(path, self.files.store))) if is_compressed else None
+            )
             while True:
                 at = len(content)
                 piece = file.read(at, at + size) if stream is None else stream.read(size)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Entry, Files, is_uri, join
 from seqflow.providers.memory.rereadable import open_rereadable
 from seqflow.providers.memory.tables import BLOCK_BYTES
 from seqflow.providers.provider import Block, Provider
@@ -131,9 +133,10 @@ def refuse_splits(splits: Any, picked: Picked, **options: Any) -> NoReturn:
 _STATE = "state.json"
 
 
-def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
+def in_saved_order(paths: Sequence[str], named: Sequence[str], store: Files = LOCAL) -> list[str]:
     """Return the files; those of a saved dataset in its order, without its caches unless these were `named`."""
-    listed = {folder: _listed(folder) for folder in {os.path.dirname(path) for path in paths}}
+    objects = {one.path: one for one in store.listed}
+    listed = {folder: _listed(folder, store, objects) for folder in {os.path.dirname(path) for path in paths}}
     own = set(named)
     found: dict[str, None] = {}
     for path in paths:
@@ -141,18 +144,26 @@ def in_saved_order(paths: Sequence[str], named: Sequence[str]) -> list[str]:
         if names is None or path in own:
             found[path] = None
         elif os.path.basename(path) in names:
-            siblings = [os.path.join(os.path.dirname(path), name) for name in names]
+            siblings = [join(os.path.dirname(path), name) for name in names]
             found |= dict.fromkeys(one for one in siblings if one in paths)
     return list(found)
 
 
-def _listed(folder: str) -> list[str] | None:
-    """Return the names of the files of a saved dataset; None if the folder has none."""
+def _listed(folder: str, store: Files, objects: Mapping[str, Entry]) -> list[str] | None:
+    """Return the names of the files of a saved dataset; None if the folder has none. `objects` lie in a store."""
+    place = join(folder, _STATE)
+    entry = objects.get(place) if is_uri(folder) else store.entry(place)
+    if entry is None:
+        return None
+    store.pin(entry)
     try:
-        with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
-            state = json.load(file)
-            names = [str(one["filename"]) for one in state["_data_files"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        content = bytes(store.read(place, 0, entry.size))
+    except OSError:
+        return None
+    try:
+        state = json.loads(content)
+        names = [str(one["filename"]) for one in state["_data_files"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if state.get("_indices_data_files"):
         raise ProviderError(
@@ -160,6 +171,7 @@ def _listed(folder: str) -> list[str] | None:
             "save it once more with a newer version of datasets"
         )
     for name in names:
-        if not os.path.exists(os.path.join(folder, name)):
+        path = join(folder, name)
+        if path not in objects if is_uri(folder) else not os.path.exists(path):
             raise MissingSourceError(f"{folder} is a saved dataset without its file {name}")
     return names

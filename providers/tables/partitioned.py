@@ -129,7 +129,9 @@ class PartitionedSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
 
-    def ranges(self, block: Block, schema: pa.Schema) -> Collection[tuple[int, int]]:
+    def ranges(
+        self, block: Block, schema: pa.Schema
+    ) -> Collection[tuple[int, int]] | Collection[tuple[str, int, int]]:
         return (
             self.files.ranges(block, self._of_files(schema)) if isinstance(self.files, FetchedSource) else ()
         )
@@ -198,10 +200,11 @@ def recorded_types(source: object, store: Files = LOCAL) -> dict[str, pa.DataTyp
         path = join(top, "_manifest.json")
         if (entry := store.entry(path)) is None:
             continue
+        content = bytes(store.read(path, 0, entry.size))
         try:
-            partitions = json.loads(bytes(store.read(path, 0, entry.size)))["partitions"]
+            partitions = json.loads(content)["partitions"]
             found |= {name: pa.type_for_alias(kind) for name, kind in partitions.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return found
 

@@ -2,10 +2,13 @@
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from seqflow.errors import ProviderOptionError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Entry, Files, is_uri
 
 
 class TableFormat(NamedTuple):
@@ -44,14 +47,24 @@ _INDEX = "index.json"
 _SHARDS = (b'"shards"', b'"chunks"')
 
 
-def format_of(folder: str) -> TableFormat | None:
+def format_of(folder: str, store: Files = LOCAL) -> TableFormat | None:
     """Return the format of the table whose folder this is; None for a folder of loose files."""
+    if is_uri(folder):
+        return dict(_marked(store.listing(folder))).get(folder.rstrip("/"))
     return _table_format(folder, is_own=False, splits=0)
 
 
-def check_table_formats(paths: Iterable[str]) -> None:
-    """Raise ProviderOptionError if a file, or what it links to, lies in a folder of another table format."""
+def check_table_formats(paths: Iterable[str], store: Files = LOCAL) -> None:
+    """Raise ProviderOptionError if a file, or what it links to, lies in a folder of another table format.
+
+    Of a store, the folders are known that were listed.
+    """
     paths = list(paths)
+    objects = [path for path in paths if is_uri(path)]
+    if objects:
+        for folder, table in _tables_of(objects, store):
+            raise ProviderOptionError(refusal(folder, table))
+        paths = [path for path in paths if not is_uri(path)]
     own = {os.path.dirname(path) for path in paths}  # folders are checked once, since each has many files
     folders = {os.path.abspath(folder) for folder in own} | {os.path.realpath(folder) for folder in own}
     folders |= {os.path.dirname(os.path.realpath(path)) for path in paths if os.path.islink(path)}
@@ -66,6 +79,36 @@ def check_table_formats(paths: Iterable[str]) -> None:
     for folder, children in below.items():
         if (found := _table_format(folder, is_own=folder in folders, splits=len(children))) is not None:
             raise ProviderOptionError(refusal(folder, found))
+
+
+def _marked(entries: Iterable[Entry]) -> Iterator[tuple[str, TableFormat]]:
+    """Yield the folders of tables among objects, each for every object that marks it."""
+    for entry in entries:
+        for mark, found in _MARKS.items():
+            name, _, inner = mark.partition("/")
+            folder, is_marked, rest = entry.path.partition(f"/{name}/")
+            if is_marked and (not inner or fnmatchcase(rest, inner)):
+                yield folder, found
+
+
+def _tables_of(paths: Sequence[str], store: Files) -> Iterator[tuple[str, TableFormat]]:
+    """Yield the folders of tables in a store that hold some of these objects."""
+    below: dict[str, set[str]] = {}
+    for path in paths:
+        child, folder = path, os.path.dirname(path)
+        while folder and child not in below.setdefault(folder, set()):
+            below[folder].add(child)
+            child, folder = folder, os.path.dirname(folder)
+    yield from ((folder, found) for folder, found in _marked(store.listed) if folder in below)
+    own = {os.path.dirname(path) for path in paths}
+    for entry in store.listed:
+        folder, name = os.path.split(entry.path)
+        if name == _SPLITS and len(below.get(folder, ())) > 1:
+            yield folder, _DICT
+        if name == _INDEX and folder in own:
+            store.pin(entry)
+            if _is_index(bytes(store.read(entry.path, 0, 1 << 16))):
+                yield folder, _SHARDED
 
 
 def refusal(folder: str, found: TableFormat) -> str:
@@ -103,4 +146,8 @@ def _lists(folder: str) -> bool:
             start = file.read(1 << 16)
     except OSError:
         return False
+    return _is_index(start)
+
+
+def _is_index(start: bytes) -> bool:
     return any(mark in start for mark in _SHARDS)

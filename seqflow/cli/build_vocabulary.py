@@ -18,6 +18,7 @@ from seqflow.cli.job_options import (
     Kind,
     Overwrite,
     Schema,
+    StorageOption,
     Workers,
     engine_settings,
     import_kind,
@@ -60,6 +61,7 @@ def build_vocabulary(
     schema: Schema = None,
     bad_rows: BadRowsPolicy = None,
     bad_files: BadFilesPolicy = None,
+    storage_option: StorageOption = None,
     input: JobInput = None,
     set_: JobSettings = None,
     engine: Engine = None,
@@ -85,11 +87,14 @@ def build_vocabulary(
     left_out = LeftOut()
     settings = engine_settings(engine, workers, address)
     with progress_line(show=not json):
-        if is_job([source], kind, input, set_, schema=schema, bad_rows=bad_rows, bad_files=bad_files):
+        if is_job(
+            [source], kind, input, set_,
+            schema=schema, bad_rows=bad_rows, bad_files=bad_files, storage_option=storage_option,
+        ):  # fmt: skip
             counts = _count_of_job(source, column, output, input, set_, settings)
         else:
             import_kind(kind)
-            provider = providers.open(source, kind=kind, **open_options(schema, bad_files))
+            provider = providers.open(source, kind=kind, **open_options(schema, bad_files, storage_option))
             check_new_file("output", output, provider)
             counts, left_out = _count_of_files(provider, column, settings, bad_rows == "skip")
     kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)

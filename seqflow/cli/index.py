@@ -18,6 +18,7 @@ from seqflow.cli.job_options import (
     JobSettings,
     Kind,
     Schema,
+    StorageOption,
     Where,
     Workers,
     engine_settings,
@@ -62,6 +63,7 @@ def index(
     schema: Schema = None,
     bad_rows: BadRowsPolicy = None,
     bad_files: BadFilesPolicy = None,
+    storage_option: StorageOption = None,
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
     input: JobInput = None,
     set_: JobSettings = None,
@@ -81,14 +83,17 @@ def index(
     from seqflow.loader import Loader, TokenBudget
 
     job: Job | None
-    of_files = {"where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files}
+    of_files = {
+        "where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files,
+        "storage_option": storage_option,
+    }  # fmt: skip
     if is_job(source, kind, input, set_, **of_files):
         job, loader = _of_job(source[0], output, lengths, overrides_of(set_, input))
     else:
         import_kind(kind)
         job, loader = None, Loader(
             source[0] if len(source) == 1 else source, kind=kind, where=where,
-            **open_options(schema, bad_files), bad_rows=bad_rows or "raise",
+            **open_options(schema, bad_files, storage_option), bad_rows=bad_rows or "raise",
             batch=TokenBudget(_ANY_PLAN, lengths=lengths), index=output or True, threads=threads,
             rank=0, world_size=1,
         )  # fmt: skip

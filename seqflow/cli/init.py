@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from seqflow.cli.job_options import Kind, import_kind
+from seqflow.cli.job_options import Kind, StorageOption, import_kind, storage_options
 from seqflow.cli.printing import say
 
 EXAMPLES = (
@@ -24,6 +24,7 @@ def init(
     paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs to read.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The job file to write.")] = Path("job.toml"),
     kind: Kind = None,
+    storage_option: StorageOption = None,
 ) -> None:
     """Write a job for given files, with comments.
 
@@ -38,7 +39,7 @@ def init(
     from seqflow.output.durable_files import write_bytes, writing
 
     import_kind(kind)
-    start = starting_job(paths, output, kind)
+    start = starting_job(paths, output, kind, storage_options(storage_option))
     if output.exists():
         raise JobError(f"init: {output} exists already; give another --output")
     if start.tokenizer is not None and not start.tokenizer.exists():

@@ -13,6 +13,7 @@ from seqflow.cli.job_options import (
     BadRowsPolicy,
     Kind,
     Schema,
+    StorageOption,
     Where,
     import_kind,
     open_options,
@@ -41,6 +42,7 @@ def inspect(
     schema: Schema = None,
     bad_rows: BadRowsPolicy = None,
     bad_files: BadFilesPolicy = None,
+    storage_option: StorageOption = None,
     untrusted: Annotated[bool, typer.Option("--untrusted", help="{parquet.untrusted}")] = False,
     json: AsJson = False,
 ) -> None:
@@ -49,17 +51,20 @@ def inspect(
     It reads all rows, and lists damaged files and rows that cannot be read. The exit code is 1 if there are some,
     unless --bad-files or --bad-rows leaves them out.
     """
+    from seqflow.files.place import shown
     from seqflow.providers.opening import format_of
     from seqflow.report.source import survey_of_path
 
     import_kind(kind)
-    options = open_options(schema) | {"kind": kind, "where": where}
+    options = open_options(schema, storage=storage_option) | {"kind": kind, "where": where}
     if untrusted:
-        options["format"] = format_of(path, kind, untrusted=True)
+        options["format"] = format_of(path, kind, options, untrusted=True)
     with progress_line(show=not json):
         found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
     if json:
-        print_json({"path": path, "inferred": found.inferred, **found.facts(), **found.survey.summary()})
+        print_json(
+            {"path": shown(path), "inferred": found.inferred, **found.facts(), **found.survey.summary()}
+        )
     else:
         for note in filter(None, (found.inferred, *found.notes)):
             say(note)

@@ -50,6 +50,14 @@ BadRowsPolicy = Annotated[
 BadFilesPolicy = Annotated[
     Policy, typer.Option("--bad-files", help="Stop at a damaged file, or leave out such files.")
 ]
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="KEY=VALUE",
+        help="Option of the store that URIs name, such as aws_region=eu-west-1; may be repeated.",
+    ),
+]
 Engine = Annotated[
     str | None,
     typer.Option(
@@ -90,15 +98,7 @@ def overrides_of(
     settings: list[str] | None, input: list[str] | None, output: str | None = None
 ) -> dict[str, Any]:
     """Return the settings of a job that the options replace, by dotted name."""
-    from seqflow.errors import JobError
-    from seqflow.job.toml import parse_value
-
-    overrides: dict[str, Any] = {}
-    for setting in settings or []:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip():
-            raise JobError(f"--set {setting}: expected KEY=VALUE, such as batch.capacity=4096")
-        overrides[name.strip()] = parse_value(value.strip())
+    overrides = _pairs("--set", settings, "batch.capacity=4096")
     if input:
         overrides["source.paths"] = input
     if output is not None:
@@ -106,11 +106,42 @@ def overrides_of(
     return overrides
 
 
-def open_options(schema: list[str] | None, bad_files: Policy = None) -> dict[str, Any]:
+def _pairs(option: str, given: list[str] | None, example: str) -> dict[str, Any]:
+    from seqflow.errors import JobError
+    from seqflow.job.toml import parse_value
+
+    found: dict[str, Any] = {}
+    for one in given or []:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise JobError(f"{option} {one}: expected KEY=VALUE, such as {example}")
+        found[name.strip()] = parse_value(value.strip())
+    return found
+
+
+def storage_options(given: list[str] | None) -> dict[str, Any]:
+    """Return the options of a store; raise JobError for a secret, which all users of a machine can see."""
+    from seqflow.errors import JobError
+    from seqflow.files.options import secret_in
+
+    found = _pairs("--storage-option", given, "aws_region=eu-west-1")
+    if (secret := secret_in(found)) is not None:
+        raise JobError(
+            f"--storage-option: {secret!r} is a secret, which all users of this machine can see in a command\n"
+            "  set it in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    return found
+
+
+def open_options(
+    schema: list[str] | None, bad_files: Policy = None, storage: list[str] | None = None
+) -> dict[str, Any]:
     """Return the options of `sf.open`; raise JobError for a schema that is neither a rule nor types."""
     from seqflow.errors import JobError
 
     found: dict[str, Any] = {} if bad_files is None else {"bad_files": bad_files}
+    if storage:
+        found["storage_options"] = storage_options(storage)
     if schema in (["unify"], ["first"]):
         found["schema"] = schema[0]
     elif schema:
@@ -129,6 +160,7 @@ _SETTINGS = {
     "schema": "'source.schema={NAME = \"TYPE\"}'",
     "bad_rows": "bad_rows.policy=skip",
     "bad_files": "bad_files.policy=skip",
+    "storage_option": "source.storage_options.KEY=VALUE",
 }
 """The `--set` that gives a setting of a job, by the option for files."""
 

@@ -17,6 +17,7 @@ from seqflow.cli.job_options import (
     Kind,
     Overwrite,
     Schema,
+    StorageOption,
     Where,
     import_kind,
     is_job,
@@ -45,6 +46,7 @@ def report(
     schema: Schema = None,
     bad_rows: BadRowsPolicy = None,
     bad_files: BadFilesPolicy = None,
+    storage_option: StorageOption = None,
     input: JobInput = None,
     set_: JobSettings = None,
     overwrite: Overwrite = False,
@@ -63,7 +65,10 @@ def report(
     if output.exists() and Path(path).exists() and output.samefile(path):
         raise JobError(f"--output is {output}, which is the input")
     check_unused(output, overwrite)
-    of_files = {"where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files}
+    of_files = {
+        "where": where, "schema": schema, "bad_rows": bad_rows, "bad_files": bad_files,
+        "storage_option": storage_option,
+    }  # fmt: skip
     of_job = is_job([path], kind, input, set_, **of_files)
     with progress_line():
         if of_job:
@@ -71,7 +76,7 @@ def report(
             made = report_of_job(job, path, batch, capacity)
         else:
             import_kind(kind)
-            options = open_options(schema) | {"kind": kind, "where": where}
+            options = open_options(schema, storage=storage_option) | {"kind": kind, "where": where}
             made = report_of_path(
                 path, batch=batch, capacity=capacity, bad_rows=bad_rows, bad_files=bad_files, **options
             )

@@ -17,6 +17,7 @@ from seqflow.cli.job_options import (
     BadRowsPolicy,
     Overwrite,
     Schema,
+    StorageOption,
     open_options,
 )
 from seqflow.cli.printing import print_json, print_table
@@ -62,6 +63,7 @@ def train_tokenizer(
     schema: Schema = None,
     bad_rows: BadRowsPolicy = None,
     bad_files: BadFilesPolicy = None,
+    storage_option: StorageOption = None,
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
     ] = None,
@@ -80,7 +82,7 @@ def train_tokenizer(
 
     specials = special or []
     _check_size(vocab_size, specials)
-    options = open_options(schema, bad_files) | {"kind": kind, "exclude": exclude or ()}
+    options = open_options(schema, bad_files, storage_option) | {"kind": kind, "exclude": exclude or ()}
     source = providers.open(paths, **options)
     if source.kind == "text":
         source = providers.open(paths, **options, format=providers.Text(encoding="utf-8", errors=errors))
@@ -125,7 +127,7 @@ class Texts:
         from seqflow.record import from_arrow
 
         columns = [name for name in self.source.columns if f"{self.column}.".startswith(f"{name}.")]
-        for block in self.source.blocks():
+        for block in self.source.ahead(self.source.blocks(), columns):
             record = from_arrow(
                 self.left_out.read(self.source, block, columns), valid=True
             )  # a null text has no words

@@ -37,6 +37,8 @@ class Setup:
     prepare: bytes
     """A pickled function without arguments."""
     threads: int
+    needs_folder: bool = True
+    """Whether tasks may read or write files in folders of the machine that has started the run."""
     folder: str = field(default_factory=os.getcwd)
     """The current folder: paths in tasks may be relative."""
     versions: Mapping[str, str] = field(default_factory=versions)
@@ -46,6 +48,8 @@ class Setup:
         try:
             os.chdir(self.folder)
         except OSError as error:
+            if not self.needs_folder:
+                return
             raise JobError(
                 f"engine: the current folder, {self.folder!r}, is not there on {socket.gethostname()!r}: "
                 f"{error.strerror}\n  workers on other machines need a file system that all of them share"

@@ -67,14 +67,21 @@ class Ahead:
     def _forget(self) -> None:
         self._queue: deque[_Request] = deque()
         self._of_path: dict[str, list[_Request]] = {}
-        self._slots = self._planned = 0
-        self.bytes_held = 0
+        self._slots = self._planned = self._held = 0
+        self._dropped: deque[object] = deque()
+        """Owners whose requests are to be forgotten."""
+
+    @property
+    def bytes_held(self) -> int:
         """Bytes of requests that are under way or done."""
+        with self._lock:
+            self._forget_dropped()
+            return self._held
 
     @property
     def has_room(self) -> bool:
         """Whether fewer bytes are planned or held than are fetched ahead."""
-        return self._planned + self.bytes_held < BUDGET
+        return self.bytes_held + self._planned < BUDGET
 
     def has(self, path: str, start: int, stop: int) -> bool:
         """Return whether a range is planned."""
@@ -88,6 +95,7 @@ class Ahead:
             if stop > start and not (requests and requests[-1].takes(path, start, stop)):
                 requests.append(_Request(path, (start, stop), owner))
         with self._lock:
+            self._forget_dropped()
             for one in requests:
                 one.left = set(one.members)
                 self._queue.append(one)
@@ -124,16 +132,22 @@ class Ahead:
         )
 
     def drop(self, owner: object) -> None:
-        """Forget what an owner has planned and not used."""
-        with self._lock:
-            for request in [one for some in self._of_path.values() for one in some if one.owner is owner]:
-                if not request.is_started:
-                    self._queue.remove(request)
-                    self._planned -= request.size
-                    self._remove(request, held=False)
-                else:
-                    self._remove(request)
-            self._start()
+        """Forget what an owner has planned and not used.
+
+        It is done with the next request: the garbage collector may call this while the lock is held.
+        """
+        self._dropped.append(owner)
+
+    def _forget_dropped(self) -> None:
+        if not self._dropped:
+            return
+        owners = {id(one): one for one in [self._dropped.popleft() for _ in range(len(self._dropped))]}
+        for request in [one for some in self._of_path.values() for one in some if id(one.owner) in owners]:
+            if not request.is_started:
+                self._queue.remove(request)
+                self._planned -= request.size
+            self._remove(request, held=request.is_started)
+        self._start()
 
     def _start(self) -> None:
         """Start threads for the next requests that there is room for; the lock is held."""
@@ -146,7 +160,7 @@ class Ahead:
         if not self._queue or not threading.main_thread().is_alive():
             return None
         request = self._queue[0]
-        is_full = self.bytes_held and self.bytes_held + request.size > BUDGET
+        is_full = self._held and self._held + request.size > BUDGET
         if is_full or (self._slots and self._slots + request.slots > _SLOTS):
             return None
         return self._queue.popleft()
@@ -154,7 +168,7 @@ class Ahead:
     def _begin(self, request: _Request) -> None:
         request.is_started = True
         self._planned -= request.size
-        self.bytes_held += request.size
+        self._held += request.size
         self._slots += request.slots
 
     def _run_on(self, request: _Request | None) -> None:
@@ -179,7 +193,7 @@ class Ahead:
         of_path = self._of_path.get(request.path, [])
         if request in of_path:
             of_path.remove(request)
-            self.bytes_held -= request.size if held else 0
+            self._held -= request.size if held else 0
             if not of_path:
                 del self._of_path[request.path]
 

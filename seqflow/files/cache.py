@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,23 +64,33 @@ class Cache:
 
     def put(self, place: str, content: Any) -> None:
         """Store an entry, and release its claim; where that fails, say so once and go on without."""
-        temporary = f"{place}.{os.getpid()}-{threading.get_ident()}"
+        self.put_pieces(place, (content,))
+
+    def put_pieces(self, place: str, pieces: Iterable[Any]) -> bool:
+        """Store an entry, whose pieces may be made meanwhile, as `put` does; return whether it is there now."""
+        temporary, check, is_there = f"{place}.{os.getpid()}-{threading.get_ident()}", 0, False
         try:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with open(temporary, "wb") as file:
-                file.write(content)
-                file.write(zlib.crc32(content).to_bytes(_CHECK_BYTES, "little"))
+                for piece in pieces:
+                    file.write(piece)
+                    check = zlib.crc32(piece, check)
+                file.write(check.to_bytes(_CHECK_BYTES, "little"))
             os.replace(temporary, place)
+            is_there = True
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(temporary)
             if not self._state.get("warned"):
                 self._state["warned"] = True
                 _log.warning(
                     "the cache %s cannot be written: %s; going on without", self.folder, error.strerror
                 )
+        finally:
+            if not is_there:
+                with suppress(OSError):
+                    os.unlink(temporary)
         self.release(place)
         self._evict()
+        return is_there
 
     def claim(self, place: str) -> bool:
         """Return whether this process is to fetch a range; false if another one is about to."""
@@ -90,9 +100,16 @@ class Cache:
             os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
             with suppress(OSError):
-                return time.time() - os.stat(claim).st_mtime > _CLAIM_SECONDS
+                if time.time() - os.stat(claim).st_mtime <= _CLAIM_SECONDS:
+                    return False
+                os.utime(claim)  # so that not all who wait take it over
+            return True
         except OSError:
-            pass  # a folder that cannot be written: each process fetches for itself
+            return True  # a folder that cannot be written: each process fetches for itself
+        # since it was looked for, another process may have stored it and released its claim
+        if os.path.exists(place):
+            self.release(place)
+            return False
         return True
 
     def release(self, place: str) -> None:

@@ -5,23 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+from urllib.parse import quote
 
 from seqflow.errors import ProviderError, ProviderOptionError, StoreError
 from seqflow.files.errors import ChangedError, ShortError, WholeFileError
+from seqflow.files.listing import PAGE, Found
 from seqflow.files.options import StoreOptions, has_profile, store_options
 from seqflow.files.place import shown
-
-_PAGE = 1000
-"""Objects of one answer to a list."""
-
-
-class Found(NamedTuple):
-    """An object of a store: its key, size in bytes, and version."""
-
-    key: str
-    size: int
-    version: str
 
 
 class Client(Protocol):
@@ -30,12 +21,15 @@ class Client(Protocol):
     @property
     def region(self) -> str: ...
 
+    @property
+    def access_key(self) -> str: ...
+
     def head(self, key: str) -> Found:
         """Return an object; raise FileNotFoundError if there is none."""
         ...
 
-    def list(self, prefix: str) -> Iterator[Found]:
-        """Yield the objects whose keys begin with a folder's name, in the order of the store."""
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
+        """Yield the objects below a folder by pages, in the order of the store, from the key after `after` on."""
         ...
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
@@ -47,19 +41,29 @@ class ObstoreClient:
     """A store of obstore. Its own attempts are turned off: they are counted, and end before an outage does."""
 
     def __init__(self, store: Any) -> None:
-        self.store = store
-        self.region = str((getattr(store, "config", None) or {}).get("region", ""))
+        config = getattr(store, "config", None) or {}
+        self.store, self.region = store, str(config.get("region", ""))
+        self.access_key = str(config.get("access_key_id", ""))
 
     def head(self, key: str) -> Found:
         import obstore
 
-        return _found(obstore.head(self.store, key))
+        try:
+            meta = obstore.head(self.store, key)
+            if meta["e_tag"] or meta["last_modified"].timestamp():
+                return _found(meta)
+        except Exception as error:
+            if "status code: 403" not in str(error) and "status code: 405" not in str(error):
+                raise
+        # a presigned URL allows only GET; an error in answer to a HEAD has no body that tells why; and a page that
+        # comes instead of an object has no version, and no ranges
+        return _found(obstore.get(self.store, key, options={"range": (0, 1)}).meta)
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         import obstore
 
-        for page in obstore.list(self.store, prefix or None, chunk_size=_PAGE):
-            yield from map(_found, page)
+        for page in obstore.list(self.store, prefix or None, offset=after or None, chunk_size=PAGE):
+            yield [*map(_found, page)]
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
         import obstore
@@ -75,73 +79,86 @@ class ObstoreClient:
 
 
 class WebClient(ObstoreClient):
-    """Files of a web server. A presigned URL allows only GET, so its size is asked for by that."""
+    """Files of a web server."""
 
     def __init__(self, store: Any, url: str) -> None:
         super().__init__(store)
         self._url = url
 
-    def head(self, key: str) -> Found:
-        import obstore
-
-        try:
-            return super().head(key)
-        except FileNotFoundError:
-            raise
-        except Exception:
-            if "?" not in self._url:
-                raise
-            return _found(obstore.get(self.store, key, options={"range": (0, 1)}).meta)
-
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         raise ProviderError(
             f"{shown(self._url)}/{prefix}: a web server has no list of files; name them one by one"
         )
 
 
 class HubClient(ObstoreClient):
-    """The files of a repository of the Hugging Face Hub at one revision, which its interface lists."""
+    """The files of a repository of the Hugging Face Hub at one revision, which its interface lists.
+
+    A branch is read at the commit that it has at the first request.
+    """
 
     def __init__(self, repository: str, options: StoreOptions) -> None:
+        from obstore.store import HTTPStore
+
         kind, _, rest = repository.partition("/")
-        name, _, revision = rest.partition("@")
+        name, _, self._revision = rest.partition("@")
         host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
         token = options.config.get("token") or os.environ.get("HF_TOKEN")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._api = f"{host}/api/{kind}/{name}/tree/{revision or 'main'}"
+        self._api, self._commit = f"{host}/api/{kind}/{name}", ""
+        self._folders: dict[str, dict[str, Found]] = {}
         client: Any = {
             **options.client,
             "allow_http": host.startswith("http:"),
             "default_headers": self._headers,
         }
-        at = "" if kind == "models" else f"{kind}/"
-        from obstore.store import HTTPStore
-
-        url = f"{host}/{at}{name}/resolve/{revision or 'main'}"
+        url = f"{host}/{'' if kind == 'models' else f'{kind}/'}{name}/resolve"
         super().__init__(HTTPStore.from_url(url, client_options=client, retry_config=_NO_RETRIES))
 
     def head(self, key: str) -> Found:
-        return next((one for one in self.list(key.rpartition("/")[0]) if one.key == key), None) or _none(key)
+        folder = key.rpartition("/")[0]
+        if folder not in self._folders:
+            self._folders[folder] = {one.key: one for page in self.list(folder) for one in page}
+        return self._folders[folder].get(key) or _none(key)
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
+        url, found = f"{self._api}/tree/{self._at()}/{quote(prefix)}".rstrip("/") + "?recursive=1", []
+        while url:
+            try:
+                entries, links = self._ask(url)
+            except OSError as error:
+                if "EntryNotFound" in str(getattr(error, "headers", "")):  # as a prefix without objects
+                    break
+                raise
+            found += [Found(one["path"], one["size"], one["oid"]) for one in entries if one["type"] == "file"]
+            url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else ""
+        yield found
+
+    def get(self, key: str, start: int, stop: int, version: str) -> Any:
+        if version and self.head(key).version != version:
+            raise ChangedError
+        return super().get(f"{self._at()}/{key}", start, stop, "")
+
+    def _at(self) -> str:
+        """Return the commit of the revision."""
+        if not self._commit:
+            revision = quote(self._revision or "main", safe="")
+            self._commit = str(self._ask(f"{self._api}/revision/{revision}")[0]["sha"])
+        return self._commit
+
+    def _ask(self, url: str) -> tuple[Any, str]:
+        """Return the answer of the interface, and its header that tells the next page."""
         import urllib.request
 
-        url: str | None = f"{self._api}/{prefix}".rstrip("/") + "?recursive=1"
-        while url is not None:
-            with urllib.request.urlopen(
-                urllib.request.Request(url, headers=self._headers), timeout=30
-            ) as page:
-                entries, links = json.load(page), page.headers.get("Link", "")
-            for entry in entries:
-                if entry["type"] == "file":
-                    yield Found(entry["path"], entry["size"], "")
-            url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else None
+        request = urllib.request.Request(url, headers=self._headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer), answer.headers.get("Link", "")
 
 
 class ArrowClient:
     """A file system of pyarrow. It has no conditions: the time of a file is compared after each read."""
 
-    region = ""
+    region = access_key = ""
 
     def __init__(self, system: Any) -> None:
         self._system = system
@@ -150,13 +167,12 @@ class ArrowClient:
         found = self._system.get_file_info(key)
         return Found(key, found.size, str(found.mtime_ns)) if found.is_file else _none(key)
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         from pyarrow.fs import FileSelector
 
         below = FileSelector(prefix, allow_not_found=True, recursive=True)
-        for found in self._system.get_file_info(below):
-            if found.is_file:
-                yield Found(found.path, found.size, str(found.mtime_ns))
+        infos = self._system.get_file_info(below)
+        yield [Found(one.path, one.size, str(one.mtime_ns)) for one in infos if one.is_file]
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
         with self._system.open_input_file(key) as file:
@@ -169,7 +185,7 @@ class ArrowClient:
 class FsspecClient:
     """A file system of fsspec. It has no conditions: the version of a file is compared after each read."""
 
-    region = ""
+    region = access_key = ""
 
     def __init__(self, system: Any) -> None:
         self._system = system
@@ -178,9 +194,9 @@ class FsspecClient:
         self._system.invalidate_cache()
         return self._found(self._system.info(key))
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         self._system.invalidate_cache()
-        yield from map(self._found, self._system.find(prefix, detail=True).values())
+        yield [*map(self._found, self._system.find(prefix, detail=True).values())]
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
         data = self._system.cat_file(key, start=start, end=stop)
@@ -207,7 +223,8 @@ def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) 
         from obstore.store import HTTPStore, MemoryStore, from_url
     except ImportError:
         raise StoreError(
-            f"reading {root} needs a package that is not installed", advice="pip install 'seqflow[stores]'"
+            f"reading {shown(root)} needs a package that is not installed",
+            advice="pip install 'seqflow[stores]'",
         ) from None
     scheme = root.partition(":")[0]
     if scheme == "hf":
@@ -224,7 +241,9 @@ def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) 
         return ObstoreClient(from_url(root, config=config, **given))
     except (BaseError, TypeError, ValueError) as error:
         first = str(error).partition("\n")[0]
-        raise ProviderOptionError(f"storage_options of {root}: {first}") from None
+        is_account = "Account must be specified" in first
+        advice = 'storage_options={"azure_storage_account_name": …} names it' if is_account else ""
+        raise ProviderOptionError(f"storage_options of {shown(root)}: {first}", advice=advice) from None
 
 
 def client_of_system(system: Any) -> Client:
@@ -244,7 +263,7 @@ def client_of_system(system: Any) -> Client:
 def _client_of_s3(system: Any) -> Client | None:
     """Return obstore's client with the arguments of an S3FileSystem; None for other file systems.
 
-    pyarrow fills the rest of a body that comes short with memory that nobody sent, and raises no error.
+    pyarrow fills the rest of a body that comes short with unrelated memory, and raises no error.
     """
     if system.type_name != "s3":
         return None
@@ -271,7 +290,7 @@ def _client_of_s3(system: Any) -> Client | None:
 class _BucketClient:
     """A client whose keys begin with the name of a bucket, as paths of pyarrow do."""
 
-    region = ""
+    region = access_key = ""
 
     def __init__(self, make: Callable[[str], Client]) -> None:
         self._make, self._clients = make, dict[str, Client]()
@@ -286,9 +305,10 @@ class _BucketClient:
         _, client, rest = self._of(key)
         return client.head(rest)._replace(key=key)
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         bucket, client, rest = self._of(prefix)
-        return (one._replace(key=f"{bucket}/{one.key}") for one in client.list(rest))
+        for page in client.list(rest, after.partition("/")[2]):
+            yield [one._replace(key=f"{bucket}/{one.key}") for one in page]
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
         _, client, rest = self._of(key)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from seqflow.errors import DamagedFileError, ProviderError, StoreError
 
-_STATUS, _CODE = re.compile(r"status code: (\d{3})"), re.compile(r"<Code>(\w+)</Code>")
+_STATUS, _CODE = re.compile(r"(?:status code:|HTTP Error) (\d{3})"), re.compile(r"<Code>(\w+)</Code>")
 _HOST = re.compile(r"https?://([^/\s:]+)")
 _BRIEFLY = 10.0
 """Seconds after which an answer that may pass, but rarely does, is final."""
@@ -16,7 +16,6 @@ _REASONS = {
     "ConnectionRefused": "connection refused",
     "dns error": "the host is not known",
     "TimedOut": "no answer in time",
-    "imeout": "no answer in time",
     "ConnectionReset": "the connection was reset",
     "UnexpectedEof": "the connection was cut",
     "IncompleteMessage": "the connection was cut",
@@ -24,6 +23,16 @@ _REASONS = {
     "BrokenPipe": "the connection was cut",
 }
 """Words for causes, by a part of the client's text."""
+
+
+_OF_CREDENTIALS = (
+    "/latest/api/token",
+    "/latest/meta-data",
+    "metadata.google.internal",
+    "/metadata/identity",
+    "Missing",
+)
+"""Parts of the addresses where machines of clouds find credentials: the client asks there if it was given none."""
 
 
 class ShortError(Exception):
@@ -39,7 +48,7 @@ class ChangedError(Exception):
 
 
 class Verdict(NamedTuple):
-    """What an error of a store means: how long to try again, and the error if that does not help."""
+    """Meaning of an error of a store: how long to try again, and the error if that does not help."""
 
     seconds: float
     """Seconds for which another attempt may help; 0 if none does, infinity for as long as is allowed."""
@@ -56,6 +65,7 @@ class Place(NamedTuple):
     span: str = ""
     version: str = ""
     region: str = ""
+    access_key: str = ""
 
     def __str__(self) -> str:
         return f"{self.path}{self.span}"
@@ -73,7 +83,7 @@ def judge(place: Place, error: Exception) -> Verdict:
         kind = f" ({text})" if isinstance(error, WholeFileError) and text else ""
         why = "the server sends whole files only (it ignores ranges), or something between answers for it"
         return Verdict(_BRIEFLY, why, StoreError(f"{place}: {why}{kind}"))
-    # 416: nothing is asked for beyond the end, so the end is another one now
+    # 416: nothing is asked for beyond the end, so the end has changed
     is_changed = (
         isinstance(error, ChangedError) or type(error).__name__ == "PreconditionError" or status == 416
     )
@@ -117,14 +127,14 @@ def _refused(
     """Return the error for a request that no other attempt can make succeed; None for others."""
     if (
         code == "NoSuchBucket"
-        or status == 301
+        or "incorrectly configured region" in first
         or code in ("PermanentRedirect", "AuthorizationHeaderMalformed")
     ):
         region = f" than {place.region}" if place.region else ""
         return StoreError(f"{place.root} does not exist, or lies in another region{region}")
     if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
         return missing(place)
-    if "169.254.169.254" in first or "metadata.google.internal" in first or "Missing" in first:
+    if any(part in first for part in _OF_CREDENTIALS):
         return StoreError(
             f"no credentials for {place.root}: neither options, environment nor this machine have any",
             advice="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or the variables of another cloud), or pass "
@@ -132,15 +142,15 @@ def _refused(
         )
     if status in (401, 403) or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
         skewed = code in ("SignatureDoesNotMatch", "RequestTimeTooSkewed")
-        return StoreError(
-            f"{place.root}: access to {place.path} is denied{f': {code}' if code else ''}",
-            advice="the secret is another, or the clock of this machine is off by more than 15 minutes"
-            if skewed
-            else "",
+        key = f" to key {place.access_key!r}" if place.access_key else ""
+        advice = (
+            "check the credentials of storage_options, environment or machine, and what they allow to read"
         )
-    if "Account must be specified" in first:
-        return StoreError(
-            f"{place.root}: the name of the account is missing",
-            advice='storage_options={"azure_storage_account_name": …} gives it',
-        )
+        if skewed:
+            advice = "the secret is another, or the clock of this machine is off by more than 15 minutes"
+        if place.root.startswith("hf:"):
+            advice = (
+                'set HF_TOKEN, or pass storage_options={"token": …}; the hub refuses unknown names as well'
+            )
+        return StoreError(f"{place.path}: access denied{key}{f': {code}' if code else ''}", advice=advice)
     return None

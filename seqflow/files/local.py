@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import pyarrow as pa
@@ -21,12 +21,23 @@ class LocalFiles:
             return None
         return Entry(path, found.st_size, f"{found.st_mtime_ns}-{found.st_ino}-{found.st_dev}")
 
+    def look_up(self, paths: Iterable[str]) -> None:
+        """Do nothing: the system tells them one by one."""
+
     def pin(self, entry: Entry) -> None:
         """Do nothing: what is written over a local file is noticed by its size and time."""
+
+    def of(self, paths: Iterable[str]) -> LocalFiles:
+        return self
 
     def list(self, folder: str) -> Iterator[Entry]:
         paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
         return filter(None, map(self.entry, sorted(paths)))
+
+    def listing(self, folder: str) -> Sequence[Entry]:
+        return list(self.list(folder))
+
+    listed: Iterable[Entry] = ()
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:
         with open(path, "rb", buffering=0) as file:

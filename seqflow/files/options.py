@@ -16,10 +16,13 @@ _OF_FSSPEC = {
     "secret": "secret_access_key",
     "token": "session_token",
     "endpoint_url": "endpoint",
+    "region_name": "region",
     "anon": "skip_signature",
 }
 """Keys of fsspec for S3 and the client's."""
-_SECRET = ("secret", "token", "password", "sas", "account_key", "access_key", "credential", "private_key")
+_SECRET = (
+    "secret", "token", "password", "sas", "account_key", "access_key", "credential", "private_key", "authorization",
+)  # fmt: skip
 _OF_CLIENT = (
     "allow_http",
     "allow_invalid_certificates",
@@ -70,6 +73,16 @@ def store_options(options: Mapping[str, Any], scheme: str) -> StoreOptions:
     return StoreOptions(config, client, seconds)
 
 
+def texts_of_options(options: Mapping[str, Any], scheme: str) -> dict[str, str]:
+    """Return `storage_options` as packages of tables take them, whose client in Rust is the same: values as text."""
+    config, client, _ = store_options(options, scheme)
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in {**client, **config}.items()
+        if isinstance(value, str | int | float)
+    }
+
+
 def is_secret(name: str) -> bool:
     """Return whether the value of an option must not be shown or stored.
 
@@ -77,6 +90,17 @@ def is_secret(name: str) -> bool:
     (True, False)
     """
     return name in ("key", "sig") or any(part in name.lower() for part in _SECRET)
+
+
+def secret_in(options: Mapping[str, Any]) -> str | None:
+    """Return the name of the first option, also of one inside another, whose value is secret; None without any."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            if (inner := secret_in(value)) is not None:
+                return inner
+        elif is_secret(name):
+            return name
+    return None
 
 
 def has_profile() -> bool:

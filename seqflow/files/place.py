@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -41,12 +41,29 @@ class Files(Protocol):
         """Return a file at its version; None if it does not exist."""
         ...
 
+    def look_up(self, paths: Iterable[str]) -> None:
+        """Ask for the entries of many objects at one time."""
+        ...
+
     def pin(self, entry: Entry) -> None:
         """Let all reads of an object be of this version."""
         ...
 
+    def of(self, paths: Iterable[str]) -> Files:
+        """Return the same place for some of its files: a pickle of it has the versions of these alone."""
+        ...
+
     def list(self, folder: str) -> Iterator[Entry]:
         """Yield all files below a folder, sorted by path."""
+        ...
+
+    def listing(self, folder: str) -> Sequence[Entry]:
+        """Return all files below a folder, sorted by path, as they were when a source was opened."""
+        ...
+
+    @property
+    def listed(self) -> Iterable[Entry]:
+        """Objects of the folders of a store that were listed when a source was opened."""
         ...
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:
@@ -119,8 +136,8 @@ def split(uri: str) -> tuple[str, str]:
     >>> split("s3://bucket/a/b.parquet")
     ('s3://bucket', 'a/b.parquet')
     """
-    scheme, _, rest = uri.partition(":")
-    netloc, _, key = rest.lstrip("/").partition("/")
+    scheme, _, rest = uri.partition(":/")  # a Path has folded two slashes
+    netloc, _, key = rest.removeprefix("/").partition("/")
     return f"{scheme.lower()}://{netloc}", key.lstrip("/")
 
 

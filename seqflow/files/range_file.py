@@ -33,9 +33,11 @@ class RangeFile:
         self._files, self._path, self._size = files, path, size
         self._spans, self._position = split_spans(spans), 0
         self._blocks: dict[int, pa.Buffer] = {}
+        self._owner = object()
         if self._spans:
             wanted = [one for one in self._spans if not files.ahead.has(path, *one)]
-            files.ahead.plan(((path, *one) for one in wanted), self)
+            # the thread that reads makes a single request itself
+            files.ahead.plan(((path, *one) for one in wanted if len(wanted) > 1), self._owner)
             self._held = [files.read(path, *one) for one in self._spans]
         self._starts = [start for start, _ in self._spans]
 
@@ -78,10 +80,10 @@ class RangeFile:
             span = (number * _BLOCK, min((number + 1) * _BLOCK, self._size))
             found = self._files.read(self._path, *span)
             following = (span[1], min(span[1] + _BLOCK, self._size))
-            # readers of columns go on behind what they have read
+            # readers of columns go on after what they have read
             goes_on = number - 1 in self._blocks and following[0] < following[1]
             if goes_on and not self._files.ahead.has(self._path, *following):
-                self._files.ahead.plan([(self._path, *following)], self)
+                self._files.ahead.plan([(self._path, *following)], self._owner)
         self._blocks[number] = found
         while len(self._blocks) > _MOST_BLOCKS:
             del self._blocks[next(iter(self._blocks))]
@@ -113,7 +115,10 @@ class RangeFile:
     def close(self) -> None:
         self.closed = True
         self._blocks.clear()
-        self._files.ahead.drop(self)
+        self._files.ahead.drop(self._owner)
+
+    def __del__(self) -> None:  # pyarrow closes only what it has opened
+        self.close()
 
 
 class _Stream(io.RawIOBase):
@@ -122,7 +127,7 @@ class _Stream(io.RawIOBase):
     def __init__(self, files: ReadAhead, path: str, start: int, size: int) -> None:
         self._files, self._path, self._size = files, path, size
         self._position = self._planned = start
-        self._piece, self._start = pa.py_buffer(b""), start
+        self._piece, self._start, self._owner = pa.py_buffer(b""), start, object()
 
     def readable(self) -> bool:
         return True
@@ -140,16 +145,16 @@ class _Stream(io.RawIOBase):
         return int(part.size)
 
     def _plan(self) -> None:
-        """Plan the pieces up to two behind the next one."""
+        """Plan the next piece and two after it."""
         end = min(self._position + 3 * _BLOCK, self._size)
         while self._planned < end:
             stop = min(self._planned + _BLOCK, self._size)
-            self._files.ahead.plan([(self._path, self._planned, stop)], self)
+            self._files.ahead.plan([(self._path, self._planned, stop)], self._owner)
             self._planned = stop
 
     def close(self) -> None:
         if not self.closed:
-            self._files.ahead.drop(self)
+            self._files.ahead.drop(self._owner)
         super().close()
 
 

@@ -6,7 +6,11 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, groupby
 from typing import IO, Any
 
 import pyarrow as pa
@@ -15,8 +19,9 @@ from seqflow.errors import StoreError
 from seqflow.files.again import again
 from seqflow.files.ahead import LARGEST, Ahead, Piece, Span, split_spans
 from seqflow.files.cache import Cache
-from seqflow.files.clients import Client, Found, client_of_system, client_of_uri
+from seqflow.files.clients import Client, client_of_system, client_of_uri
 from seqflow.files.errors import Place, missing
+from seqflow.files.listing import Found, list_all
 from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, store_options
 from seqflow.files.place import Entry, Files, Range, is_uri, shown, split
@@ -24,6 +29,8 @@ from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
 
+_LOOK_UPS = 64
+"""Objects that are asked for at one time."""
 _first_use: list[int] = []
 """The process that made the first request: the client does not live through a fork."""
 
@@ -32,7 +39,7 @@ class StoreFiles:
     """Objects of stores, and files of this machine among them.
 
     `options` are the `storage_options` of a user; `system` is a store or file system that a user passes, for all
-    paths. A pickle holds only these, so credentials of the environment are found anew in each process.
+    paths. A pickle holds only these, so credentials of the environment are found again in each process.
     """
 
     def __init__(
@@ -42,18 +49,35 @@ class StoreFiles:
         self._pinned: dict[str, Entry] = {}
         self._clients: dict[str, tuple[Client, float]] = {}
         self._copies: dict[str, str] = {}
+        self._urls: dict[str, str] = {}
+        self._listed: dict[str, list[Entry]] = {}
         self._lock, self._copying = ForkLock(), ForkLock()
         self.ahead = Ahead(self._fetch)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.options, self.system, self.cache, self._pinned)
+        known = {name: getattr(self, name) for name in ("_pinned", "_copies", "_urls")}
+        return _unpickled, (self.options, self.system, self.cache, known)
 
     def __repr__(self) -> str:
         return f"StoreFiles({sorted(self.options)})"
 
+    def masked(self, uri: str) -> str:
+        """Return the text that stands for a URI everywhere else, without its query and password."""
+        text = shown(uri)
+        while text != uri and self._urls.setdefault(text, uri) != uri:
+            text += "&…"  # another one with the same keys
+        return text
+
     def pin(self, entry: Entry) -> None:
         """Let all reads of an object be of this version."""
         self._pinned[entry.path] = entry
+
+    def of(self, paths: Iterable[str]) -> StoreFiles:
+        names, known = set(paths), ("_pinned", "_copies", "_urls")
+        some = {
+            one: {key: value for key, value in getattr(self, one).items() if key in names} for one in known
+        }
+        return _unpickled(self.options, self.system, self.cache, some)
 
     def entry(self, path: str) -> Entry | None:
         if not is_uri(path):
@@ -66,16 +90,30 @@ class StoreFiles:
             self.pin(Entry(path, found.size, found.version))
         return self._pinned[path]
 
+    def look_up(self, paths: Iterable[str]) -> None:
+        unknown = [path for path in paths if path not in self._pinned]
+        if len(unknown) > 1:
+            with ThreadPoolExecutor(_LOOK_UPS) as pool:
+                deque(pool.map(self.entry, unknown), maxlen=0)
+
     def list(self, folder: str) -> Iterator[Entry]:
         if not is_uri(folder):
             yield from LOCAL.list(folder)
             return
         place, client, key, seconds = self.request(folder)
-        root = split(folder)[0] if self.system is None else ""
-        found = again(place, lambda: list(client.list(key.rstrip("/"))), seconds)
-        for one in sorted(found):
+        root = _split_hub(folder)[0] if folder.startswith("hf://") else split(folder)[0]
+        for one in sorted(list_all(place, client, key.rstrip("/"), seconds)):
             path = f"{root}/{one.key}" if self.system is None else uri_in(self.system, one.key)
             yield Entry(path, one.size, one.version)
+
+    def listing(self, folder: str) -> Sequence[Entry]:
+        if folder not in self._listed:
+            self._listed[folder] = list(self.list(folder))
+        return self._listed[folder]
+
+    @property
+    def listed(self) -> Iterator[Entry]:
+        return chain.from_iterable(self._listed.values())
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:
         if not is_uri(path):
@@ -106,7 +144,9 @@ class StoreFiles:
         return pa.PythonFile(RangeFile(self, path, self._of(path).size, ranges), mode="r")
 
     def plan(self, ranges: Iterable[Range], owner: object) -> None:
-        self.ahead.plan(ranges, owner)
+        sizes = ((path, start, stop, self.entry(path)) for path, start, stop in ranges)
+        known = ((path, start, min(stop, one.size)) for path, start, stop, one in sizes if one is not None)
+        self.ahead.plan(known, owner)
 
     def drop(self, owner: object) -> None:
         self.ahead.drop(owner)
@@ -123,7 +163,8 @@ class StoreFiles:
         if not is_uri(path):
             return path
         with self._copying:
-            if path not in self._copies:
+            # the cache may have removed it, and a process that made it may have ended
+            if not os.path.exists(self._copies.get(path, "")):
                 entry = self._of(path)
                 folder = (
                     _temporary_folder() if self.cache is None else os.path.join(self.cache.folder, "copies")
@@ -134,13 +175,17 @@ class StoreFiles:
                 if not os.path.exists(target):
                     self._copy(entry, target)
                 self._copies[path] = target
-        return self._copies[path]
+            os.utime(self._copies[path])
+            return self._copies[path]
 
     def _copy(self, entry: Entry, target: str) -> None:
-        temporary = f"{target}.{os.getpid()}"
+        temporary, spans = f"{target}.{os.getpid()}", split_spans([(0, entry.size)])
+        wanted = [one for one in spans if not self.ahead.has(entry.path, *one)]
+        self.ahead.plan(((entry.path, *one) for one in wanted), target)
         try:
-            with open(temporary, "wb") as file, self.stream(entry.path) as source:
-                shutil.copyfileobj(source, file, LARGEST)
+            with open(temporary, "wb") as file:
+                for span in spans:
+                    file.write(self.read(entry.path, *span))
             os.replace(temporary, target)
         except OSError as error:
             raise StoreError(
@@ -148,7 +193,8 @@ class StoreFiles:
                 advice='cache="folder" names a folder with room for it',
             ) from None
         finally:
-            if os.path.exists(temporary):
+            self.ahead.drop(target)
+            with suppress(OSError):
                 os.unlink(temporary)
 
     def _of(self, path: str) -> Entry:
@@ -166,6 +212,7 @@ class StoreFiles:
                 advice='DataLoader(…, multiprocessing_context="spawn") starts processes in another way',
             )
         _first_use[:] = [os.getpid()]
+        path = self._urls.get(path, path)
         if self.system is not None:
             root, key = split(path)[0], key_in(self.system, path)
         elif "?" in path and path[:4].lower() == "http":  # a presigned URL: its query signs this one object
@@ -178,7 +225,8 @@ class StoreFiles:
             if root not in self._clients:
                 self._clients[root] = self._client(root)
             client, seconds = self._clients[root]
-        return Place(shown(root), shown(path), region=client.region), client, key, seconds
+        place = Place(shown(root), shown(path), region=client.region, access_key=client.access_key)
+        return place, client, key, seconds
 
     def _client(self, root: str) -> tuple[Client, float]:
         if self.system is not None:
@@ -226,11 +274,10 @@ def _head(client: Client, key: str) -> Found | None:
 
 
 def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:
-    """Yield ranges that one request fetches: all of them, or each alone if others are fetched elsewhere."""
-    if len(mine) == len(members):
-        yield mine
-    else:
-        yield from ([one] for one in mine)
+    """Yield ranges that one request fetches: those with none between them that another process fetches."""
+    for is_mine, run in groupby(members, mine.__contains__):
+        if is_mine:
+            yield list(run)
 
 
 def _split_hub(uri: str) -> tuple[str, str]:
@@ -239,18 +286,29 @@ def _split_hub(uri: str) -> tuple[str, str]:
     return f"hf://{kind}/{user}/{name}", "/".join(rest)
 
 
-def _unpickled(options: Any, system: Any, cache: Cache | None, pinned: dict[str, Entry]) -> StoreFiles:
+def _unpickled(options: Any, system: Any, cache: Cache | None, known: dict[str, Any]) -> StoreFiles:
     files = StoreFiles(options, system, cache)
-    files._pinned.update(pinned)
+    vars(files).update(known)
+    if system is None:  # a worker gets a source with each task: connections and credentials stay
+        files._clients = _clients_of.setdefault(repr(sorted(options.items())), {})
     return files
+
+
+_clients_of: dict[str, dict[str, tuple[Client, float]]] = {}
+"""Clients by options, of all files that came from other processes."""
 
 
 def _temporary_folder() -> str:
     """Return a folder of this process, which is removed when it ends."""
     if not _temporary:
         _temporary.append(tempfile.mkdtemp(prefix="seqflow-"))
-        atexit.register(shutil.rmtree, _temporary[0], ignore_errors=True)
+        atexit.register(_remove, _temporary[0], os.getpid())
     return _temporary[0]
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not a fork of it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _temporary: list[str] = []

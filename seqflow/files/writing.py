@@ -42,6 +42,8 @@ class StoreWriter:
 
     def __init__(self, files: StoreFiles, *, is_conditional: bool = True) -> None:
         self._files = files
+        self.refuses = is_conditional
+        """Whether an upload of at most 64 MiB does not replace what is there."""
         self._mode: Any = "create" if is_conditional else "overwrite"
 
     def list(self, folder: str, after: str = "") -> list[Entry]:

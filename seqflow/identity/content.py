@@ -143,11 +143,11 @@ def cached_digest(path: str, part: str, nbytes: int, read: Callable[[], str]) ->
     return digest
 
 
-def cache_folder() -> Path:
-    """`seqflow/digests` in the folder that XDG_CACHE_HOME names, by default `~/.cache`."""
+def cache_folder(name: str = "digests") -> Path:
+    """`seqflow/digests`, or another folder, in the folder that XDG_CACHE_HOME names, by default `~/.cache`."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     above = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"
-    return above / "seqflow" / "digests"
+    return above / "seqflow" / name
 
 
 def _file_state(path: str) -> list[int] | None:

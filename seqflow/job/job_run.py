@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from seqflow.job.counts import add_counts, counts_in, counts_of, set_counts
 from seqflow.job.job import Job
 from seqflow.job.mixed import PartSize, mixed_batches
 from seqflow.job.opening import files_of
-from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
+from seqflow.job.part_tasks import Folders, MadePart, PartTask, setup_of, tasks_of
 from seqflow.job.repair import is_repairable, repair_output
 from seqflow.job.row_traces import made_by_of
 from seqflow.job.step_totals import empty_batch, with_totals
@@ -25,6 +26,7 @@ from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
 from seqflow.output.progress_file import Change
+from seqflow.output.store_attempts import StoreAttempts
 
 Outcome = Literal["new", "resumed", "appended", "complete"]
 Progress = Callable[[Stats, int | None], None]
@@ -199,9 +201,11 @@ class JobRun:
         with self._folders(loader.index if measured is not None else None) as (name, folders):
             setup = setup_of(self._job, loader, name, folders)
             with open_engine(self._job.engine, setup) as engine:
-                tasks = tasks_of(loader, self._plan(), self._part)
+                tasks = map(self._numbered, tasks_of(loader, self._plan(), self._part))
                 # in order, although workers finish in any: places and counts are those of consecutive parts
                 for task, made in in_order(engine, tasks, lambda task: task.name):
+                    if isinstance(folders.parts, StoreAttempts):
+                        made = made.fetched(folders.parts, folders)
                     add_counts(stats, made.counts)
                     self._handler.first = self._handler.first or made.first_bad
                     state = self._state_behind(task.part, made)
@@ -210,7 +214,7 @@ class JobRun:
                         self._bad_rows.adopt(made.bad_rows, batches)
                     output.adopt(made.files, made.schema, batches)
                     if measured is not None and made.lengths is not None:
-                        measured.add_saved(made.lengths)
+                        measured.add_saved(made.lengths.path)
                     if task.part.is_full:
                         self._advance(task.part.number + 1, stats, state)
                         start = self._place()
@@ -219,6 +223,11 @@ class JobRun:
                         progress(stats, total)
         loader.pipeline.end_epoch()
         return start
+
+    def _numbered(self, task: PartTask) -> PartTask:
+        """Return the task with the probable number of its first file."""
+        parts_before = task.part.number - self._part
+        return replace(task, first_file=self._output.num_files + parts_before * self._output.layout.threads)
 
     @contextmanager
     def _folders(self, index: Path | None) -> Iterator[tuple[str, Folders]]:
@@ -239,7 +248,7 @@ class JobRun:
             yield name, Folders(parts, bad_rows, lengths)
         finally:
             for folder in (parts, bad_rows, lengths):
-                if folder is not None:
+                if isinstance(folder, Path):
                     rmtree(folder, ignore_errors=True)
 
     def _state_behind(self, part: PlannedPart, made: MadePart) -> dict[str, Any]:

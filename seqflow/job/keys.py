@@ -18,6 +18,7 @@ from seqflow.job.sections import (
     OrderSection,
     OutputSection,
     SourceSection,
+    StoreSection,
     keys_of,
 )
 from seqflow.loader import BadRows, Balance, Loader
@@ -31,7 +32,7 @@ _BEGIN = "<!-- The keys: written by `python -m seqflow.job.keys`, not by hand. -
 _END = "\n<!-- The end of the keys. -->\n"
 
 SECTIONS: dict[str, tuple[type, ...]] = {
-    "source": (SourceSection,),
+    "source": (SourceSection, StoreSection),
     "mix": (MixSection, MixSource),
     "order": (OrderSection,),
     "prepare": (NetSection,),

@@ -15,7 +15,7 @@ from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.identity.sections import listed
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
-from seqflow.job.sections import NetSection, SourceSection, keys_of
+from seqflow.job.sections import NetSection, SourceSection, StoreSection, keys_of
 from seqflow.loader import Loader, Mix, Shuffle
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
@@ -99,6 +99,7 @@ def files_of(loader: Loader | Mix) -> tuple[str, ...]:
 def _open_options(section: SourceSection, job: Job) -> dict[str, Any]:
     """Return the arguments of `sf.open` for a source."""
     options = {field.name: getattr(section, field.name) for field in keys_of(SourceSection)}
+    options |= {field.name: getattr(section.store, field.name) for field in keys_of(StoreSection)}
     paths = options.pop("paths")
     options["bad_files"] = job.bad_files
     if section.format:

@@ -9,15 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import pyarrow as pa
 
 from seqflow.engine import Setup
 from seqflow.errors import JobError, ProviderError
 from seqflow.files.place import absolute as whole_path
+from seqflow.files.place import is_uri
 from seqflow.job.counts import counts_of, peak_memory
 from seqflow.job.job import Job
 from seqflow.job.opening import import_job_modules, open_job_output, open_loader
+from seqflow.job.sections import NetSection
 from seqflow.job.step_totals import with_totals
 from seqflow.loader import Loader, Stats
 from seqflow.loader.order.index import Measured
@@ -27,7 +30,9 @@ from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile
 from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
+from seqflow.output.output_file import Checksums, checksum_of
 from seqflow.output.quarantine import QuarantinePiece
+from seqflow.output.store_attempts import StoreAttempts
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record
@@ -40,6 +45,9 @@ class PartTask:
     part: PlannedPart
     source: bytes | None
     """The pickled source with these files alone; None if it cannot be divided."""
+    first_file: int = 0
+    """Number of its first file in the output, if each part before it that is not committed has as many files as
+    threads write."""
 
     @property
     def name(self) -> str:
@@ -67,9 +75,18 @@ class MadePart:
     bad_rows: OutputFile | None
     first_bad: str
     """Description of its first bad row."""
-    lengths: Path | None
+    lengths: OutputFile | None
     """File of the lengths of its rows, if they go into an index."""
     peak_memory: int
+
+    def fetched(self, attempts: StoreAttempts, folders: Folders) -> MadePart:
+        """Return the part with its bad rows and lengths in folders of this machine."""
+        bad_rows, lengths = self.bad_rows, self.lengths
+        if bad_rows is not None and folders.bad_rows is not None:
+            bad_rows = attempts.fetch(bad_rows, folders.bad_rows)
+        if lengths is not None and folders.lengths is not None:
+            lengths = attempts.fetch(lengths, folders.lengths)
+        return replace(self, bad_rows=bad_rows, lengths=lengths)
 
 
 def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
@@ -89,21 +106,28 @@ def tasks_of(loader: Loader, parts: Parts, first: int) -> Iterator[PartTask]:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Folders in which workers write; None for a kind of file that is not written."""
+    """Folders in which workers write; None for a kind of file that is not written.
 
-    parts: Path | None
+    If the output lies in a store, workers leave all files there.
+    """
+
+    parts: Path | StoreAttempts | None
     bad_rows: Path | None
     lengths: Path | None
+
+    def on(self, folder: Path) -> Folders:
+        """Return one folder in place of each."""
+        return Folders(
+            *(None if one is None else folder for one in (self.parts, self.bad_rows, self.lengths))
+        )
 
 
 def setup_of(job: Job, loader: Loader, run: str, folders: Folders) -> Setup:
     """Return the setup that each worker gets once. Raise JobError when other processes cannot read the source."""
     source = sendable_source(loader.source, job.source.columns)
     cpus = job.engine.cpus
-    worker = PartWorker(
-        absolute(job, cpus), source, folders.parts, folders.bad_rows, folders.lengths, cpus == 1
-    )
-    return Setup(run, pickle.dumps(worker), cpus)
+    worker = PartWorker(absolute(job, cpus), source, folders, is_inline=cpus == 1)
+    return Setup(run, pickle.dumps(worker), cpus, needs_folder=not isinstance(folders.parts, StoreAttempts))
 
 
 def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
@@ -139,8 +163,8 @@ def absolute(job: Job, cpus: int) -> Job:
         job,
         folder=folder,
         constants={name: str(place(file)) for name, file in job.constants.items()},
-        prepare=replace(job.prepare, file=place(job.prepare.file)),
-        net=replace(job.net, file=place(job.net.file)),
+        prepare=_with_text(job.prepare),
+        net=_with_text(job.net),
         output=replace(job.output, path=place(job.output.path)),
         bad_rows=replace(
             job.bad_rows, path=place(None if job.bad_rows.path is None else str(job.bad_rows.path))
@@ -150,6 +174,13 @@ def absolute(job: Job, cpus: int) -> Job:
     )
 
 
+def _with_text(section: NetSection) -> NetSection:
+    """Return the section of a net with its text in place of its file, which other machines need not have."""
+    if section.file is None:
+        return section
+    return replace(section, file=None, net=Path(section.file).read_text(encoding="utf-8"))
+
+
 @dataclass(frozen=True, slots=True)
 class PartWorker:
     """Setup that prepares a worker for the parts of a job."""
@@ -157,12 +188,7 @@ class PartWorker:
     job: Job
     source: bytes
     """The pickled provider, without files if it can be divided."""
-    folder: Path | None
-    """Folder for the files of attempts; None if nothing is written."""
-    bad_rows: Path | None
-    """Folder for pieces of the quarantine file."""
-    lengths: Path | None
-    """Folder for lengths that go into an index."""
+    folders: Folders
     is_inline: bool
     """Whether row groups are written in the thread that makes the batches."""
 
@@ -170,21 +196,22 @@ class PartWorker:
         return PartMaker(self)
 
     def check_seen(self) -> None:
-        """Raise JobError when this machine does not see the folders of the run, or those of the job."""
-        for what, folder in {
-            "the output": self.folder,
-            "the quarantine file": self.bad_rows,
-            "the index": self.lengths,
-        }.items():
-            if folder is not None and not folder.is_dir():
+        """Raise JobError when this machine does not see the folders of the run, or files of the job."""
+        folders = self.folders
+        shared = {
+            "the output": folders.parts,
+            "the quarantine file": folders.bad_rows,
+            "the index": folders.lengths,
+        }
+        for what, folder in {} if isinstance(folders.parts, StoreAttempts) else shared.items():
+            if isinstance(folder, Path) and not folder.is_dir():
                 host = socket.gethostname()
                 raise JobError(
                     f"engine: the folder of {what}, {str(folder.parent)!r}, differs on {host!r}\n"
                     "  workers on other machines need a file system that all of them share"
                 )
-        paths = {**{f"constants.{name}": file for name, file in self.job.constants.items()}}
-        paths |= {"prepare.file": self.job.prepare.file or "", "net.file": self.job.net.file or ""}
-        missing = next((name for name, path in paths.items() if path and not os.path.exists(path)), None)
+        paths = {f"constants.{name}": file for name, file in self.job.constants.items()}
+        missing = next((name for name, path in paths.items() if not os.path.exists(path)), None)
         if missing is not None:
             raise JobError(f"{missing}: {paths[missing]!r} is not there on {socket.gethostname()!r}")
 
@@ -199,6 +226,12 @@ class PartMaker:
         self._provider: Provider = pickle.loads(worker.source)
         self._loader = open_loader(self._job, self._provider)
         self._output = open_job_output(self._job)
+        self._folders, self._attempts = worker.folders, None
+        if isinstance(worker.folders.parts, StoreAttempts):
+            self._attempts = worker.folders.parts
+            spool = self._attempts.open_spool()
+            self._folders = worker.folders.on(spool.folder)
+            finalize(self, spool.close)
 
     def __call__(self, task: PartTask) -> MadePart:
         part, provider = task.part, self._provider
@@ -219,17 +252,18 @@ class PartMaker:
                 handler,
                 stats,
                 source=provider,
-                measured=None if self._worker.lengths is None else measured,
+                measured=None if self._folders.lengths is None else measured,
             ) as batches:
                 files, schema = self._write(part.number, batches)
                 num_batches, last_batches = batches.num_batches, batches.last_batches
+            found = None if piece is None else piece.finish()
             return MadePart(
-                tuple(files),
+                self._sent(files, task.first_file),
                 None if schema is None else schema.serialize().to_pybytes(),
                 counts_of(stats),
                 num_batches,
                 last_batches,
-                None if piece is None else piece.finish(),
+                found if found is None or self._attempts is None else self._attempts.send(found),
                 handler.first,
                 self._saved(part.number, measured),
                 peak_memory(),
@@ -239,14 +273,14 @@ class PartMaker:
                 piece.discard()
 
     def _piece(self, number: int) -> QuarantinePiece | None:
-        folder, path = self._worker.bad_rows, self._job.bad_rows.path
+        folder, path = self._folders.bad_rows, self._job.bad_rows.path
         if folder is None or path is None:
             return None
         return QuarantinePiece(Path(path), folder / f"{number:05}-{new_name()}")
 
     def _write(self, number: int, batches: Iterable[Record]) -> tuple[list[OutputFile], pa.Schema | None]:
-        target, folder = self._output.target, self._worker.folder
-        if target is None or folder is None:
+        target, folder = self._output.target, self._folders.parts
+        if target is None or not isinstance(folder, Path):
             # nothing is written, but rows are read, checked and counted
             for _ in batches:
                 pass
@@ -254,19 +288,32 @@ class PartMaker:
         attempt = Attempt(folder, target.names.path, target.names.form, number)
         return attempt.write(self._output.layout, with_totals(batches), inline=self._worker.is_inline)
 
-    def _saved(self, number: int, measured: Measured) -> Path | None:
-        """Write the lengths that an index needs to a file and return its path."""
-        if self._worker.lengths is None:
+    def _sent(self, files: Sequence[OutputFile], first: int) -> tuple[OutputFile, ...]:
+        """Upload the files of a part if the output lies in a store; a sorted run or a piece gets a hidden name."""
+        output, attempts = self._output, self._attempts
+        if attempts is None or output.target is None:
+            return tuple(files)
+        names = output.target.names
+        is_merged = names.is_file or bool(output.arrangement)
+        finals = [
+            None if is_merged else names.file(number).name for number in range(first, first + len(files))
+        ]
+        return tuple(attempts.send(file, final) for file, final in zip(files, finals, strict=True))
+
+    def _saved(self, number: int, measured: Measured) -> OutputFile | None:
+        """Write the lengths that an index needs to a file and return it."""
+        if self._folders.lengths is None:
             return None
         # a name for each attempt: an engine may run a task twice
-        path = self._worker.lengths / f"{number:05}-{new_name()}.npz"
+        path = self._folders.lengths / f"{number:05}-{new_name()}.npz"
         measured.save(path)
-        return path
+        file = OutputFile(path, 0, path.stat().st_size, (), Checksums(checksum_of(path), ""))
+        return file if self._attempts is None else self._attempts.send(file)
 
 
 def _check_there(part: PlannedPart) -> None:
     """Raise JobError when this machine does not see a file that existed when files were listed."""
-    missing = next((path for path in part.stamps if not os.path.exists(path)), None)
+    missing = next((path for path in part.stamps if not is_uri(path) and not os.path.exists(path)), None)
     if missing is not None:
         raise JobError(
             f"engine: {missing!r} is not there on {socket.gethostname()!r}\n"

@@ -19,7 +19,8 @@ from seqflow.byte_sizes import parse_bytes
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
-from seqflow.files.options import is_secret
+from seqflow.files.options import secret_in
+from seqflow.files.place import is_uri, shown
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import (
     BATCH_KINDS,
@@ -29,6 +30,7 @@ from seqflow.job.sections import (
     OrderSection,
     OutputSection,
     SourceSection,
+    StoreSection,
     keys_of,
 )
 from seqflow.job.toml import line_of
@@ -48,10 +50,13 @@ _OPTION_TYPES = option_types()
 _OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
 """Options of formats that were keys of [source] in earlier versions."""
 
+_OF_STORE = tuple(one.name for one in keys_of(StoreSection))
 _PATHS = (
     "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
+    "source.cache", "mix.sources.cache",
 )  # fmt: skip
 _SIZES = (
+    "source.cache_bytes", "mix.sources.cache_bytes",
     "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes", "engine.memory",
 )  # fmt: skip
 _RANGES: Mapping[str, tuple[int, int | None]] = {
@@ -189,11 +194,13 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
 def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     table = _table(tables, name, job_file)
     format, given = _options_of_format(name, table, job_file)
-    rest = {key: value for key, value in table.items() if key not in FORMATS and key not in _OLD_KEYS}
+    elsewhere = {*FORMATS, *_OLD_KEYS, *_OF_STORE}
+    rest = {key: value for key, value in table.items() if key not in elsewhere}
     source = replace(
-        _section(SourceSection, name, {name: rest}, job_file, further=tuple(FORMATS)),
+        _section(SourceSection, name, {name: rest}, job_file, further=(*FORMATS, *_OF_STORE)),
         format=format,
         given=given,
+        store=_store(name, {key: table[key] for key in _OF_STORE if key in table}, job_file),
     )
     is_own = source.kind is not None and bool(place_of(source.kind))
     if source.kind is not None and not is_own:
@@ -208,6 +215,10 @@ def _one_source(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Sour
     if not source.paths and not is_own:
         job_file.fail(f"{name}.paths", "paths is empty, expected at least one path")
     return source
+
+
+def _store(name: str, table: Mapping[str, Any], job_file: JobFile) -> StoreSection:
+    return _section(StoreSection, name, {name: table}, job_file)
 
 
 def _options_of_format(name: str, table: Mapping[str, Any], job_file: JobFile) -> tuple[str, dict[str, Any]]:
@@ -262,7 +273,7 @@ def _mix_source(number: int, entry: Mapping[str, Any], job_file: JobFile) -> Mix
     if "weight" not in entry:
         job_file.fail(name, "[[mix.sources]] needs 'weight'")
     paths = source.paths if isinstance(source.paths, str) else ", ".join(source.paths)
-    own = _checked(entry.get("name", paths or source.kind), str, f"{name}.name", job_file)
+    own = _checked(entry.get("name", shown(paths) or source.kind), str, f"{name}.name", job_file)
     return MixSource(name=own, weight=_weight(entry["weight"], f"{name}.weight", job_file), source=source)
 
 
@@ -308,9 +319,19 @@ def _transform(name: str, tables: Mapping[str, Any], job_file: JobFile) -> NetSe
     transform = _section(NetSection, name, tables, job_file)
     if transform.net is not None and transform.file is not None:
         job_file.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
-    if transform.file is not None and not os.path.isfile(transform.file):
-        job_file.fail(f"{name}.file", f"there is no file {transform.file!r}")
+    if transform.file is not None:
+        _check_file(f"{name}.file", transform.file, job_file)
     return transform
+
+
+def _check_file(name: str, path: str, job_file: JobFile) -> None:
+    if is_uri(path):
+        job_file.fail(
+            name,
+            f"{shown(path)!r} is a URI, and only sources are read from stores\n  copy it to this machine",
+        )
+    if not os.path.isfile(path):
+        job_file.fail(name, f"there is no file {path!r}")
 
 
 def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
@@ -380,8 +401,7 @@ def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
     for name, file in _table(tables, "constants", job_file).items():
         full = f"constants.{name}"
         files[name] = job_file.locate(full, _checked(file, str, full, job_file))
-        if not os.path.isfile(files[name]):
-            job_file.fail(full, f"there is no file {files[name]!r}")
+        _check_file(full, files[name], job_file)
     return files
 
 
@@ -532,9 +552,7 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
 
 def _check_no_secret(options: Mapping[str, Any], name: str, job_file: JobFile) -> None:
     """Raise JobError for a password or key in a job file, which is kept and shown to others."""
-    nested = [inner for value in options.values() if isinstance(value, Mapping) for inner in value]
-    secret = next((key for key in (*options, *nested) if is_secret(key)), None)
-    if secret is not None:
+    if (secret := secret_in(options)) is not None:
         job_file.fail(
             f"{name}.{secret}",
             f"[{name}] has {secret!r}, expected no secrets in a job file\n"

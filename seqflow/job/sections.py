@@ -11,12 +11,25 @@ from seqflow.providers.formats.options import option_types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSection:
+    """Keys of [source] that say how one gets to files in a store. They decide no rows: a resume may have others."""
+
+    storage_options: dict[str, Any] | None = None
+    """Options of the store, a section [source.storage_options]: `aws_region`, `endpoint_url` and others, but no
+    secrets, which are found in the environment."""
+    cache: str | None = None
+    """Folder that keeps what is fetched, for later epochs and runs; None keeps nothing."""
+    cache_bytes: int | str | None = None
+    """Most bytes of that folder (default: 16 GiB)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSection:
     """The source of the rows: the arguments of `sf.open`, and how null values are read."""
 
     paths: str | tuple[str, ...] = ()
-    """Files, folders, globs and URIs `file:///…`; `{stdlib}` and the other names of `sysconfig.get_paths` stand
-    for folders. Required, unless `kind` is a function that takes none."""
+    """Files, folders, globs and URIs, `s3://bucket/docs/*.parquet`; `{stdlib}` and the other names of
+    `sysconfig.get_paths` stand for folders. Required, unless `kind` is a function that takes none."""
     columns: tuple[str, ...] | None = None
     """Columns to read, or fields of them, `docs.title`; None reads all."""
     where: str | None = None
@@ -48,6 +61,8 @@ class SourceSection:
     [source]."""
     given: Mapping[str, Any] = field(default_factory=dict, metadata={"is_key": False})
     """Options of a format: those of its section, or keys of [source]."""
+    store: StoreSection = field(default_factory=StoreSection, metadata={"is_key": False})
+    """How to get to files in a store."""
 
     def settings(self) -> dict[str, Any]:
         """Return the values of its keys and of all options of formats, by name, in the form in which runs are

@@ -146,11 +146,11 @@ def check_pads(batch: BatchPlan) -> None:
 
 
 def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
-    """Return the path of the lengths index; True is a hidden file next to the data."""
+    """Return the path of the lengths index; True is a hidden file next to the data, or in the user's cache."""
     if index is None or index is False:
         return None
     if index is True:
-        return index_beside(source.files)
+        return index_beside(source.files, source.store)
     if not isinstance(index, str | os.PathLike):
         raise OpTypeError(f"Loader: index is {type(index).__name__}, expected True or the path of a file")
     path = Path(index).expanduser()

@@ -132,7 +132,7 @@ class LocalTarget:
             raise
 
     def attempts_folder(self, run: str) -> Path:
-        """Create a folder in which other processes write parts."""
+        """Create a folder in which other processes write parts, or return where they leave them in a store."""
         folder = self.names.hidden(f".tasks-{run}")
         folder.mkdir()
         return folder
@@ -154,9 +154,10 @@ class LocalTarget:
         writer.rename(committed_path(writer.piece))
         return file
 
-    def adopt(self, file: OutputFile, path: Path) -> None:
-        """Commit a file that another process has finished in the folder for attempts."""
+    def adopt(self, file: OutputFile, path: Path) -> OutputFile:
+        """Commit a file that another process has finished, as the file that will have this path; return that one."""
         file.path.replace(committed_path(path))
+        return replace(file, path=path)
 
     def sync(self) -> None:
         """Make commits last: after this they may be noted."""

@@ -65,6 +65,8 @@ class OutputFile:
     """Range of batches in the file; None if not contiguous or not recorded."""
     version: str = ""
     """Etag of the object in a store."""
+    stored: str = ""
+    """Name of its object in a store, if that is not its own: a worker has written it."""
 
     def to_json(self, folder: Path) -> dict[str, Any]:
         entry: dict[str, Any] = {
@@ -77,14 +79,15 @@ class OutputFile:
         }
         if self.batches is not None:
             entry["batches"] = self.batches.to_json()
-        return {**entry, "etag": self.version} if self.version else entry
+        place = {"etag": self.version, "stored": self.stored}
+        return {**entry, **{key: value for key, value in place.items() if value}}
 
     @classmethod
     def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
         checksums = Checksums(str(entry.get("sha256")), str(entry.get("sha256_of_ends")))
         return cls(
             folder / entry["name"], entry["rows"], entry["bytes"], tuple(entry["row_groups"]), checksums,
-            Batches.from_json(entry.get("batches")), str(entry.get("etag", "")),
+            Batches.from_json(entry.get("batches")), str(entry.get("etag", "")), str(entry.get("stored", "")),
         )  # fmt: skip
 
     def is_at(self, path: Path, *, whole: bool = True) -> bool:

@@ -53,6 +53,10 @@ class ProgressLog:
         """Whether a run has claimed the output before this one, and was killed or has failed."""
         self._num_changes = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the record, which may be large: another process only asks whether this run holds the output."""
+        return {**vars(self), "record": None, "_numbers": []}
+
     @property
     def has_record(self) -> bool:
         """Whether there is a record of an unfinished run, which may be damaged."""
@@ -139,6 +143,11 @@ class ProgressLog:
             self.is_held = False
             owner = _parsed(self._writer.get(later[-1].path)).get("owner", "another process")
             raise self._lost(owner)
+
+    def is_last(self) -> bool:
+        """Return whether the last object is of this run; a copy of this log in another process may ask."""
+        listed = self._writer.list(self._folder)
+        return bool(listed) and _parsed(self._writer.get(listed[-1].path)).get("token") == self._token
 
     def _note(self, what: Mapping[str, Any], *, ended: bool = False) -> None:
         try:

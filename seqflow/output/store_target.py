@@ -28,6 +28,7 @@ from seqflow.output.overwriting import normal
 from seqflow.output.progress_file import FORMAT, Change
 from seqflow.output.progress_log import ProgressLog
 from seqflow.output.spool import Spool
+from seqflow.output.store_attempts import StoreAttempts
 from seqflow.version import __version__
 
 
@@ -57,7 +58,9 @@ class StoreTarget:
         self.names = OutputNames(folder / name if is_file else folder, form, is_file)
         self._log = ProgressLog(self._store, join(self._root, LOG), self.shown)
         own = "" if is_file else r"(?:[^/]+=[^/]*/)*"
-        self._own = re.compile(rf"{own}(?:{self.names.part_names})|\.run-\d+(?:-\d+)?")
+        self._own = re.compile(
+            rf"{own}(?:{self.names.part_names})|\.run-\d+(?:-\d+)?|\.tasks-[0-9a-f]{{16}}/.+"
+        )
 
     @property
     def shown(self) -> str:
@@ -68,7 +71,7 @@ class StoreTarget:
         return shown(join(self._root, LOG))
 
     def place(self, file: OutputFile) -> str:
-        name = self.names.name_of(file)
+        name = file.stored or self.names.name_of(file)
         if file.path == self.names.path:
             return self._uri
         # readers skip names that begin with a dot
@@ -178,10 +181,8 @@ class StoreTarget:
             self.leave()
             raise
 
-    def attempts_folder(self, run: str) -> Path:
-        folder = self._spool.folder / f".tasks-{run}"
-        folder.mkdir()
-        return folder
+    def attempts_folder(self, run: str) -> StoreAttempts:
+        return StoreAttempts(self._root, f".tasks-{run}", self._store, self._log)
 
     def leave(self) -> None:
         try:
@@ -203,10 +204,20 @@ class StoreTarget:
         self._spool.later(self._upload, file, local)
         return file
 
-    def adopt(self, file: OutputFile, path: Path) -> None:
-        local = committed_path(path)
-        file.path.replace(local)
-        self._spool.later(self._upload, replace(file, path=path), local)
+    def adopt(self, file: OutputFile, path: Path) -> OutputFile:
+        named = replace(file, path=path)
+        if self._is_merged(named):  # it stays where the worker has put it
+            return named
+        own = replace(named, stored="")
+        if self.place(own) != self.place(named):
+            self._spool.later(self._move, named, own)
+        return own
+
+    def _move(self, file: OutputFile, own: OutputFile) -> None:
+        """Give a part the name that it has, since earlier parts have fewer files than its worker had to assume."""
+        local = committed_path(own.path)
+        self._store.fetch(self.place(file), local)
+        self._upload(own, local)
 
     def _upload(self, file: OutputFile, local: Path) -> None:
         self._spool.upload(file, local)

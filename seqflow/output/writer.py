@@ -92,7 +92,7 @@ class OutputWriter:
 
     def new_part(self, turn: int) -> FileWriter:
         """Return a writer of file `turn` of the open part."""
-        return self._open_target.names.new_part(len(self._former) + len(self._files) + turn)
+        return self._open_target.names.new_part(self.num_files + turn)
 
     def new_run(self, group: int) -> FileWriter:
         """Return a writer of the sorted run of a row group."""
@@ -212,12 +212,16 @@ class OutputWriter:
             groups = self._writer.groups
             for file in files:
                 numbers = tuple(groups.count + number for number in file.groups)
-                number = len(self._former) + len(self._files)
                 names = self.target.names
-                path = names.run(numbers[0]) if self.arrangement else names.file(number)
-                self.target.adopt(file, path)
-                self._files.append(replace(file, path=path, groups=numbers, batches=batches))
+                path = names.run(numbers[0]) if self.arrangement else names.file(self.num_files)
+                adopted = self.target.adopt(replace(file, groups=numbers, batches=batches), path)
+                self._files.append(adopted)
             groups.count += sum(len(file.groups) for file in files)
+
+    @property
+    def num_files(self) -> int:
+        """Number of committed files, with those of the output that this run adds to."""
+        return len(self._former) + len(self._files)
 
     def _close_part(self, batches: Batches | None) -> None:
         def finish(writer: FileWriter) -> None:

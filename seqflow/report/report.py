@@ -14,6 +14,7 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError
+from seqflow.files.place import shown
 from seqflow.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.providers.bad_files import BadFiles
@@ -86,7 +87,7 @@ def report_of_path(
     `bad_rows` and `bad_files` are as in `survey_of`, `options` are those of `sf.open`.
     """
     found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
-    text = page(path, [*sections_of(found, batch, capacity), machine()])
+    text = page(shown(path), [*sections_of(found, batch, capacity), machine()])
     return ReportPage(text, found, found.is_accepted(bad_rows, bad_files))
 
 

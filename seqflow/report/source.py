@@ -123,11 +123,11 @@ def survey_of(
     found = SurveyedSource(
         Survey(batch), BadRowList(), BadRowList(), BadFileList(source.damaged), source.inferred, source.notes
     )
-    blocks = over(source.blocks(), "blocks", lambda: _num_blocks(source))
+    blocks = over(source.ahead(source.blocks(), columns), "blocks", lambda: _num_blocks(source))
     while True:
         try:
             if (block := next(blocks, None)) is None:
-                return found
+                return found._replace(notes=(*found.notes, *getattr(source.source, "notes", ())))
         except caught as error:
             found.damaged.append(BadFile(source.origin, None, first_line(error), None))
             return found

@@ -40,7 +40,7 @@ def keys_of_blocks(
     if outer not in provider.schema.names:
         guess = nearest(outer, provider.schema.names)
         raise UnknownColumnError(f"{provider.origin} has no column {outer!r}{guess}")
-    for block in blocks:
+    for block in provider.ahead(blocks, [outer]):
         found = left_out.read(provider, block, [outer]).column(outer)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
             part = decoded(chunk)

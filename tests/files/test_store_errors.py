@@ -113,7 +113,7 @@ def test_a_denied_request_names_key_and_reason(own, bucket, files):
     with pytest.raises(StoreError) as found:
         files.entry(uri)
     assert str(found.value) == (
-        's3://bucket: access denied to key "ak": SignatureDoesNotMatch\n'
+        "s3://bucket/a.parquet: access denied to key 'ak': SignatureDoesNotMatch\n"
         "  the secret is another, or the clock of this machine is off by more than 15 minutes"
     )
     assert own.counts["HEAD"] == 1
@@ -123,13 +123,13 @@ def test_a_head_has_no_body_so_the_reason_is_asked_for(own, bucket, files):
     uri = bucket.put("a.parquet", MB)
     files.entry(uri)
     own.faults = Faults(skew=1)
-    assert error_of(files, uri).startswith('s3://bucket: access denied to key "ak": RequestTimeTooSkewed\n')
+    assert error_of(files, uri).startswith(f"{uri}: access denied to key 'ak': RequestTimeTooSkewed\n")
 
 
 def test_an_unknown_key_is_named(own, bucket):
     uri = bucket.put("a.parquet", MB)
     files = StoreFiles(bucket.options | {"aws_access_key_id": "AKID-other"})
-    with pytest.raises(StoreError, match='access denied to key "AKID-other": InvalidAccessKeyId'):
+    with pytest.raises(StoreError, match="access denied to key 'AKID-other': InvalidAccessKeyId"):
         list(files.list(bucket.uri))
     assert SECRET not in error_of(files, uri)
 

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from outputs import names, record, write
 from store_server import Faults, StoreServer
-from stores import Bucket
 
 import seqflow as sf
 from seqflow.errors import JobError, MissingSourceError, StoreError
@@ -18,6 +17,7 @@ from seqflow.files.store import StoreFiles
 from seqflow.files.writing import StoreWriter
 from seqflow.output import OutputWriter, open_output
 from seqflow.record import Record, from_arrow
+from stores import Bucket
 
 
 def to(bucket: Bucket, key: str = "out", **settings: object) -> OutputWriter:

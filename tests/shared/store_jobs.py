@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from killed_jobs import start, write_slow_job
+
 from stores import SECRET, Bucket
 
 OPTIONS = (

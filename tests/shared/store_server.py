@@ -16,6 +16,7 @@ It also serves plain files (`http://127.0.0.1:PORT/bucket/key`) and a hub: the f
 import argparse
 import base64
 import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -297,7 +298,7 @@ class StoreServer:
             if fault == "lost" and not reads:
                 abort(connection)
                 return False
-            if fault == "short" and answer.status in (200, 206):
+            if fault == "short" and request.method == "GET" and answer.status in (200, 206):
                 half = answer.size // 2
                 answer = answer._replace(content=answer.content[:half], stop=answer.start + half)
             part = 0.5 if fault in ("cut", "stall") and request.method == "GET" else 1
@@ -557,7 +558,12 @@ class Store:
         return xml("ListBucketResult", content)
 
     def hub(self, request: Request, url: str) -> Answer:
-        """The list of a data set by pages of 1,000 files, or the redirection to a file."""
+        """The commit of a revision, the list of a data set by pages of 1,000 files, or the redirection to a file."""
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/(.+)", request.path):
+            if not (self.folder / "datasets" / found[1]).is_dir():
+                raise Refusal(404, "RepoNotFound", {"X-Error-Code": "RepoNotFound"})
+            commit = hashlib.sha1(found[2].encode()).hexdigest()
+            return Answer(200, {"Content-Type": "application/json"}, json.dumps({"sha": commit}).encode())
         if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)(?:/(.*))?", request.path):
             name, _, inside = found.groups()
             root = self.folder / "datasets" / name

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import compute
 
 from seqflow.errors import JobError
+from seqflow.files.place import is_uri
 from seqflow.job.first_job.chat import REQUIRE, Chat, find_chat
 from seqflow.printable import printable_line
 from seqflow.providers import Provider
@@ -96,7 +97,9 @@ class Start(NamedTuple):
     """File with the tokenizer of a chat, to be written if it does not exist."""
 
 
-def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> Start:
+def starting_job(
+    paths: Sequence[str], job: Path, kind: str | None = None, storage: Mapping[str, Any] | None = None
+) -> Start:
     """Return a job for these paths, to be written to `job`.
 
     Conversations become tokens and labels. Otherwise the first list of integers is packed; if there is none, the
@@ -107,7 +110,7 @@ def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> St
     if not paths:
         raise JobError("init: no paths, expected files, folders or globs")
     path = [*paths] if len(paths) > 1 else paths[0]
-    source = open_lenient(path, kind=kind)
+    source = open_lenient(path, kind=kind, storage_options=storage or None)
     schema = source.schema
     if not len(schema):
         raise JobError(f"init: {paths[0]} has no columns")
@@ -116,11 +119,12 @@ def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> St
     column, of, others = ("tokens", "text", []) if chat else _planned(schema, table)
     folder = Path(os.path.abspath(job)).parent
     names = [column] if column is not None else list(schema.names)
-    found = [os.path.relpath(path, folder) for path in paths]
+    found = [path if is_uri(path) else os.path.relpath(path, folder) for path in paths]
     of_all = "of " + ", ".join(map(printable_line, schema.names))
     also = f"; {', '.join(others)}: packed too where they have equal lengths" if others else ""
     settings = [
         (f"paths = {_toml(found)}", "files, folders or globs, relative to this file"),
+        *((f"storage_options.{key} = {_toml(one)}", "of the store") for key, one in (storage or {}).items()),
         *([] if kind is None else [(f"kind = {_toml(kind)}", "the names of the files do not say it")]),
         (f"columns = {_toml(chat.columns if chat else names)}", of_all + also),
         (f"# fill = {_FILLS[of]}", "what a null becomes; without it a row with one is a bad row"),

@@ -17,6 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.files.local import LOCAL
+from seqflow.files.place import Files, is_uri
+from seqflow.identity.content import cache_folder, digest_of_text
 from seqflow.json_form import LARGEST_COUNT, has_form, is_count
 from seqflow.kernels.arrays import Array
 from seqflow.loader.order.identity import LoaderIdentity, check_same
@@ -139,10 +142,16 @@ def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def index_beside(files: Sequence[str]) -> Path:
-    """Return the name of the index of some files: a hidden file in the folder of all of them."""
+def index_beside(files: Sequence[str], store: Files = LOCAL) -> Path:
+    """Return the name of the index of some files: a hidden file in the folder of all of them.
+
+    If some lie in a store, it is a file in the user's folder for caches, named by their URIs and versions.
+    """
     if not files:
         raise OpError("Loader: index: the source has no files to keep it next to\n  name a file: index=…")
+    if any(map(is_uri, files)):
+        name = digest_of_text(repr([tuple(store.entry(path) or (path,)) for path in files]))
+        return cache_folder("lengths") / f"{name}.arrow"
     if len(files) == 1:
         path = Path(files[0]).absolute()
         return path.with_name(f".{path.name}.lengths.arrow")

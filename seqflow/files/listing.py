@@ -1,0 +1,65 @@
+"""Complete lists of the objects below a prefix, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from seqflow.files.again import again
+from seqflow.files.errors import Place, WholeFileError
+
+PAGE = 1000
+"""Objects of one answer to a list: most stores send no more."""
+
+
+class Found(NamedTuple):
+    """An object of a store: its key, size in bytes, and version."""
+
+    key: str
+    size: int
+    version: str
+
+
+class Lister(Protocol):
+    """Lists the objects whose keys begin with a folder's name."""
+
+    def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
+        """Yield pages in the order of the store, from the key after `after` on."""
+        ...
+
+
+def list_all(place: Place, client: Lister, prefix: str, seconds: float) -> list[Found]:
+    """Return all objects; a page that fails is asked for again, for so many seconds.
+
+    The client takes a web page that comes instead of a page of the list for an empty one, and that for the last. So
+    the end of a long list is believed if another answer, which has the last object, shows it too; and an empty list
+    if it comes twice.
+    """
+    found: list[Found] = []
+    pages: Iterator[list[Found]] | None = None
+
+    def next_page() -> list[Found]:
+        nonlocal pages
+        try:
+            pages = client.list(prefix, found[-1].key if found else "") if pages is None else pages
+            return next(pages, [])
+        except BaseException:
+            pages = None
+            raise
+
+    def rest() -> list[Found]:
+        after = [one for page in client.list(prefix, found[-2].key) for one in page]
+        if found[-1].key not in {one.key for one in after}:
+            raise WholeFileError
+        known = {one.key for one in found}
+        return [one for one in after if one.key not in known]
+
+    for _ in range(2):
+        while page := again(place, next_page, seconds):
+            found += page
+        if found:
+            break
+        pages = None
+    while len(found) >= PAGE and (more := again(place, rest, seconds)):
+        found += more
+    return found
