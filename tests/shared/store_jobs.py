@@ -44,12 +44,13 @@ def refused(process: subprocess.Popen[str]) -> str:
 
 
 def objects(bucket: Bucket, prefix: str = "out") -> dict[str, bytes]:
-    """The objects of an output without its log; entries of the manifest without etags, which are those of a store."""
+    """The objects of an output without its log; a manifest without etags and the path of the job."""
     found = {key: bucket.get(key) for key in bucket.keys(prefix) if ".progress" not in key}
     for key in found:
         if "_manifest" in key:
             manifest = json.loads(found[key])
             manifest["files"] = [{**one, "etag": ""} for one in manifest["files"]]
+            manifest["made_by"] = ""
             found[key] = json.dumps(manifest).encode()
     return found
 
