@@ -67,7 +67,7 @@ def test_a_job_reads_a_store(own: Any, tmp_path: Path) -> None:
 
 
 def test_a_run_is_resumed_with_other_ways_to_the_store(own: Any, bucket: Any, tmp_path: Path) -> None:
-    def stop(stats: Any) -> None:
+    def stop(stats: Any, total: Any) -> None:
         if stats.batches >= 12:
             raise InterruptedError
 
@@ -84,7 +84,7 @@ def test_a_run_is_resumed_with_other_ways_to_the_store(own: Any, bucket: Any, tm
 
 
 def test_a_run_is_not_resumed_on_other_objects(own: Any, bucket: Any, tmp_path: Path) -> None:
-    def stop(stats: Any) -> None:
+    def stop(stats: Any, total: Any) -> None:
         if stats.batches >= 12:
             raise InterruptedError
 
@@ -142,7 +142,7 @@ def test_a_secret_in_a_job_file_is_refused(secret: str, own: Any, tmp_path: Path
     [
         ("cache_bytes = 'much'", "cache_bytes: "),
         ("cache = 3", "cache is 3, expected text"),
-        ("storage_option = {}", "unknown key 'storage_option' in .source.; did you mean 'storage_options'"),
+        ("storage_option = {}", "unknown key 'storage_option' in .source. .did you mean 'storage_options'"),
         ("cache_bytes = 100", "cache_bytes is given, but no cache"),
     ],
 )
