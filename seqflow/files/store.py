@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain, groupby
 from typing import IO, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -223,6 +224,7 @@ class StoreFiles:
             root, key = path, ""
         else:
             root, key = split(path)
+            key = unquote(key) if root[:4] == "http" else key  # the client quotes it
         if path.startswith("hf://") and self.system is None:
             root, key = _split_hub(path)
         with self._lock:
@@ -278,7 +280,7 @@ def _head(client: Client, key: str) -> Found | None:
 
 
 def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:
-    """Yield ranges that one request fetches: all that follow each other, with none between that is fetched elsewhere."""
+    """Yield ranges that one request fetches: all that follow each other, and none between is fetched elsewhere."""
     for is_mine, run in groupby(members, mine.__contains__):
         if is_mine:
             yield list(run)

@@ -10,9 +10,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from store_server import Faults
-from stores import Bucket
 
 import seqflow as sf
+from stores import Bucket
 
 FILES, ROWS = 4, 3000
 FAULTS = {"unavailable": 0.05, "cut": 0.05, "reset": 0.05, "short": 0.05, "html": 0.05}

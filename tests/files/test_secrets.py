@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 from store_server import Faults
-from stores import SECRET
 
 import seqflow as sf
 from seqflow.files.clients import client_of_uri
 from seqflow.files.options import is_secret, secret_in, store_options
 from seqflow.files.store import StoreFiles
+from stores import SECRET
 
 SIGNATURE = "signature-of-tests"
 
