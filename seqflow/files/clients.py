@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -106,7 +107,7 @@ class HubClient(ObstoreClient):
         token = options.config.get("token") or os.environ.get("HF_TOKEN")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._api, self._commit = f"{host}/api/{kind}/{name}", ""
-        self._folders: dict[str, dict[str, Found]] = {}
+        self._listed: dict[str, Found] = {}
         client: Any = {
             **options.client,
             "allow_http": host.startswith("http:"),
@@ -116,10 +117,9 @@ class HubClient(ObstoreClient):
         super().__init__(HTTPStore.from_url(url, client_options=client, retry_config=_NO_RETRIES))
 
     def head(self, key: str) -> Found:
-        folder = key.rpartition("/")[0]
-        if folder not in self._folders:
-            self._folders[folder] = {one.key: one for page in self.list(folder) for one in page}
-        return self._folders[folder].get(key) or _none(key)
+        if key not in self._listed:
+            deque(self.list(key.rpartition("/")[0]), maxlen=0)
+        return self._listed.get(key) or _none(key)
 
     def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         url, found = f"{self._api}/tree/{self._at()}/{quote(prefix)}".rstrip("/") + "?recursive=1", []
@@ -132,6 +132,7 @@ class HubClient(ObstoreClient):
                 raise
             found += [Found(one["path"], one["size"], one["oid"]) for one in entries if one["type"] == "file"]
             url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else ""
+        self._listed.update((one.key, one) for one in found)
         yield found
 
     def get(self, key: str, start: int, stop: int, version: str) -> Any:
@@ -205,10 +206,11 @@ class FsspecClient:
         return _checked(data, stop - start)
 
     def _found(self, info: dict[str, Any]) -> Found:
-        told = (
-            str(info[name]) for name in ("ETag", "etag", "mtime", "created", "LastModified") if info.get(name)
-        )
-        return Found(info["name"], info["size"], next(told, ""))
+        names = ("ETag", "etag", "mtime", "created", "LastModified")
+        told = (info[name] for name in names if info.get(name))
+        # one and the same time may come as a number in a list, and as a date alone
+        times = (one.timestamp() if hasattr(one, "timestamp") else one for one in told)
+        return Found(info["name"], info["size"], str(next(times, "")))
 
 
 _NO_RETRIES: Any = {"max_retries": 0}

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain, groupby
 from typing import IO, Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -80,15 +81,19 @@ class StoreFiles:
         return _unpickled(self.options, self.system, self.cache, some)
 
     def entry(self, path: str) -> Entry | None:
-        if not is_uri(path):
-            return LOCAL.entry(path)
         if path not in self._pinned:
+            if self._is_local(path):
+                return LOCAL.entry(path)
             place, client, key, seconds = self.request(path)
             found = again(place, lambda: _head(client, key), seconds)
             if found is None:
                 return None
             self.pin(Entry(path, found.size, found.version))
         return self._pinned[path]
+
+    def _is_local(self, path: str) -> bool:
+        # each `is_uri` asks the system for a folder of that name: threads that fetch would wait for each other
+        return path not in self._pinned and not is_uri(path)
 
     def look_up(self, paths: Iterable[str]) -> None:
         unknown = [path for path in paths if path not in self._pinned]
@@ -116,7 +121,7 @@ class StoreFiles:
         return chain.from_iterable(self._listed.values())
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer:
-        if not is_uri(path):
+        if self._is_local(path):
             return LOCAL.read(path, start, stop)
         stop = min(stop, self._of(path).size)
         if start >= stop:
@@ -134,12 +139,12 @@ class StoreFiles:
             self.ahead.drop(owner)
 
     def stream(self, path: str, start: int = 0) -> IO[bytes]:
-        if not is_uri(path):
+        if self._is_local(path):
             return LOCAL.stream(path, start)
         return open_stream(self, path, start, self._of(path).size)
 
     def random(self, path: str, ranges: Iterable[Span] = ()) -> Any:
-        if not is_uri(path):
+        if self._is_local(path):
             return path
         return pa.PythonFile(RangeFile(self, path, self._of(path).size, ranges), mode="r")
 
@@ -160,7 +165,7 @@ class StoreFiles:
         return self.ahead.bytes_held
 
     def local_copy(self, path: str) -> str:
-        if not is_uri(path):
+        if self._is_local(path):
             return path
         with self._copying:
             # the cache may have removed it, and a process that made it may have ended
@@ -219,6 +224,7 @@ class StoreFiles:
             root, key = path, ""
         else:
             root, key = split(path)
+            key = unquote(key) if root[:4] == "http" else key  # the client quotes it
         if path.startswith("hf://") and self.system is None:
             root, key = _split_hub(path)
         with self._lock:

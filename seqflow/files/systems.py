@@ -27,9 +27,8 @@ def key_in(system: Any, uri: str) -> str:
     """Return the path inside a store or file system that a URI stands for."""
     root = _root(system)
     key = uri.removeprefix(root).lstrip("/")
-    if hasattr(system, "cat_file") and str(system._strip_protocol("/a")).startswith("/"):
-        return f"/{key}"
-    return key
+    is_rooted = hasattr(system, "cat_file") and str(system._strip_protocol("/a")).startswith("/")
+    return f"/{key}" if is_rooted or getattr(system, "type_name", "") == "local" else key
 
 
 def _root(system: Any) -> str:

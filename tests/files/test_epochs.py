@@ -103,7 +103,7 @@ def test_five_in_a_hundred_of_each_fault_lose_no_row(own, bucket, local, threads
 def test_stalls_lose_no_row(own, bucket, local):
     expected = list(loader(local))
     uri = put(bucket, local)
-    own.faults = Faults(seed=4, stall=0.05, stall_seconds=2)
+    own.faults = Faults(seed=4, stall=0.2, stall_seconds=2)
     assert_same(list(loader(uri, storage_options={**bucket.options, "read_timeout": "300ms"})), expected)
     assert own.met["stall"]
 

@@ -1,0 +1,240 @@
+"""Web servers, the Hugging Face Hub, and stores and file systems that a user passes."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pytest
+from store_server import Faults
+
+import seqflow as sf
+from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, StoreError
+from seqflow.files.store import StoreFiles
+from stores import SECRET
+
+TABLE = pa.table({"row": range(1000)})
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=100)
+    return tmp_path / "a.parquet"
+
+
+def rows_of(source, **options):
+    return [int(row) for batch in sf.Loader(source, **options) for row in batch["row"]]
+
+
+def test_a_web_server_gives_files_that_are_named(own, bucket, parquet):
+    bucket.put("a b.parquet", parquet)
+    url = f"{own.url}/bucket/a%20b.parquet"
+    assert rows_of(url) == list(range(1000))
+    assert StoreFiles().entry(f"{own.url}/bucket/missing.parquet") is None
+
+
+def test_a_web_server_has_no_list(own, bucket, parquet):
+    bucket.put("a.parquet", parquet)
+    with pytest.raises(
+        ProviderError, match=r"/bucket.*: a web server has no list of files; name them one by one"
+    ):
+        sf.open(f"{own.url}/bucket/*.parquet")
+    assert own.counts["LIST"] == 0
+
+
+def test_a_file_of_a_web_server_that_is_replaced_is_told(own, bucket, parquet):
+    bucket.put("a.parquet", parquet)
+    source = sf.open(f"{own.url}/bucket/a.parquet")
+    bucket.put("a.parquet", parquet)
+    with pytest.raises(DamagedFileError, match="is another object than when it was opened"):
+        rows_of(source)
+
+
+def test_a_presigned_url_that_allows_only_get_is_read(own, bucket, parquet):
+    bucket.put("a.parquet", parquet)
+    own.choose = lambda request, number: "denied" if request.method == "HEAD" else ""
+    assert rows_of(f"{own.url}/bucket/a.parquet?X-Amz-Signature=abc") == list(range(1000))
+
+
+@pytest.fixture
+def hub(own, monkeypatch, parquet):
+    """The folder of a data set, and its address."""
+    monkeypatch.setenv("HF_ENDPOINT", own.url)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    folder = own.store.folder / "datasets" / "user" / "name"
+    (folder / "data" / "lang=de").mkdir(parents=True)
+    (folder / "README.md").write_text("---\n")
+    for number in range(3):
+        table = TABLE.slice(number * 300, 300)
+        pq.write_table(table, folder / "data" / "lang=de" / f"{number}.parquet", row_group_size=50)
+    return folder, "hf://datasets/user/name"
+
+
+@pytest.mark.parametrize("pattern", ["data/*/*.parquet", "data", "@main/data/lang=de/*.parquet"])
+def test_the_hub_is_listed_and_read(own, hub, pattern):
+    _, uri = hub
+    uri = uri + pattern if pattern.startswith("@") else f"{uri}/{pattern}"
+    assert rows_of(uri) == list(range(900))
+    assert own.counts["HUB LIST"] <= 4  # its commit, and its files
+    assert own.counts["HEAD"] == 0
+
+
+def test_a_token_of_the_hub_is_sent_to_the_hub_alone(own, hub, monkeypatch):
+    _, uri = hub
+    own.token = "hf_of-tests"
+    with pytest.raises(StoreError, match="access denied") as found:
+        rows_of(f"{uri}/data")
+    assert "HF_TOKEN" in str(found.value)
+    assert rows_of(f"{uri}/data", storage_options={"token": "hf_of-tests"}) == list(range(900))
+    monkeypatch.setenv("HF_TOKEN", "hf_of-tests")
+    assert rows_of(f"{uri}/data") == list(range(900))
+    assert own.met["token sent to the data host"] == 0
+
+
+def test_a_hub_that_fails_now_and_then_loses_no_row(own, hub):
+    _, uri = hub
+    own.faults = Faults(seed=1, unavailable=0.1, reset=0.1, cut=0.1, short=0.1)
+    assert rows_of(f"{uri}/data") == list(range(900))
+
+
+def test_what_the_hub_has_not_is_missing(own, hub):
+    _, uri = hub
+    with pytest.raises(sf.SeqflowError, match=r"missing\.parquet"):
+        sf.open(f"{uri}/data/missing.parquet")
+    with pytest.raises(sf.SeqflowError, match="hf://datasets/user/other"):
+        sf.open("hf://datasets/user/other/data")
+
+
+def systems(own):
+    """Stores and file systems, with the path of the bucket in them."""
+    from obstore.store import S3Store
+
+    s3fs = pytest.importorskip("s3fs")
+    keys = {"access_key": "ak", "secret_key": SECRET, "region": "us-east-1"}
+    client = {"endpoint_url": own.url, "region_name": "us-east-1"}
+    config = {"access_key_id": "ak", "secret_access_key": SECRET, "region": "us-east-1", "endpoint": own.url}
+    return {
+        "obstore": (S3Store("bucket", config=config, client_options={"allow_http": True}), ""),
+        "pyarrow": (pa.fs.S3FileSystem(endpoint_override=own.url, **keys), "bucket/"),
+        "fsspec": (s3fs.S3FileSystem(key="ak", secret=SECRET, client_kwargs=client), "bucket/"),
+    }
+
+
+@pytest.mark.parametrize("name", ["obstore", "pyarrow", "fsspec"])
+def test_stores_and_file_systems_of_a_user_are_read(own, bucket, parquet, name):
+    bucket.put("x/a.parquet", parquet)
+    bucket.put("x/b.csv", b"row\n1\n2\n")
+    system, root = systems(own)[name]
+    assert rows_of(f"{root}x/a.parquet", filesystem=system) == list(range(1000))
+    assert rows_of(f"{root}x/*.parquet", filesystem=system, shuffle=False) == list(range(1000))
+    assert rows_of(f"{root}x/b.csv", filesystem=system) == [1, 2]
+    source = sf.open(f"{root}x/a.parquet", filesystem=system)
+    bucket.put("x/a.parquet", b"another" * 100_000)
+    with pytest.raises(DamagedFileError, match="is another object than when it was opened"):
+        rows_of(source)
+
+
+def test_pyarrow_is_not_asked_for_the_bytes_of_s3(own, bucket, parquet):
+    """It fills the rest of a short body with old memory."""
+    content = bytes(range(256)) * 1000
+    bucket.put("a", content)
+    system, _ = systems(own)["pyarrow"]
+    own.faults = Faults(seed=1, short=0.5, methods="GET")
+    assert (
+        StoreFiles(system=system).read("s3://bucket/a", 1000, 200_000).to_pybytes() == content[1000:200_000]
+    )
+    assert own.met["short"]
+
+
+def test_file_systems_of_this_machine_and_memory_are_read(parquet, tmp_path):
+    from fsspec.implementations.local import LocalFileSystem
+    from fsspec.implementations.memory import MemoryFileSystem
+    from obstore.store import LocalStore, MemoryStore
+
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a.parquet").write_bytes(parquet.read_bytes())
+    memory, memory_fs = MemoryStore(), MemoryFileSystem()
+    memory.put("x/a.parquet", parquet.read_bytes())
+    memory_fs.pipe("/x/a.parquet", parquet.read_bytes())
+    for system, path in (
+        (LocalStore(tmp_path), "x/*.parquet"),
+        (memory, "x/*.parquet"),
+        (memory_fs, "x/*.parquet"),
+        (LocalFileSystem(), f"{tmp_path}/x/*.parquet"),
+        (pa.fs.LocalFileSystem(), f"{tmp_path}/x/*.parquet"),
+        (pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem()), "x/*.parquet"),
+    ):
+        assert rows_of(path, filesystem=system) == list(range(1000)), system
+
+
+def test_other_objects_are_no_file_systems(tmp_path):
+    with pytest.raises(ProviderOptionError, match="filesystem is a int, expected a store of obstore"):
+        sf.open("a.parquet", filesystem=5)
+    with pytest.raises(ProviderOptionError, match="storage_options is 'x', expected a dict"):
+        sf.open("s3://bucket/a.parquet", storage_options="x")
+
+
+FORKED = """
+import os, signal, sys
+import seqflow as sf
+from seqflow.files.store import StoreFiles
+files = StoreFiles({options!r})
+files.read("s3://bucket/a.parquet", 0, 10)
+if os.fork() == 0:
+    signal.alarm(20)
+    for each in (files, StoreFiles({options!r})):
+        try:
+            each.read("s3://bucket/a.parquet", 0, 10)
+        except sf.SeqflowError as error:
+            print(error, flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+print(files.read("s3://bucket/a.parquet", 0, 4).to_pybytes())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_is_an_error_and_no_hang(bucket, parquet):
+    bucket.put("a.parquet", parquet)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED.format(options=bucket.options)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    error = "this process was forked after reading from s3://bucket, and the store's client cannot live through that\n"
+    assert done.stdout.count(error) == 2, done.stdout + done.stderr
+    assert 'multiprocessing_context="spawn"' in done.stdout
+    assert done.stdout.splitlines()[-2:] == ["0", "b'PAR1'"]
+
+
+def test_a_child_of_a_parent_that_asked_nothing_may_read(bucket, parquet):
+    bucket.put("a.parquet", parquet)
+    program = f"""
+import os, signal
+from seqflow.files.store import StoreFiles
+files = StoreFiles({bucket.options!r})
+if os.fork() == 0:
+    signal.alarm(20)
+    print(files.read("s3://bucket/a.parquet", 0, 4).to_pybytes(), flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "b'PAR1'\n0\n", done.stdout + done.stderr
+
+
+def test_a_spawned_child_reads_what_it_gets_by_a_pickle(bucket, parquet, tmp_path):
+    bucket.put("a.parquet", parquet)
+    source = sf.open("s3://bucket/a.parquet", storage_options=bucket.options)
+    (tmp_path / "source").write_bytes(pickle.dumps(source))
+    program = f"""
+import pickle, seqflow as sf
+source = pickle.load(open({str(tmp_path / "source")!r}, "rb"))
+print(sum(int(batch["row"].sum()) for batch in sf.Loader(source)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{sum(range(1000))}\n", done.stderr
