@@ -78,3 +78,15 @@ def test_merged_lists_hold_each_id_once_in_order(call):
     lists = zip(*(cut(one, sizes) for one, sizes in zip(data, lengths, strict=True)), strict=True)
     expected = [np.unique(np.concatenate(parts)) for parts in lists]
     assert_sequences(*ops.merge_id_lists(data, lengths), expected, data[0])
+
+
+def test_values_that_are_in_the_other_column_of_the_row():
+    a, b = np.array([1, 2, 3, 1, 1, 1, 4]), np.array([4, 2, 1, 2, 1, 12, 4])
+    assert ops.isin_within(a, [3, 3, 1], b, [3, 3, 1]).tolist() == [1, 1, 0, 1, 1, 1, 1]
+    assert ops.isin_within([np.nan, 1.0], [2], [np.nan], [1]).tolist() == [True, False]
+    assert ops.isin(a, np.array([1, 4])).tolist() == [1, 0, 0, 1, 1, 1, 1]
+
+
+def test_values_are_compared_exactly_beyond_32_bits():
+    a, b = np.array([2**40, 2**63 - 1]), np.array([2**40 + 1, 2**63 - 1])
+    assert ops.isin_within(a, [2], b, [2]).tolist() == [False, True]

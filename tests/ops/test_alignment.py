@@ -1,0 +1,46 @@
+"""Two sequences compared, and the best path."""
+
+import numpy as np
+import pytest
+
+from seqflow import ops
+
+A = np.array
+
+
+from itertools import product
+
+K, S = np.frombuffer(b"kitten", np.uint8), np.frombuffer(b"sittingab", np.uint8)
+
+
+def test_distances_and_common_subsequences():
+    assert ops.edit_distance(K, S, [6, 0], [7, 2]).tolist() == [3, 2]
+    assert ops.edit_distance(K, S, [6, 0], [7, 2], normalize=True).tolist() == [3 / 7, 1]
+    assert ops.longest_common(K, S, [6, 0], [7, 2]).tolist() == [4, 0]
+
+
+def test_shared_over_distinct_values():
+    found = ops.jaccard(A([1, 2, 3, 1, 2]), A([1, 9, 8]), [3, 2, 0], [3, 0, 0])
+    assert found.tolist() == [0.2, 0, 1]
+
+
+def test_the_best_path_is_the_best_of_all():
+    random = np.random.default_rng(0)
+    lengths = A([4, 0, 1, 3])
+    scores, steps = random.standard_normal((8, 3)), random.standard_normal((3, 3))
+    states, best = ops.viterbi_decode(scores, steps, lengths)
+    for i, (start, length) in enumerate(zip(np.cumsum(lengths) - lengths, lengths, strict=True)):
+        paths = [*product(range(3), repeat=int(length))]
+        values = [
+            sum(scores[start + t, s] for t, s in enumerate(path))
+            + sum(steps[a, b] for a, b in zip(path, path[1:], strict=False))
+            for path in paths
+        ]
+        assert best[i] == pytest.approx(max(values))
+        assert tuple(states[start : start + length].tolist()) == paths[int(np.argmax(values))]
+
+
+def test_states_that_may_not_follow_do_not():
+    allowed = A([[False, True], [True, False]])
+    found = ops.viterbi_decode(A([[5.0, 0], [5, 0], [5, 0]]), np.zeros((2, 2)), [3], allowed)
+    assert found.states.tolist() == [0, 1, 0]

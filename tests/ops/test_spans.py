@@ -1,0 +1,42 @@
+"""Places of words and tokens, and labels brought to them."""
+
+import numpy as np
+import pytest
+
+from seqflow import ops
+from seqflow.errors import OpError
+
+A = np.array
+
+
+def texts(*given):
+    pieces = [one.encode() for one in given]
+    return np.frombuffer(b"".join(pieces), np.uint8), A([len(one) for one in pieces], np.int64)
+
+
+def test_words_start_and_end_in_their_own_text():
+    starts, ends, counts = ops.word_offsets(*texts("I löve  it", " x"))
+    assert (starts.tolist(), ends.tolist(), counts.tolist()) == ([0, 2, 9, 1], [1, 7, 11, 2], [3, 1])
+    by_character = ops.word_offsets(*texts("I löve  it", " x"), characters=True)
+    assert by_character.ends.tolist() == [1, 6, 10, 2]
+
+
+def test_tokens_have_the_label_of_the_first_span_they_overlap():
+    starts, ends, counts = ops.word_offsets(*texts("I löve  it", " x"))
+    found = ops.labels_of_tokens(A([2]), A([7]), A([5]), A([1, 0]), starts, ends, counts)
+    assert found.tolist() == [0, 5, 0, 0]
+
+
+def test_tokens_cover_their_text():
+    text, lengths = texts("löw löwer", "")
+    tokenizer = ops.train_tokenizer(text, lengths, vocabulary_size=260)
+    tokens = ops.tokenize(text, lengths, tokenizer=tokenizer)
+    starts, ends, counts = ops.token_offsets(text, lengths, tokenizer=tokenizer)
+    assert counts.tolist() == tokens.lengths.tolist()
+    assert ends[-1] == len(text)
+    assert (starts <= ends).all()
+
+
+def test_a_start_after_its_end_is_an_error():
+    with pytest.raises(OpError, match=r"labels_of_tokens: starts\[0\] is 3, expected 0 to 2"):
+        ops.labels_of_tokens(A([0]), A([1]), A([5]), A([1]), A([3]), A([2]), A([1]))

@@ -1,0 +1,59 @@
+"""Texts cut and joined: answers of Python, ONNX, Spark and Polars."""
+
+import numpy as np
+import pytest
+
+from seqflow import ops
+from seqflow.errors import OpError
+
+A = np.array
+
+
+def texts(*given):
+    pieces = [one.encode() for one in given]
+    return np.frombuffer(b"".join(pieces), np.uint8), A([len(one) for one in pieces], np.int64)
+
+
+def strings(values, lengths):
+    ends = np.append(0, np.cumsum(lengths))
+    return [values[a:b].tobytes().decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def pieces(*given, **options):
+    values, lengths, counts = ops.split_text(*texts(*given), **options)
+    flat, ends = strings(values, lengths), np.append(0, np.cumsum(counts))
+    return [flat[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def test_text_is_cut_as_python_cuts():
+    assert pieces("o-n-n--x-", "", delimiter="-") == [["o", "n", "n", "", "x", ""], [""]]
+    assert pieces("one,two,,four", delimiter=",", max_splits=1) == [["one", "two,,four"]]
+    assert pieces("a,,b", delimiter=",", keep_empty=False) == [["a", "b"]]
+    assert pieces(" hello  big world ", max_splits=1) == [["hello", "big world"]]
+    assert pieces("añb", "", delimiter="") == [["a", "ñ", "b"], []]
+
+
+def test_delimiters_may_be_kept_or_be_a_pattern():
+    assert pieces("a1b22c", pattern="[0-9]+", keep_delimiter=True) == [["a", "1", "b", "22", "c"]]
+    assert pieces("a-b+c", delimiter=["-", "+"]) == [["a", "b", "c"]]
+    assert pieces("abc", pattern="x*") == [["abc"]]
+
+
+def test_texts_are_joined_with_a_separator():
+    found = ops.join_texts(*texts("ab", "c", "d", "e"), [3, 0, 1], separator="-")
+    assert strings(*found) == ["ab-c-d", "", "e"]
+
+
+def test_runs_of_texts_are_joined():
+    values, lengths, counts = ops.ngram_texts(
+        *texts("a", "b", "c", "d"), [3, 1], n=2, separator="|", partial=True
+    )
+    assert strings(values, lengths) == ["a|b", "b|c", "c", "d"]
+    assert counts.tolist() == [3, 1]
+
+
+def test_what_cannot_cut_is_an_error():
+    with pytest.raises(OpError, match="split_text: pattern is '\\('"):
+        pieces("a", pattern="(")
+    with pytest.raises(OpError, match="delimiter and pattern are both given"):
+        pieces("a", pattern="a", delimiter="b")
