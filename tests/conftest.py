@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+
 from stores import addresses, bucket, own, start_store, store  # noqa: F401  fixtures
 
 # No test is about time: a first call imports and compiles.

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from store_server import Faults, Request
+
 from stores import Bucket
 
 obstore = pytest.importorskip("obstore")

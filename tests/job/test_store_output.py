@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from store_jobs import clear, done, log, objects, refused, run, write_store_job
 from store_server import Faults, Request, StoreServer
-from stores import Bucket
 
 from seqflow.errors import JobError
 from seqflow.job import Job
+from stores import Bucket
 
 THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 WRITING = ("PUT", "PUT PART", "DELETE MANY")
