@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seqflow.errors import StoreError
 from seqflow.files.again import again
-from seqflow.files.clients import ObstoreClient, client_of_uri
+from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of
 from seqflow.files.errors import ShortError
 from seqflow.files.options import store_options
 from seqflow.files.place import Entry, split
@@ -53,9 +53,7 @@ class StoreWriter:
             offset = split(after)[1] or None
             pages = obstore.list(store, key.rstrip("/") or None, offset=offset, chunk_size=1000)
             return [
-                Entry(f"{root}/{one['path']}", one["size"], one["e_tag"] or "")
-                for page in pages
-                for one in page
+                Entry(f"{root}/{one['path']}", one["size"], etag_of(one)) for page in pages for one in page
             ]
 
         return sorted(self._again(folder, request))
@@ -82,7 +80,7 @@ class StoreWriter:
 
         def request(store: Any, key: str) -> Entry | None:
             found = _if_there(lambda: obstore.head(store, key))
-            return None if found is None else Entry(path, found["size"], found["e_tag"] or "")
+            return None if found is None else Entry(path, found["size"], etag_of(found))
 
         return self._again(path, request)
 
@@ -160,7 +158,7 @@ class StoreWriter:
                 )
             except obstore.exceptions.AlreadyExistsError:
                 return None
-            return Entry(path, size, made["e_tag"] or "")
+            return Entry(path, size, etag_of(made))
 
         return self._again(path, request, size) or self._same(path, size, sha256)
 
@@ -172,7 +170,7 @@ class StoreWriter:
             found = _if_there(lambda: obstore.get(store, key, options={"head": True}))
             if found is None or found.meta["size"] != size or found.attributes.get(_SHA256) != sha256:
                 return None
-            return Entry(path, size, found.meta["e_tag"] or "")
+            return Entry(path, size, etag_of(found.meta))
 
         return self._again(path, request)
 
