@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from command import seqflow
 
 JOB = Path(__file__).parents[2] / "examples" / "pack_store.toml"
