@@ -331,7 +331,13 @@ def _found(meta: Any) -> Found:
 
 
 def _version(meta: Any) -> str:
-    return meta["e_tag"] or str(meta["last_modified"])
+    return etag_of(meta) or str(meta["last_modified"])
+
+
+def etag_of(meta: Any) -> str:
+    """Return the etag of an object, in quotes; lists of Azure and Google have none, all other answers have."""
+    etag = meta["e_tag"] or ""
+    return f'"{etag}"' if etag and not etag.startswith(('"', "W/")) else etag
 
 
 def _checked(data: Any, size: int) -> Any:

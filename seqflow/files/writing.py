@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seqflow.errors import StoreError
 from seqflow.files.again import again
-from seqflow.files.clients import ObstoreClient, client_of_uri
+from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of
 from seqflow.files.errors import ShortError
 from seqflow.files.options import store_options
 from seqflow.files.place import Entry, split
@@ -55,7 +55,7 @@ class StoreWriter:
             return [one for page in pages for one in page]
 
         found = self._again(folder, request)
-        return sorted(Entry(f"{root}/{one['path']}", one["size"], one["e_tag"] or "") for one in found)
+        return sorted(Entry(f"{root}/{one['path']}", one["size"], etag_of(one)) for one in found)
 
     def get(self, path: str) -> bytes | None:
         """Return the content of a small object; None if there is none."""
@@ -68,7 +68,7 @@ class StoreWriter:
         )
         if found is None:
             return None
-        return Written(found.meta["size"], found.meta["e_tag"] or "", found.attributes.get("sha256", ""))
+        return Written(found.meta["size"], etag_of(found.meta), found.attributes.get("sha256", ""))
 
     def fetch(self, path: str, local: Path) -> None:
         """Write an object to a file of this machine."""
@@ -174,7 +174,7 @@ class StoreWriter:
 def _put(store: Any, key: str, content: Any, mode: str, told: Any = None) -> str | None:
     """Put an object in one request and return its etag; None if one is there that it does not replace."""
     try:
-        return store.put(key, content, mode=mode, use_multipart=False, attributes=told)["e_tag"] or ""
+        return etag_of(store.put(key, content, mode=mode, use_multipart=False, attributes=told))
     except Exception as error:
         if type(error).__name__ != "AlreadyExistsError":
             raise

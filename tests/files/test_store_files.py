@@ -160,7 +160,9 @@ def test_an_object_that_is_gone_is_an_error_that_names_it(store, files):
     uri = store.put("a.bin", CONTENT)
     files.entry(uri)
     store.delete("a.bin")
-    with pytest.raises(DamagedFileError, match=r"a\.bin does not exist"):
+    # Azure's emulator compares the etag first
+    gone = "is another object" if store.server == "azurite" else "does not exist"
+    with pytest.raises(DamagedFileError, match=rf"a\.bin {gone}"):
         files.read(uri, 0, 10)
     with pytest.raises(DamagedFileError, match=r"missing\.bin does not exist"):
         files.read(f"{store.uri}/missing.bin", 0, 10)

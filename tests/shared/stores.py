@@ -51,7 +51,8 @@ class Bucket:
         from obstore.store import AzureStore, GCSStore, S3Store
 
         kind: Any = {"s3": S3Store, "az": AzureStore, "gs": GCSStore}[self.scheme]
-        self.client = kind(self.name, config=self.options, client_options={"allow_http": True})
+        config = {name: value for name, value in self.options.items() if name != "allow_http"}
+        self.client = kind(self.name, config=config, client_options={"allow_http": True})
 
     @property
     def uri(self) -> str:
@@ -239,7 +240,9 @@ def bucket_of(server: str, url: str) -> Bucket:
             "private_key": "",
             "private_key_id": "",
         }
-        return Bucket(server, name, url, {"google_service_account_key": json.dumps(account)}, "gs")
+        return Bucket(
+            server, name, url, {"google_service_account_key": json.dumps(account), "allow_http": True}, "gs"
+        )
     options = options_of(url, "rgwak", "rgwsk") if server == "ceph" else options_of(url)
     made = Bucket(server, name, url, options)
     made.s3().create_bucket(Bucket=name)
