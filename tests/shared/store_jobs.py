@@ -23,6 +23,9 @@ def write_store_job(
     settings = {"part_bytes": "1", "bad_rows": "bad.parquet", "files": 2, "rows": 600, **settings}
     arranged = f"{settings.pop('arranged', '')}\n{more}\n{OPTIONS.format(url=bucket.url)}"
     write_slow_job(folder, f"{bucket.uri}/{output}", arranged=arranged, **settings)
+    if "://" in settings["bad_rows"]:
+        with (folder / "job.toml").open("a") as file:
+            file.write(OPTIONS.replace("output", "bad_rows").format(url=bucket.url))
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
