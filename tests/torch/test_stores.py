@@ -107,16 +107,10 @@ def test_a_fork_amid_requests_of_other_threads_does_not_hang(own: StoreServer, b
     uri = bucket.put("a.bin", bytes(30_000_000))
     own.faults = Faults(latency=0.05)
     files = StoreFiles(bucket.options)
-    for _ in range(5):
+    for _ in range(10):
         files.plan([(uri, at, at + 1_000_000) for at in range(0, 30_000_000, 1_000_000)], files)
-        for locked in (False, True):
-            locks = (files.ahead._lock, files._lock, files._copying)
-            for lock in locks if locked else ():
-                lock.__enter__()
-            found = in_fork(lambda: files.read(uri, 500, 3_000_000))
-            for lock in locks if locked else ():
-                lock.__exit__()
-            assert found.startswith("StoreError: this process was forked")
+        found = in_fork(lambda: files.read(uri, 500, 3_000_000))
+        assert found.startswith("StoreError: this process was forked")
         files.drop(files)
 
 
