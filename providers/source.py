@@ -146,10 +146,10 @@ def of_files(source: Source, paths: Collection[str]) -> Source:
     """Return the source with these files only if it can be divided, else all of it."""
     if not isinstance(source, DividedSource):
         return source
-    found = source.of_files(paths)
+    found: Any = source.of_files(paths)
     if is_dataclass(found) and any(field.name == "store" for field in fields(found)):
-        return replace(found, store=found.store.of(paths))  # type: ignore[attr-defined]
-    return found
+        found = replace(found, store=found.store.of(paths))
+    return found  # type: ignore[no-any-return]
 
 
 @runtime_checkable

@@ -11,11 +11,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from killed_jobs import workers_of
 from store_server import free_port
 from two_machines import elsewhere, environment, ray_command
 
@@ -46,6 +48,12 @@ path = "bad.parquet"
 """
 
 
+class Cluster(NamedTuple):
+    address: str
+    node: subprocess.Popen[bytes]
+    """The machine that has CPUs."""
+
+
 @pytest.fixture(scope="module")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
     pytest.importorskip("obstore")
@@ -71,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(folder: Path, bucket: Bucket) -> Iterator[str]:
+def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
     """A cluster of a machine without CPUs, on which drivers run, and of another one whose /tmp is empty."""
     pytest.importorskip("ray")
     port, short = free_port(), Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
@@ -94,7 +102,7 @@ def address(folder: Path, bucket: Bucket) -> Iterator[str]:
                 assert time.monotonic() < end
                 time.sleep(0.2)
         subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True, timeout=180)
-        yield f"127.0.0.1:{port}"
+        yield Cluster(f"127.0.0.1:{port}", nodes[1])
     finally:
         for node in reversed(nodes):
             node.terminate()
@@ -152,6 +160,10 @@ def of_one_process(folder: Path, bucket: Bucket, batch: str = PACKED) -> dict[st
     return found
 
 
+def num_parts(bucket: Bucket) -> int:
+    return sum("part-" in key for key in bucket.keys("out"))
+
+
 def clear(bucket: Bucket, folder: Path) -> None:
     bucket.delete(*bucket.keys("out"))
     shutil.rmtree(folder / "expected", ignore_errors=True)
@@ -159,40 +171,31 @@ def clear(bucket: Bucket, folder: Path) -> None:
         path.unlink()
 
 
-def workers() -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and (entry / "cmdline").read_text().startswith("ray::_run"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 @pytest.mark.parametrize("batch", [PACKED, SORTED], ids=["parts", "sorted"])
-def test_a_job_needs_no_shared_folder(folder: Path, bucket: Bucket, address: str, batch: str) -> None:
+def test_a_job_needs_no_shared_folder(folder: Path, bucket: Bucket, cluster: Cluster, batch: str) -> None:
     clear(bucket, folder)
     expected = of_one_process(folder, bucket, batch)
-    done(start(folder, bucket, "s3://bucket/out", "--engine", "ray", "--address", address, batch=batch))
+    done(
+        start(folder, bucket, "s3://bucket/out", "--engine", "ray", "--address", cluster.address, batch=batch)
+    )
     assert parts(bucket, "out") == expected
     for name in ("bad.parquet", "lengths.arrow"):
         path = folder / name
         assert path.read_bytes() == path.with_stem(f"{path.stem}_expected").read_bytes()
 
 
-def test_workers_and_drivers_are_killed(folder: Path, bucket: Bucket, address: str) -> None:
+def test_workers_and_drivers_are_killed(folder: Path, bucket: Bucket, cluster: Cluster) -> None:
     clear(bucket, folder)
     expected, draw = of_one_process(folder, bucket), random.Random(5)
-    ray = ["--engine", "ray", "--address", address]
+    ray = ["--engine", "ray", "--address", cluster.address]
     killed = drivers = 0
     process = start(folder, bucket, "s3://bucket/out", *ray)
     while process.poll() is None:
         time.sleep(draw.uniform(0.2, 0.6))
-        if killed < 8 and (some := workers()):
+        if killed < 8 and (some := workers_of(cluster.node)):
             os.kill(draw.choice(some), signal.SIGKILL)
             killed += 1
-        if drivers < 2 and len(bucket.keys("out/part-")) > 8 * (drivers + 1):
+        if drivers < 2 and num_parts(bucket) > 8 * (drivers + 1):
             process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
             process.communicate()
             drivers += 1
