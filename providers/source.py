@@ -147,9 +147,9 @@ def of_files(source: Source, paths: Collection[str]) -> Source:
     if not isinstance(source, DividedSource):
         return source
     found: Any = source.of_files(paths)
-    if is_dataclass(found) and any(field.name == "store" for field in fields(found)):
-        found = replace(found, store=found.store.of(paths))
-    return found  # type: ignore[no-any-return]
+    names = [field.name for field in fields(found)] if is_dataclass(found) else []
+    divided: Source = replace(found, store=found.store.of(paths)) if "store" in names else found
+    return divided
 
 
 @runtime_checkable
