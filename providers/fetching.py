@@ -63,7 +63,7 @@ class FetchAhead(Generic[T]):
         """Fetch the blocks of an item that is used now."""
         if item in self._looked:
             self._looked.remove(item)
-        if item not in self._owners and self._store.has_room:
+        if item not in self._owners:  # also without room: its blocks wait for it in the order of their use
             self._plan(item)
 
     def done(self, item: T) -> None:

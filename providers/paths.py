@@ -162,8 +162,11 @@ def _objects(uri: str, files: Files) -> list[str]:
     """Return the URIs of a glob, a prefix, or an object, sorted; all are pinned at the versions of the list."""
     root, key = split(uri)
     if not _has_magic(key):
-        if key and not uri.endswith("/") and files.entry(uri) is not None:
-            return [uri]
+        if key and not uri.endswith("/"):
+            if files.entry(uri) is not None:
+                return [uri]
+            if root.startswith("http"):
+                raise MissingSourceError(f"{shown(uri)} does not exist")
         folder = uri
     else:
         plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
@@ -147,8 +147,9 @@ def of_files(source: Source, paths: Collection[str]) -> Source:
     if not isinstance(source, DividedSource):
         return source
     found: Any = source.of_files(paths)
-    names = [field.name for field in fields(found)] if is_dataclass(found) else []
-    divided: Source = replace(found, store=found.store.of(paths)) if "store" in names else found
+    if "store" in getattr(found, "__dataclass_fields__", ()):
+        found = replace(found, store=found.store.of(paths))
+    divided: Source = found
     return divided
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.errors import DamagedFileError, ProviderError
-from seqflow.files.ahead import SMALL_FILE, Span
+from seqflow.files.ahead import Span
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.kernels.arrays import Array
 
@@ -127,7 +127,7 @@ def read_column_chunks(
 
 
 def footer_tail(store: Files, path: str) -> pa.Buffer:
-    """Return the end of a store's file with its footer, or all of a small file; raise DamagedFileError."""
+    """Return the end of a store's file with its footer; raise DamagedFileError."""
     entry = store.entry(path)
     if entry is None:
         raise DamagedFileError(f"{path} is gone")
@@ -138,7 +138,7 @@ def footer_tail(store: Files, path: str) -> pa.Buffer:
 
 def tail_of(entry: Entry) -> int:
     """Return the first byte of the part of a store's file that is read when it is opened."""
-    return 0 if entry.size <= SMALL_FILE else entry.size - _TAIL_BYTES
+    return max(0, entry.size - _TAIL_BYTES)
 
 
 def footer_in(tail: pa.Buffer) -> pa.Buffer:

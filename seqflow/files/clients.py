@@ -124,7 +124,12 @@ class HubClient(ObstoreClient):
     def list(self, prefix: str, after: str = "") -> Iterator[list[Found]]:
         url, found = f"{self._api}/tree/{self._at()}/{quote(prefix)}".rstrip("/") + "?recursive=1", []
         while url:
-            entries, links = self._ask(url)
+            try:
+                entries, links = self._ask(url)
+            except OSError as error:
+                if "EntryNotFound" in str(getattr(error, "headers", "")):  # as a prefix without objects
+                    break
+                raise
             found += [Found(one["path"], one["size"], one["oid"]) for one in entries if one["type"] == "file"]
             url = links.partition("<")[2].partition(">")[0] if 'rel="next"' in links else ""
         yield found

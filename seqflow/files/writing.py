@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.request import Request, urlopen
 
 import pyarrow as pa
@@ -23,12 +23,19 @@ LARGEST_PUT = 64 << 20
 """Bytes up to which a file is sent in one request, which can be refused if the object is there."""
 _PART, _IN_FLIGHT, _SLOWEST = 16 << 20, 4, 1 << 20
 """Bytes of a part of an upload, parts that are sent at once, and the bytes a second that are waited for."""
-_SHA256 = "sha256"
-"""Name of the checksum among the metadata of an object."""
+
+
+class Written(NamedTuple):
+    """An object as it is now."""
+
+    size: int
+    version: str
+    sha256: str
+    """Checksum that was noted with it when it was uploaded; empty without one."""
 
 
 class StoreWriter:
-    """Writes objects of stores. All entries that it returns are those of now: nothing is pinned.
+    """Writes objects of stores, and reads them as they are now: nothing is pinned.
 
     Without `is_conditional`, objects are created although others have created them meanwhile.
     """
@@ -39,62 +46,37 @@ class StoreWriter:
         """Whether an upload of at most 64 MiB does not replace what is there."""
         self._mode: Any = "create" if is_conditional else "overwrite"
 
-    def check(self, path: str) -> None:
-        """Raise StoreError when objects of this scheme cannot be written."""
-        self._store(path)
-
     def list(self, folder: str, after: str = "") -> list[Entry]:
         """Return all objects below a folder whose names follow that of `after`."""
-        import obstore
-
         root, key = split(folder)
 
-        def request(store: Any, _: str) -> list[Entry]:
-            offset = split(after)[1] or None
-            pages = obstore.list(store, key.rstrip("/") or None, offset=offset, chunk_size=1000)
-            return [
-                Entry(f"{root}/{one['path']}", one["size"], one["e_tag"] or "")
-                for page in pages
-                for one in page
-            ]
+        def request(store: Any, _: str) -> list[Any]:
+            pages = store.list(key.rstrip("/") or None, offset=split(after)[1] or None, chunk_size=1000)
+            return [one for page in pages for one in page]
 
-        return sorted(self._again(folder, request))
+        found = self._again(folder, request)
+        return sorted(Entry(f"{root}/{one['path']}", one["size"], one["e_tag"] or "") for one in found)
 
     def get(self, path: str) -> bytes | None:
         """Return the content of a small object; None if there is none."""
-        import obstore
+        return self._again(path, lambda store, key: _if_there(lambda: bytes(store.get(key).bytes())))
 
-        return self._again(path, lambda store, key: _if_there(lambda: bytes(obstore.get(store, key).bytes())))
-
-    def sha256(self, path: str) -> str | None:
-        """Return the checksum that was noted with an object when it was uploaded; None without one."""
-        import obstore
-
-        def request(store: Any, key: str) -> str | None:
-            found = _if_there(lambda: obstore.get(store, key, options={"head": True}).attributes)
-            return None if found is None else found.get(_SHA256)
-
-        return self._again(path, request)
-
-    def entry(self, path: str) -> Entry | None:
+    def find(self, path: str) -> Written | None:
         """Return an object; None if there is none."""
-        import obstore
-
-        def request(store: Any, key: str) -> Entry | None:
-            found = _if_there(lambda: obstore.head(store, key))
-            return None if found is None else Entry(path, found["size"], found["e_tag"] or "")
-
-        return self._again(path, request)
+        found = self._again(
+            path, lambda store, key: _if_there(lambda: store.get(key, options={"head": True}))
+        )
+        if found is None:
+            return None
+        return Written(found.meta["size"], found.meta["e_tag"] or "", found.attributes.get("sha256", ""))
 
     def fetch(self, path: str, local: Path) -> None:
         """Write an object to a file of this machine."""
-        import obstore
 
         def request(store: Any, key: str) -> None:
-            found = obstore.get(store, key)
+            found = store.get(key)
             with local.open("wb") as file:
-                for piece in found.stream(_PART):
-                    file.write(piece)
+                file.writelines(found.stream(_PART))
                 if file.tell() != found.meta["size"]:
                     raise ShortError(f"{file.tell()} bytes came, expected {found.meta['size']}")
 
@@ -102,84 +84,58 @@ class StoreWriter:
 
     def create(self, path: str, content: bytes) -> bytes | None:
         """Create an object; return None, or the content of the object that is there, if it differs."""
-        import obstore
 
         def request(store: Any, key: str) -> bytes | None:
-            try:
-                obstore.put(store, key, content, mode=self._mode, use_multipart=False)
-            except obstore.exceptions.AlreadyExistsError:
-                # an earlier attempt whose answer was lost may have created it
-                there = _if_there(lambda: bytes(obstore.get(store, key).bytes()))
-                if there is None:  # two writers at the same time are both refused
-                    raise ShortError("two writers at once") from None
-                return None if there == content else there
-            return None
+            if _put(store, key, content, self._mode) is not None:
+                return None
+            # an earlier attempt whose answer was lost may have created it
+            there = _if_there(lambda: bytes(store.get(key).bytes()))
+            if there is None:  # two writers at the same time are both refused
+                raise ShortError("two writers at once")
+            return None if there == content else there
 
         return self._again(path, request)
 
     def is_conditional(self, path: str) -> bool:
         """Return whether the store refuses to create an object that is there; `path` is a name for trying it."""
-        import obstore
 
         def request(store: Any, key: str) -> bool:
             try:
-                for _ in range(2):
-                    obstore.put(store, key, b"", mode="create", use_multipart=False)
-            except obstore.exceptions.AlreadyExistsError:
-                return True
+                return any(_put(store, key, b"", "create") is None for _ in range(2))
             except Exception as error:
                 if _is_not_implemented(error):
                     return False
                 raise
-            return False
 
-        found: bool = self._again(path, request)
+        found = self._again(path, request)
         self.delete([path])
         return found
 
-    def upload(self, path: str, local: Path, sha256: str, *, replaces: bool = False) -> Entry | None:
+    def upload(self, path: str, local: Path, sha256: str, *, replaces: bool = False) -> Written | None:
         """Upload a file; return None if another object is there that it does not replace.
 
         A file of at most 64 MiB is one request. A larger one replaces any object.
         """
         size = local.stat().st_size
         # the client takes unsigned bytes only
-        content = memoryview(pa.memory_map(str(local)).read_buffer()).cast("B") if size else memoryview(b"")
+        content = memoryview(pa.memory_map(str(local)).read_buffer() if size else b"").cast("B")
+        told: Any = {"sha256": sha256}
         if size <= LARGEST_PUT:
-            return self._put(path, content, size, sha256, "overwrite" if replaces else self._mode)
-        there = None if replaces else self._same(path, size, sha256)
-        return there or self._put_in_parts(path, content, sha256)
+            mode = "overwrite" if replaces else self._mode
+            etag = self._again(path, lambda store, key: _put(store, key, content, mode, told), size)
+            if etag is not None:
+                return Written(size, etag, sha256)
+        found = None if replaces else self.find(path)
+        if found is not None and (found.size, found.sha256) == (size, sha256):
+            return found
+        if size <= LARGEST_PUT:
+            return None
+        self._again(path, lambda _, key: self._put_in_parts(split(path)[0], key, content, told), size)
+        return self.find(path)
 
-    def _put(self, path: str, content: Any, size: int, sha256: str, mode: Any) -> Entry | None:
+    def _put_in_parts(self, root: str, key: str, content: memoryview, told: Any) -> None:
         import obstore
 
-        def request(store: Any, key: str) -> Entry | None:
-            try:
-                made = obstore.put(
-                    store, key, content, mode=mode, use_multipart=False, attributes={_SHA256: sha256}
-                )
-            except obstore.exceptions.AlreadyExistsError:
-                return None
-            return Entry(path, size, made["e_tag"] or "")
-
-        return self._again(path, request, size) or self._same(path, size, sha256)
-
-    def _same(self, path: str, size: int, sha256: str) -> Entry | None:
-        """Return the object that is there if it was uploaded from the same bytes."""
-        import obstore
-
-        def request(store: Any, key: str) -> Entry | None:
-            found = _if_there(lambda: obstore.get(store, key, options={"head": True}))
-            if found is None or found.meta["size"] != size or found.attributes.get(_SHA256) != sha256:
-                return None
-            return Entry(path, size, found.meta["e_tag"] or "")
-
-        return self._again(path, request)
-
-    def _put_in_parts(self, path: str, content: memoryview, sha256: str) -> Entry:
-        import obstore
-
-        root, key = split(path)
         # the client repeats requests for single parts; what it gives up is aborted
         options = store_options(self._files.options, root.partition(":")[0])
         retries: Any = {
@@ -192,42 +148,37 @@ class StoreWriter:
             },
         }
         client: Any = client_of_uri(root, options, retries)
-
-        def request(_: Any, __: str) -> None:
-            writer = obstore.open_writer(
-                client.store, key, attributes={_SHA256: sha256}, buffer_size=_PART, max_concurrency=_IN_FLIGHT
-            )
-            try:
-                for start in range(0, len(content), _PART):
-                    writer.write(content[start : start + _PART])
-            finally:
-                writer.close()  # aborts the upload, and raises the error again, if a part has failed
-
-        self._again(path, request, len(content))
-        made = self._same(path, len(content), sha256)
-        if made is None:
-            raise StoreError(f"{path}: another process has replaced this object while it was written")
-        return made
+        writer = obstore.open_writer(
+            client.store, key, attributes=told, buffer_size=_PART, max_concurrency=_IN_FLIGHT
+        )
+        try:
+            for start in range(0, len(content), _PART):
+                writer.write(content[start : start + _PART])
+        finally:
+            writer.close()  # aborts the upload, and raises the error again, if a part has failed
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects, as far as they exist."""
-        some = list(paths)
-        keys = [split(path)[1] for path in some]
-        if some:
-            self._again(some[0], lambda store, _: _delete(store, keys))
+        if some := list(paths):
+            self._again(some[0], lambda store, _: _delete(store, [split(path)[1] for path in some]))
 
     def _again(self, path: str, do: Callable[[Any, str], T], nbytes: int = 0) -> T:
-        place, _, key, seconds = self._files.request(path)
-        store = self._store(path)
-        return again(place, lambda: do(store, key), seconds + nbytes / _SLOWEST)
-
-    def _store(self, path: str) -> Any:
-        place, client, _, _ = self._files.request(path)
+        place, client, key, seconds = self._files.request(path)
         if type(client) is not ObstoreClient:
             raise StoreError(
                 f"{place}: objects of {place.root.partition(':')[0]} cannot be written, only read"
             )
-        return client.store
+        return again(place, lambda: do(client.store, key), seconds + nbytes / _SLOWEST)
+
+
+def _put(store: Any, key: str, content: Any, mode: str, told: Any = None) -> str | None:
+    """Put an object in one request and return its etag; None if one is there that it does not replace."""
+    try:
+        return store.put(key, content, mode=mode, use_multipart=False, attributes=told)["e_tag"] or ""
+    except Exception as error:
+        if type(error).__name__ != "AlreadyExistsError":
+            raise
+        return None
 
 
 def _if_there(get: Callable[[], T]) -> T | None:
@@ -240,9 +191,7 @@ def _if_there(get: Callable[[], T]) -> T | None:
 
 
 def _is_not_implemented(error: Exception) -> bool:
-    return (
-        isinstance(error, NotImplementedError) or "status code: 501" in str(error) or "501 Not" in str(error)
-    )
+    return type(error).__name__ == "NotImplementedError" or "501 Not Implemented" in str(error)
 
 
 def _delete(store: Any, keys: list[str]) -> None:
@@ -250,8 +199,8 @@ def _delete(store: Any, keys: list[str]) -> None:
     import obstore
 
     try:
-        obstore.delete(store, keys)
-    except FileNotFoundError:
+        store.delete(keys)
+    except FileNotFoundError:  # of a store that tells which one, and has deleted those before it
         if len(keys) > 1:
             for key in keys:
                 _delete(store, [key])

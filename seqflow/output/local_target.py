@@ -60,28 +60,35 @@ class LocalTarget:
 
     @property
     def shown(self) -> str:
+        """Place of the output, as messages name it."""
         return str(self.names.path)
 
     @property
     def progress(self) -> str:
+        """Place of the progress record, as messages name it."""
         return str(self.names.progress)
 
     def place(self, file: OutputFile) -> Path:
+        """Return the final path of a file, or its URI."""
         return file.path
 
     @property
     def has_output(self) -> bool:
+        """Whether there is a complete output: its manifest, or the file itself."""
         return (self.names.path if self.names.is_file else self.names.manifest).exists()
 
     @property
     def has_progress(self) -> bool:
+        """Whether there is a progress record, from which another process can resume."""
         return self.names.progress.exists()
 
     @property
     def is_unfinished(self) -> bool:
+        """Whether a run has not ended, or was killed."""
         return any(sign.exists() for sign in self._signs)
 
     def find_unfinished(self) -> list[str]:
+        """Return paths of records of runs that have not ended; the path of this output is a pattern for theirs."""
         return [path for sign in self._signs for path in glob(str(sign))]
 
     @property
@@ -107,7 +114,8 @@ class LocalTarget:
     def prepare(self, *, takes_over: bool) -> None:
         """Create and lock the folder, and remove the temporary files of killed runs.
 
-        Raises JobError when the folder holds data files of another origin, or another run is writing there.
+        Raises JobError when the folder holds data files of another origin, or another run is writing there. A store
+        cannot tell a run that was killed from one that is writing: `takes_over` ends either.
         """
         self.check()
         try:
@@ -124,6 +132,7 @@ class LocalTarget:
             raise
 
     def attempts_folder(self, run: str) -> Path:
+        """Create a folder in which other processes write parts, or return where they leave them in a store."""
         folder = self.names.hidden(f".tasks-{run}")
         folder.mkdir()
         return folder
@@ -140,31 +149,38 @@ class LocalTarget:
             unfinished.discard(folder)
 
     def commit(self, writer: FileWriter, path: Path, batches: Batches | None = None) -> OutputFile:
+        """Commit the closed file of a writer as the file that will have this path."""
         file = writer.output_file(path, batches)
         writer.rename(committed_path(writer.piece))
         return file
 
     def adopt(self, file: OutputFile, path: Path) -> OutputFile:
+        """Commit a file that another process has finished, as the file that will have this path; return that one."""
         file.path.replace(committed_path(path))
         return replace(file, path=path)
 
     def sync(self) -> None:
+        """Make commits last: after this they may be noted."""
         sync_folder(self.names.folder)
 
     def committed(self, files: Sequence[OutputFile]) -> list[Path]:
+        """Return paths from which committed files can be read; raise JobError when one does not have its size."""
         paths = [committed_path(file.path) for file in files]
         check_sizes(files, paths)
         return paths
 
     def schema_of(self, files: Sequence[OutputFile], kind: FileKind) -> pa.Schema | None:
+        """Return the schema of the first of these files that is committed and not installed; None without one."""
         hidden = (committed_path(file.path) for file in files)
         there = next((path for path in hidden if path.exists()), None)
         return None if there is None else schema_of(there, kind)
 
     def schema_of_final(self, file: OutputFile) -> pa.Schema:
+        """Return the schema of a part of a complete output."""
         return schema_of(file.path, self.names.kind)
 
     def keep_committed(self, parts: Sequence[OutputFile]) -> None:
+        """Remove all committed parts except these: a killed run has left them without noting them."""
         remove_committed(self.names.folder, self.names.part_names, {part.path.name for part in parts})
 
     def save_progress(self, content: Mapping[str, Any]) -> None:
@@ -175,6 +191,7 @@ class LocalTarget:
         self._created.clear()
 
     def append_progress(self, change: Change, files: Sequence[OutputFile]) -> None:
+        """Add committed files and other changes to the progress record."""
         extend = {**change.extend, "files": self.names.entries(files)}
         append_progress(self.names.progress, replace(change, extend=extend))
 
@@ -245,6 +262,7 @@ class LocalTarget:
         self.names.progress.unlink(missing_ok=True)
 
     def note(self, key: str, value: Any) -> None:
+        """Set one entry of the progress record."""
         append_progress(self.names.progress, Change(set={key: value}))
 
     def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
@@ -259,6 +277,7 @@ class LocalTarget:
         return [part for part, path in zip(parts, found, strict=True) if path is None]
 
     def damaged_files(self, record: Mapping[str, Any]) -> list[OutputFile]:
+        """Return the files of a manifest that are missing or changed."""
         return damaged_files(self.names.files(record["files"]))
 
     def _note_joined(self, file: OutputFile) -> None:
@@ -271,9 +290,11 @@ class LocalTarget:
         return OutputFile.from_json(self.names.folder, record["joined"])
 
     def stale_parts(self) -> list[str]:
+        """Return the names of the parts of an earlier run, from its manifest."""
         return [] if self.names.is_file else sorted(names_in(self.read_manifest()))
 
     def read_manifest(self) -> dict[str, Any] | None:
+        """Return the record of a complete output; None if it is missing or damaged."""
         content = self._read(self.names.manifest, MANIFEST_FORM)
         if content is not None and self.names.is_file:
             path, sizes = self.names.path, [file["bytes"] for file in content["files"]]
@@ -282,11 +303,13 @@ class LocalTarget:
         return content
 
     def read_progress(self) -> dict[str, Any] | None:
+        """Return the record of an incomplete output; None if it is missing or damaged."""
         content = self._read(self.names.progress, PROGRESS_FORM, parse_progress)
         return content if content is None or content["sealed"] or content["files"] else None
 
     @property
     def earlier_format(self) -> str | None:
+        """Version of seqflow that wrote an existing progress record in an older form; None if there is none."""
         content = self._read(self.names.progress, OLD_PROGRESS_FORM)
         if content is None or "progress" in content:
             return None

@@ -66,8 +66,7 @@ class ProgressLog:
         """Read the objects of all runs."""
         contents: list[bytes | None] = [None]
         while None in contents:  # a run has removed it meanwhile, because the next one has the whole record
-            listed = [entry.path for entry in self._writer.list(self._folder)]
-            paths = [path for path in listed if _NUMBER.fullmatch(_name(path))]
+            paths = self._listed()
             with ThreadPoolExecutor(16) as threads:
                 contents = list(threads.map(self._writer.get, paths))
         entries = list(map(_parsed, contents))
@@ -90,6 +89,11 @@ class ProgressLog:
         last = entries[-1] if entries else None
         self.owner = "" if last is None or last.get("ended") else last.get("owner", "another process")
         self.has_begun = last is not None and not (last.get("ended") and "record" in last)
+
+    def _listed(self, after: str = "") -> list[str]:
+        """Return the objects in the order of their numbers; a killed run may have left its trial of a condition."""
+        listed = [entry.path for entry in self._writer.list(self._folder, after)]
+        return [path for path in listed if _NUMBER.fullmatch(_name(path))]
 
     def claim(self, *, takes_over: bool) -> None:
         """Claim the output for this run; raise JobError when another run has claimed it and has not ended.
@@ -138,16 +142,16 @@ class ProgressLog:
 
     def check(self) -> None:
         """Raise JobError when another run has claimed the output."""
-        later = self._writer.list(self._folder, after=self._path(self._numbers[-1]))
+        later = self._listed(after=self._path(self._numbers[-1]))
         if later:
             self.is_held = False
-            owner = _parsed(self._writer.get(later[-1].path)).get("owner", "another process")
+            owner = _parsed(self._writer.get(later[-1])).get("owner", "another process")
             raise self._lost(owner)
 
     def is_last(self) -> bool:
         """Return whether the last object is of this run; a copy of this log in another process may ask."""
-        listed = self._writer.list(self._folder)
-        return bool(listed) and _parsed(self._writer.get(listed[-1].path)).get("token") == self._token
+        listed = self._listed()
+        return bool(listed) and _parsed(self._writer.get(listed[-1])).get("token") == self._token
 
     def _note(self, what: Mapping[str, Any], *, ended: bool = False) -> None:
         try:

@@ -123,7 +123,8 @@ class Quarantine:
         self._copy = QuarantineCopy(shown, options) if is_uri(shown) else None
         self._path = path = Path(path) if self._copy is None else self._copy.path
         self._form = form_of(path)
-        if self._exists() and not self._is_quarantine():
+        exists = path.exists() if self._copy is None else self._copy.exists
+        if exists and not self._is_quarantine():
             raise ProviderError(
                 f"quarantine: {shown!r} exists and is not a quarantine file of an earlier run\n"
                 "  choose a new name"
@@ -290,9 +291,6 @@ class Quarantine:
                     self._copy.publish()
         finally:
             self.leave()
-
-    def _exists(self) -> bool:
-        return self._path.exists() if self._copy is None else self._copy.entry() is not None
 
     def _is_quarantine(self) -> bool:
         """Return whether the existing file is a quarantine file."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.files.place import Entry, join
+from seqflow.files.place import join
 from seqflow.files.store import StoreFiles
 from seqflow.files.writing import StoreWriter
 from seqflow.output.committed_files import committed_path
@@ -33,9 +33,10 @@ class QuarantineCopy:
     def _place(self, file: OutputFile) -> str:
         return self._uri if file.path == self.path else join(self._hidden, file.path.name)
 
-    def entry(self) -> Entry | None:
-        """Return the file of this or an earlier run."""
-        return self._store.entry(self._uri)
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file of this or an earlier run."""
+        return self._store.find(self._uri) is not None
 
     def opened(self) -> pa.NativeFile:
         """Open the file of an earlier run."""
@@ -52,7 +53,7 @@ class QuarantineCopy:
     def fetch_former(self) -> None:
         """Fetch the file of earlier runs."""
         self.open()
-        if self.entry() is not None:
+        if self.exists:
             self._store.fetch(self._uri, self.path)
 
     def fetch(self, pieces: Sequence[OutputFile]) -> None:
@@ -65,9 +66,8 @@ class QuarantineCopy:
 
     def is_at(self, joined: Mapping[str, Any]) -> bool:
         """Return whether the file is the one of a noted entry."""
-        found = self.entry()
-        is_same = found is not None and found.size == joined["bytes"]
-        return is_same and self._store.sha256(self._uri) == joined.get("sha256")
+        found = self._store.find(self._uri)
+        return found is not None and (found.size, found.sha256) == (joined["bytes"], joined.get("sha256"))
 
     def publish(self) -> None:
         """Upload the file as it is here, or remove the one of an earlier run if there is none; remove the pieces."""

@@ -121,8 +121,10 @@ class Spool:
             if found is None or found.size != file.nbytes:
                 return False
             # equal bytes that were uploaded again have another etag in some stores
-            is_known = bool(file.version) and found.version == file.version
-            return is_known or self._store.sha256(found.path) == file.checksums.whole
+            if file.version and found.version == file.version:
+                return True
+            now = self._store.find(found.path)
+            return now is not None and now.sha256 == file.checksums.whole
 
         intact = in_threads(is_intact, files)
         return [file for file, is_one in zip(files, intact, strict=True) if not is_one]

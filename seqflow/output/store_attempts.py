@@ -49,8 +49,8 @@ class StoreAttempts:
         uri = join(self.root, name)
         if self.store.refuses and file.nbytes <= LARGEST_PUT:
             return False
-        there = self.store.entry(uri)
-        is_other = there is not None and self.store.sha256(uri) != file.checksums.whole
+        there = self.store.find(uri)
+        is_other = there is not None and there.sha256 != file.checksums.whole
         return is_other or not self.log.is_last()
 
     def fetch(self, file: OutputFile, folder: Path) -> OutputFile:

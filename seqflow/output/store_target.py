@@ -85,7 +85,7 @@ class StoreTarget:
 
     @property
     def has_output(self) -> bool:
-        return bool(self._manifests()) or self._single() is not None
+        return bool(self._manifests() or self._single())
 
     @property
     def has_progress(self) -> bool:
@@ -101,9 +101,10 @@ class StoreTarget:
         place = re.compile(translate(join(self._root, LOG, "*")))
         return [entry.path for entry in self._store.list(above) if place.fullmatch(entry.path)]
 
-    def _single(self) -> Entry | None:
-        """Return the single object; None if there is none, or the output is a prefix."""
-        return self._store.entry(self._uri) if self.names.is_file else None
+    def _single(self) -> list[Entry]:
+        """Return the single object; nothing if there is none, or the output is a prefix."""
+        found = self._store.find(self._uri) if self.names.is_file else None
+        return [] if found is None else [Entry(self._uri, found.size, found.version)]
 
     def _manifests(self) -> list[str]:
         return list(filter(MANIFEST.fullmatch, self._listed()))
@@ -116,10 +117,9 @@ class StoreTarget:
         except (ValueError, RecursionError):
             return None
         content = self.names.checked(found, MANIFEST_FORM)
-        if content is not None and self.names.is_file:
-            there = self._single()
-            if there is None or [there.size] != [file["bytes"] for file in content["files"]]:
-                return None  # the object has been written by others since
+        if self.names.is_file and content is not None:
+            sizes = [file["bytes"] for file in content["files"]]
+            return content if sizes == [one.size for one in self._single()] else None
         return content
 
     def read_progress(self) -> dict[str, Any] | None:
@@ -134,13 +134,11 @@ class StoreTarget:
     def damaged_files(self, record: Mapping[str, Any]) -> list[OutputFile]:
         return self._damaged(self.names.files(record["files"]))
 
-    def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        return self._damaged(self.names.files(record["files"]))
+    damaged_commits = damaged_files
 
     def _damaged(self, files: Sequence[OutputFile]) -> list[OutputFile]:
         """Return the files whose objects are missing or changed."""
-        single = self._single()
-        return self._spool.damaged(files, [*self._listed().values(), *([] if single is None else [single])])
+        return self._spool.damaged(files, [*self._listed().values(), *self._single()])
 
     # One run at a time
 

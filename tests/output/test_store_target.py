@@ -125,6 +125,14 @@ def test_a_run_that_sleeps_through_the_end_of_another_stops(bucket: Bucket) -> N
     assert json.loads(bucket.get("out/_manifest.json"))["rows"] == 3
 
 
+def test_what_a_run_that_was_killed_at_once_has_left_stops_nobody(bucket: Bucket) -> None:
+    bucket.put("out/.progress/probe-00", b"")
+    with to(bucket) as output:
+        output.write(record(0, 5))
+        output.finish()
+    assert shown(bucket) == ["out/_manifest.json", "out/part-00000.parquet"]
+
+
 def test_a_store_that_ignores_conditions_is_refused_unless_there_is_a_single_writer(
     own: StoreServer, bucket: Bucket
 ) -> None:
@@ -208,7 +216,7 @@ def test_large_files_are_uploaded_in_parts_and_aborted_if_they_fail(
     made = writer.upload("s3://bucket/large", large, "ab" * 32)
     assert made is not None
     assert made.size == 80 << 20
-    assert writer.sha256("s3://bucket/large") == "ab" * 32
+    assert made.sha256 == "ab" * 32
     assert own.met["cut"] == 1
     bucket.delete("large")
     own.clear()

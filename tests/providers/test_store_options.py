@@ -91,7 +91,7 @@ def test_missing_credentials_are_told(
             "filesystem is a int, expected a store of obstore, or a file system of pyarrow or fsspec",
         ),
         ({"cache_bytes": 100}, "cache_bytes is given, but no cache, whose size it is"),
-        ({"cache": "c", "cache_bytes": "much"}, "cache_bytes: 'much'"),
+        ({"cache": "c", "cache_bytes": "much"}, "cache_bytes is 'much', expected bytes"),
     ],
 )
 def test_wrong_options_are_told(

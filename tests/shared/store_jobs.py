@@ -23,6 +23,9 @@ def write_store_job(
     settings = {"part_bytes": "1", "bad_rows": "bad.parquet", "files": 2, "rows": 600, **settings}
     arranged = f"{settings.pop('arranged', '')}\n{more}\n{OPTIONS.format(url=bucket.url)}"
     write_slow_job(folder, f"{bucket.uri}/{output}", arranged=arranged, **settings)
+    if "://" in settings["bad_rows"]:
+        with (folder / "job.toml").open("a") as file:
+            file.write(OPTIONS.replace("output", "bad_rows").format(url=bucket.url))
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -44,12 +47,13 @@ def refused(process: subprocess.Popen[str]) -> str:
 
 
 def objects(bucket: Bucket, prefix: str = "out") -> dict[str, bytes]:
-    """The objects of an output without its log; entries of the manifest without etags, which are those of a store."""
+    """The objects of an output without its log; a manifest without etags and the path of the job."""
     found = {key: bucket.get(key) for key in bucket.keys(prefix) if ".progress" not in key}
     for key in found:
         if "_manifest" in key:
             manifest = json.loads(found[key])
             manifest["files"] = [{**one, "etag": ""} for one in manifest["files"]]
+            manifest["made_by"] = ""
             found[key] = json.dumps(manifest).encode()
     return found
 

