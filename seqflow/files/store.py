@@ -280,7 +280,7 @@ def _head(client: Client, key: str) -> Found | None:
 
 
 def _runs(mine: Sequence[Span], members: Sequence[Span]) -> Iterator[Sequence[Span]]:
-    """Yield ranges that one request fetches: those that follow each other, none between them fetched elsewhere."""
+    """Yield ranges that one request fetches: those with none between them that another process fetches."""
     for is_mine, run in groupby(members, mine.__contains__):
         if is_mine:
             yield list(run)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from killed_jobs import start, write_slow_job
+from killed_jobs import start, workers_of, write_slow_job
 
 ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers", "2"]}
 pytestmark = pytest.mark.slow
@@ -49,32 +49,6 @@ def whole(folder: Path) -> dict[str, bytes]:
     for name in found:
         (folder / name).unlink()
     assert sum("part-" in name for name in found) > 150
-    return found
-
-
-def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """The processes below a driver that run tasks."""
-    parents: dict[int, int] = {}
-    commands: dict[int, str] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                stat = (entry / "stat").read_text()
-                commands[int(entry.name)] = (entry / "cmdline").read_text()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-    found = []
-    for pid, command in commands.items():
-        above = pid
-        while above and above != process.pid:
-            above = parents.get(above, 0)
-        if (
-            above
-            and pid != process.pid
-            and ("engine.local" in command or command.startswith(("ray::_run", "ray::IDLE")))
-        ):
-            found.append(pid)
     return found
 
 

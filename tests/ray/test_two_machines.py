@@ -11,17 +11,20 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from killed_jobs import workers_of
 from store_server import free_port
 from two_machines import elsewhere, environment, ray_command
 
 from stores import Bucket, own_process
 
 pytestmark = pytest.mark.slow
+PACKED, SORTED = 'kind = "packed"\ncapacity = 64\nrows = 8', "n = 16"
 JOB = """
 imports = ["slow_rows"]
 [source]
@@ -33,9 +36,7 @@ index = "lengths.arrow"
 [prepare]
 file = "prepare.txt"
 [batch]
-kind = "packed"
-capacity = 64
-rows = 8
+{batch}
 [output]
 path = "{output}"
 part_bytes = "1"
@@ -45,6 +46,12 @@ row_group_bytes = "4 KiB"
 policy = "quarantine"
 path = "bad.parquet"
 """
+
+
+class Cluster(NamedTuple):
+    address: str
+    node: subprocess.Popen[bytes]
+    """The machine that has CPUs."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(folder: Path, bucket: Bucket) -> Iterator[str]:
+def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
     """A cluster of a machine without CPUs, on which drivers run, and of another one whose /tmp is empty."""
     pytest.importorskip("ray")
     port, short = free_port(), Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
@@ -95,7 +102,7 @@ def address(folder: Path, bucket: Bucket) -> Iterator[str]:
                 assert time.monotonic() < end
                 time.sleep(0.2)
         subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True, timeout=180)
-        yield f"127.0.0.1:{port}"
+        yield Cluster(f"127.0.0.1:{port}", nodes[1])
     finally:
         for node in reversed(nodes):
             node.terminate()
@@ -122,9 +129,10 @@ def listens(port: int) -> bool:
 
 
 def start(
-    folder: Path, bucket: Bucket, output: str, *arguments: str, more: str = ""
+    folder: Path, bucket: Bucket, output: str, *arguments: str, batch: str = PACKED
 ) -> subprocess.Popen[str]:
-    (folder / f"{Path(output).name}.toml").write_text(JOB.format(output=output, more=more))
+    more = 'sort_by = "-label"' if batch == SORTED else ""
+    (folder / f"{Path(output).name}.toml").write_text(JOB.format(output=output, more=more, batch=batch))
     return subprocess.Popen(
         [sys.executable, "-m", "seqflow", "run", f"{Path(output).name}.toml", "--quiet", *arguments],
         cwd=folder, env=environment(bucket.options, folder), stderr=subprocess.PIPE, text=True,
@@ -143,13 +151,17 @@ def parts(bucket: Bucket, prefix: str) -> dict[str, bytes]:
     return {key.partition("/")[2]: bucket.get(key) for key in keys if "part-" in key}
 
 
-def of_one_process(folder: Path, bucket: Bucket, more: str = "") -> dict[str, bytes]:
-    done(start(folder, bucket, str(folder / "expected"), more=more))
+def of_one_process(folder: Path, bucket: Bucket, batch: str = PACKED) -> dict[str, bytes]:
+    done(start(folder, bucket, str(folder / "expected"), batch=batch))
     (folder / "bad.parquet").rename(folder / "bad_expected.parquet")
     (folder / "lengths.arrow").rename(folder / "lengths_expected.arrow")
     found = {path.name: path.read_bytes() for path in (folder / "expected").glob("part-*")}
-    assert len(found) > 1
+    assert found
     return found
+
+
+def num_parts(bucket: Bucket) -> int:
+    return sum("part-" in key for key in bucket.keys("out"))
 
 
 def clear(bucket: Bucket, folder: Path) -> None:
@@ -159,40 +171,31 @@ def clear(bucket: Bucket, folder: Path) -> None:
         path.unlink()
 
 
-def workers() -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdecimal() and (entry / "cmdline").read_text().startswith("ray::_run"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-@pytest.mark.parametrize("more", ["", 'sort_by = "-tokens"'], ids=["parts", "sorted"])
-def test_a_job_needs_no_shared_folder(folder: Path, bucket: Bucket, address: str, more: str) -> None:
+@pytest.mark.parametrize("batch", [PACKED, SORTED], ids=["parts", "sorted"])
+def test_a_job_needs_no_shared_folder(folder: Path, bucket: Bucket, cluster: Cluster, batch: str) -> None:
     clear(bucket, folder)
-    expected = of_one_process(folder, bucket, more)
-    done(start(folder, bucket, "s3://bucket/out", "--engine", "ray", "--address", address, more=more))
+    expected = of_one_process(folder, bucket, batch)
+    done(
+        start(folder, bucket, "s3://bucket/out", "--engine", "ray", "--address", cluster.address, batch=batch)
+    )
     assert parts(bucket, "out") == expected
     for name in ("bad.parquet", "lengths.arrow"):
         path = folder / name
         assert path.read_bytes() == path.with_stem(f"{path.stem}_expected").read_bytes()
 
 
-def test_workers_and_drivers_are_killed(folder: Path, bucket: Bucket, address: str) -> None:
+def test_workers_and_drivers_are_killed(folder: Path, bucket: Bucket, cluster: Cluster) -> None:
     clear(bucket, folder)
     expected, draw = of_one_process(folder, bucket), random.Random(5)
-    ray = ["--engine", "ray", "--address", address]
+    ray = ["--engine", "ray", "--address", cluster.address]
     killed = drivers = 0
     process = start(folder, bucket, "s3://bucket/out", *ray)
     while process.poll() is None:
         time.sleep(draw.uniform(0.2, 0.6))
-        if killed < 8 and (some := workers()):
+        if killed < 8 and (some := workers_of(cluster.node)):
             os.kill(draw.choice(some), signal.SIGKILL)
             killed += 1
-        if drivers < 2 and len(bucket.keys("out/part-")) > 8 * (drivers + 1):
+        if drivers < 2 and num_parts(bucket) > 8 * (drivers + 1):
             process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
             process.communicate()
             drivers += 1

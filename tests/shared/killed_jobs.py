@@ -162,3 +162,29 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
         [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet", *arguments],
         cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes below a driver that run tasks."""
+    parents: dict[int, int] = {}
+    commands: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                stat = (entry / "stat").read_text()
+                commands[int(entry.name)] = (entry / "cmdline").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = []
+    for pid, command in commands.items():
+        above = pid
+        while above and above != process.pid:
+            above = parents.get(above, 0)
+        if (
+            above
+            and pid != process.pid
+            and ("engine.local" in command or command.startswith(("ray::_run", "ray::IDLE")))
+        ):
+            found.append(pid)
+    return found
