@@ -17,7 +17,7 @@ QUERY_ROWS, KEY_ROWS = 64, 512
 
 
 class AttentionForm(NamedTuple):
-    """What a query makes of the keys of its sequence.
+    """Scores of a query against the keys of its sequence, and the band of keys that it sees.
 
     A query at place p sees keys p - before … p + after. Query i stands at place i, or, `from_end`, as far from the
     last key as it is from the last query. softcap: 0 for none.
@@ -42,7 +42,7 @@ class _Sequence(NamedTuple):
     @property
     def ratio(self) -> int:
         """Number of heads of q for each of k."""
-        return self.q.shape[1] // self.k.shape[1]
+        return int(self.q.shape[1] // self.k.shape[1])
 
     @property
     def shift(self) -> int:
