@@ -1,4 +1,6 @@
-"""Recurrent cells, and attention (attention.py), beside PyTorch's: a batch of 64 sequences of log-normal length (mean 128), input 128, hidden 256.
+"""Recurrent cells beside PyTorch's: a batch of 64 sequences of log-normal length (mean 128), input 128, hidden 256.
+
+Attention (attention.py) is measured with them.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/rnn.py [NAME …] [--rounds 7] [--threads 1]
 

@@ -96,13 +96,7 @@ class _Sequence(NamedTuple):
 
 @kernel(q=FLOATS, lengths=COUNTS, k=FLOATS, v=FLOATS, kv_lengths=COUNTS, slopes=FLOATS)
 def attention_within(
-    q: Array,
-    lengths: Array,
-    k: Array,
-    v: Array,
-    kv_lengths: Array,
-    slopes: Array | None,
-    form: AttentionForm,
+    q: Array, lengths: Array, k: Array, v: Array, kv_lengths: Array, slopes: Array | None, form: AttentionForm
 ) -> tuple[Array, Array]:
     """Return softmax(scores) @ v of each sequence, and log(sum(exp(scores))): out[N, H, E], lse[N, H].
 
@@ -190,13 +184,7 @@ def attention_within_backward(
 
 
 def _sequences(
-    q: Array,
-    lengths: Array,
-    k: Array,
-    v: Array,
-    kv_lengths: Array,
-    slopes: Array | None,
-    form: AttentionForm,
+    q: Array, lengths: Array, k: Array, v: Array, kv_lengths: Array, slopes: Array | None, form: AttentionForm
 ) -> Iterator[tuple[_Sequence, slice, slice]]:
     """Yield each sequence that has queries and keys, and its rows of q and of k."""
     lengths, kv_lengths = int64_counts(lengths, "lengths"), int64_counts(kv_lengths, "kv_lengths")
