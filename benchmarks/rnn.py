@@ -1,5 +1,7 @@
 """Recurrent cells beside PyTorch's: a batch of 64 sequences of log-normal length (mean 128), input 128, hidden 256.
 
+Attention (attention.py) is measured with them.
+
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/rnn.py [NAME …] [--rounds 7] [--threads 1]
 
 PyTorch runs on packed sequences (packing included), and on sequences padded to the longest (padding included).
@@ -12,6 +14,7 @@ import numpy as np
 import torch
 from torch.nn.utils import rnn
 
+from attention import attention
 from comparison import Row, main
 from seqflow import ops
 from seqflow.torch import load_gru, load_linear, load_lstm, load_rnn
@@ -91,7 +94,7 @@ def cells() -> Iterator[Row]:
         )
 
 
-FAMILIES = [cells]
+FAMILIES = [cells, attention]
 
 if __name__ == "__main__":
     main(FAMILIES)

@@ -54,7 +54,7 @@ def attention_within(
     `lengths`. `scale` is by default 1 / sqrt(D). With R query heads for each of G key heads, head h uses key head
     h // R.
 
-    A query at place p sees keys p - `before` to p + `after`, both included; None is no bound. A causal model has
+    A query at place p sees keys p - `before` to p + `after`, both included; None means unbounded. A causal model has
     `after=0`, and with a window of W keys also `before=W-1`. If a sequence has another number of keys than queries,
     `align` must be given: the place of a query is its position ("start"), or is counted from the last key ("end", for
     decoding with a cache).
@@ -74,9 +74,8 @@ def attention_within(
     """
     check_attention((lengths, kv_lengths), (scale, softcap), (before, after), align)
     form = _form(q, k, (scale, softcap), (before, after), align)
-    floats = (one if one is None else _wide(one) for one in (q, k, v, slopes))
-    wide_q, wide_k, wide_v, wide_slopes = floats
-    out, lse = kernels.attention_within(wide_q, lengths, wide_k, wide_v, kv_lengths, wide_slopes, form)
+    wide_slopes = None if slopes is None else _wide(slopes)
+    out, lse = kernels.attention_within(_wide(q), lengths, _wide(k), _wide(v), kv_lengths, wide_slopes, form)
     return out.astype(q.dtype, copy=False), lse
 
 
@@ -120,9 +119,19 @@ def attention_within_backward(
     """
     check_attention((lengths, kv_lengths), (scale, softcap), (before, after), align)
     form = _form(q, k, (scale, softcap), (before, after), align)
-    wide = [_wide(one) for one in (q, k, v, out, lse, d_out, d_lse)]
+    wide_slopes = None if slopes is None else _wide(slopes)
     found = kernels.attention_within_backward(
-        *wide, lengths, kv_lengths, None if slopes is None else _wide(slopes), form
+        _wide(q),
+        _wide(k),
+        _wide(v),
+        _wide(out),
+        lse,
+        _wide(d_out),
+        d_lse,
+        lengths,
+        kv_lengths,
+        wide_slopes,
+        form,
     )
     grads = (np.zeros(q.shape[1]) if one is None else one for one in found)
     return tuple(one.astype(q.dtype, copy=False) for one in grads)

@@ -17,7 +17,7 @@ QUERY_ROWS, KEY_ROWS = 64, 512
 
 
 class AttentionForm(NamedTuple):
-    """What a query makes of the keys of its sequence.
+    """Scores of a query against the keys of its sequence, and the band of keys that it sees.
 
     A query at place p sees keys p - before … p + after. Query i stands at place i, or, `from_end`, as far from the
     last key as it is from the last query. softcap: 0 for none.
@@ -42,7 +42,7 @@ class _Sequence(NamedTuple):
     @property
     def ratio(self) -> int:
         """Number of heads of q for each of k."""
-        return self.q.shape[1] // self.k.shape[1]
+        return int(self.q.shape[1] // self.k.shape[1])
 
     @property
     def shift(self) -> int:
@@ -96,13 +96,7 @@ class _Sequence(NamedTuple):
 
 @kernel(q=FLOATS, lengths=COUNTS, k=FLOATS, v=FLOATS, kv_lengths=COUNTS, slopes=FLOATS)
 def attention_within(
-    q: Array,
-    lengths: Array,
-    k: Array,
-    v: Array,
-    kv_lengths: Array,
-    slopes: Array | None,
-    form: AttentionForm,
+    q: Array, lengths: Array, k: Array, v: Array, kv_lengths: Array, slopes: Array | None, form: AttentionForm
 ) -> tuple[Array, Array]:
     """Return softmax(scores) @ v of each sequence, and log(sum(exp(scores))): out[N, H, E], lse[N, H].
 
@@ -190,13 +184,7 @@ def attention_within_backward(
 
 
 def _sequences(
-    q: Array,
-    lengths: Array,
-    k: Array,
-    v: Array,
-    kv_lengths: Array,
-    slopes: Array | None,
-    form: AttentionForm,
+    q: Array, lengths: Array, k: Array, v: Array, kv_lengths: Array, slopes: Array | None, form: AttentionForm
 ) -> Iterator[tuple[_Sequence, slice, slice]]:
     """Yield each sequence that has queries and keys, and its rows of q and of k."""
     lengths, kv_lengths = int64_counts(lengths, "lengths"), int64_counts(kv_lengths, "kv_lengths")

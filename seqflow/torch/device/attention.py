@@ -42,9 +42,9 @@ def _attention_within(
         if (from_end or unbounded) and q.shape[2] == v.shape[2] and len(q) and bool((pairs[:, 1] > 0).all()):
             return _by_varlen(q, k, v, (lengths, kv_lengths), pairs, scale, band)
     dtype = sum_dtype(q.float() if q.dtype is torch.bfloat16 else q)
-    wide = [one if one is None else one.to(dtype) for one in (q, k, v, slopes)]
-    attention = _Groups(scale, softcap, band, align, wide[3])
-    out, lse = attention.run(*wide[:3], (starts_of(lengths), starts_of(kv_lengths)), pairs)
+    attention = _Groups(scale, softcap, band, align, None if slopes is None else slopes.to(dtype))
+    starts = starts_of(lengths), starts_of(kv_lengths)
+    out, lse = attention.run(q.to(dtype), k.to(dtype), v.to(dtype), starts, pairs)
     return out.to(q.dtype), lse
 
 
@@ -74,14 +74,14 @@ def _by_varlen(
     """Call torch's kernel for sequences of halves, whose last query stands at the last key."""
     from torch.nn.attention.varlen import AuxRequest, varlen_attn
 
-    offsets = [offsets_of(one).int() for one in lengths]
-    longest = [int(one) for one in pairs.amax(dim=0)]
-    window = tuple(-1 if bound is None else min(bound, sum(longest)) for bound in band)
+    offsets, kv_offsets = (offsets_of(one).int() for one in lengths)
+    longest, kv_longest = (int(one) for one in pairs.amax(dim=0))
+    before, after = (-1 if bound is None else min(bound, longest + kv_longest) for bound in band)
     out, lse = varlen_attn(
-        q, k, v, *offsets, *longest, return_aux=AuxRequest(lse=True), scale=scale, window_size=window,
-        enable_gqa=q.shape[1] != k.shape[1], num_splits=1,
+        q, k, v, offsets, kv_offsets, longest, kv_longest, return_aux=AuxRequest(lse=True), scale=scale,
+        window_size=(before, after), enable_gqa=q.shape[1] != k.shape[1], num_splits=1,
     )  # fmt: skip
-    return out, _GivesNoGradient.apply(lse.T.contiguous(), q)
+    return out, _GivesNoGradient.apply(lse.T.contiguous(), q)  # type: ignore[no-untyped-call]
 
 
 class _Groups:

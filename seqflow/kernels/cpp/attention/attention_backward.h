@@ -18,11 +18,7 @@ struct BackwardTiles {
 
   BackwardTiles(const Attention &job, T *memory)
       : depth(round_up(job.depth, LANES<T>)), width(round_up(job.width, LANES<T>)) {
-    const auto take = [&](int64_t count) {
-      T *const at = memory ? memory + size : nullptr;
-      size += round_up(count, 64 / sizeof(T));
-      return at;
-    };
+    const auto take = [&](int64_t count) { return take_lines<T>(memory, size, count); };
     scaled = take(KEYS * job.depth);
     values = take(KEYS * job.width);
     keys = take(KEYS * round_up(job.depth, PANEL<T>));
@@ -50,7 +46,6 @@ T delta_of(const Attention &job, int64_t row) {
 template <class T>
 double weigh_row(const Places &at, const Unit<T> &unit, const Tile &tile, int64_t i, const BackwardTiles<T> &tiles) {
   constexpr int N = LANES<T>;
-  using V = Vector<T, N>;
   const Attention &job = at.job;
   const int64_t place = unit.first + i + at.shift, from = unit.row_of(at, 1) + i * job.heads;
   T *const row = tiles.scores + i * SCORES<T>, *const d = tiles.slopes + i * SCORES<T>;
@@ -59,7 +54,7 @@ double weigh_row(const Places &at, const Unit<T> &unit, const Tile &tile, int64_
   const T shift = lse == -INFINITE<T> ? INFINITE<T> : lse;  // a query that sees no key has weights of 0
   const T delta = delta_of<T>(job, from);
   for (int64_t j = tile.begin; j < tile.end; j += N) {
-    const V weight = power<T>(load<T, T, N>(row + j) - shift);
+    const Vector<T, N> weight = power<T>(load<T, T, N>(row + j) - shift);
     store<T, N>(row + j, weight);
     store<T, N>(d + j, weight * (load<T, T, N>(d + j) - delta));
   }
@@ -77,8 +72,7 @@ double weigh_row(const Places &at, const Unit<T> &unit, const Tile &tile, int64_
 
 // The three products of rows [i, i + rows) of a unit with the keys that `seen` holds.
 template <class T>
-void add_products(const Attention &job, const Unit<T> &unit, const BackwardTiles<T> &tiles, Range seen, int64_t i,
-                  int64_t rows, int64_t count) {
+void add_products(const Unit<T> &unit, const BackwardTiles<T> &tiles, Range seen, int64_t i, int64_t rows, int64_t count) {
   const int64_t keys = seen.high - seen.low, at = i * SCORES<T> + seen.low;
   multiply<T, true>({tiles.scores + at, 1, SCORES<T>, tiles.d_out + i * PANEL<T>, unit.rows * PANEL<T>,
                      tiles.d_values + seen.low * tiles.width, tiles.width, keys, tiles.width, rows});
@@ -103,13 +97,13 @@ double backward_tile(const Places &at, const Unit<T> &unit, const Tile &tile, co
   double slope = 0;
   for (int64_t i = 0; i < unit.rows; ++i) slope += weigh_row<T>(at, unit, tile, i, tiles);
   if (finite || !tile.hides(at, unit.first, unit.rows)) {
-    add_products<T>(job, unit, tiles, tile.some, 0, unit.rows, count);
+    add_products<T>(unit, tiles, tile.some, 0, unit.rows, count);
     return slope;
   }
   // row by row, over the keys it sees: 0 * NaN is NaN
   for (int64_t i = 0; i < unit.rows; ++i) {
     const Range seen = tile.seen(at, unit.first + i);
-    if (!seen.is_empty()) add_products<T>(job, unit, tiles, seen, i, 1, count);
+    if (!seen.is_empty()) add_products<T>(unit, tiles, seen, i, 1, count);
     for (int64_t k = 0; seen.is_empty() && k < tiles.depth; ++k) tiles.d_queries[i * tiles.depth + k] = 0;
   }
   return slope;

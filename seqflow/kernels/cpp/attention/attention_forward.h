@@ -12,11 +12,7 @@ struct ForwardTiles {
   int64_t width, size = 0;
 
   ForwardTiles(const Attention &job, T *memory) : width(round_up(job.width, LANES<T>)) {
-    const auto take = [&](int64_t count) {
-      T *const at = memory ? memory + size : nullptr;
-      size += round_up(count, 64 / sizeof(T));
-      return at;
-    };
+    const auto take = [&](int64_t count) { return take_lines<T>(memory, size, count); };
     keys = take(KEYS * job.depth);
     values = take(KEYS * round_up(job.width, PANEL<T>));
     scores = take(QUERIES * SCORES<T>);

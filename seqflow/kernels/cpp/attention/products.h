@@ -75,13 +75,12 @@ inline void multiply_columns(const Product<T> &p, const T *b, T *c) {
 
 template <class T, bool ADD>
 __attribute__((noinline)) void multiply(const Product<T> &p) {
-  constexpr int N = LANES<T>;
   const T *b = p.b;
   T *c = p.c;
   int64_t left = p.columns;
   for (; left >= PANEL<T>; left -= PANEL<T>, b += p.b_panel, c += PANEL<T>)
     multiply_columns<T, ADD, PANEL_VECTORS>(p, b, c);
-  for (; left > 0; left -= N, b += N, c += N) multiply_columns<T, ADD, 1>(p, b, c);
+  for (; left > 0; left -= LANES<T>, b += LANES<T>, c += LANES<T>) multiply_columns<T, ADD, 1>(p, b, c);
 }
 
 // Rows [count, columns] as panels of their columns, [panel][count][PANEL], filled up with 0. Returns whether all are finite.

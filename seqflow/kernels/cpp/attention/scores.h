@@ -23,6 +23,14 @@ inline Vector<T, LANES<T>> power(Vector<T, LANES<T>> x) {
   return x < low ? V{} : e.scale * e.rest + e.scale;
 }
 
+// The next elements of a block of memory, which starts a line; null where only the size is asked for.
+template <class T>
+T *take_lines(T *memory, int64_t &size, int64_t count) {
+  T *const at = memory ? memory + size : nullptr;
+  size += round_up(count, 64 / sizeof(T));
+  return at;
+}
+
 struct Range {
   int64_t low, high;
   bool is_empty() const { return low >= high; }
@@ -100,7 +108,7 @@ void score(const T *a, int64_t stride, int64_t depth, const T *panels, const Til
 // Places of keys less that of a query, without sign.
 template <class T>
 inline Vector<T, LANES<T>> distances(int64_t from) {
-  Vector<T, LANES<T>> lanes;
+  Vector<T, LANES<T>> lanes = {};
   for (int i = 0; i < LANES<T>; ++i) lanes[i] = static_cast<T>(from + i);
   return lanes < T(0) ? -lanes : lanes;
 }

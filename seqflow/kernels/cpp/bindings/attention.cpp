@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -81,27 +82,21 @@ class Scratch {
   std::vector<std::atomic<bool>> taken;
 };
 
-// An array of a type and shape, the rest is declined; None is taken if it is optional.
-class Rows {
- public:
-  Rows(nb::handle array, Type type, std::initializer_list<int64_t> shape) : buffer(array) {
-    if (buffer.type() != type || buffer.is_half() || buffer.rank() != static_cast<int>(shape.size())) decline();
-    int axis = 0;
-    for (const int64_t extent : shape)
-      if (buffer.extent(axis++) != extent) decline();
-  }
-  const void *data() const { return buffer.data(); }
-
- private:
-  Buffer buffer;
-};
+// The data of an array of this type and shape; all others are declined.
+const void *data_of(const Buffer &array, Type type, std::initializer_list<int64_t> shape) {
+  if (array.type() != type || array.is_half() || array.rank() != static_cast<int>(shape.size())) decline();
+  int axis = 0;
+  for (const int64_t extent : shape)
+    if (array.extent(axis++) != extent) decline();
+  return array.data();
+}
 
 // The arguments that both kernels share.
 struct Given {
   const Buffer q, k, v, lengths, kv_lengths;
   const Type type;
   Attention job = {};
-  std::unique_ptr<Rows> slopes;
+  std::optional<Buffer> slopes;
   std::unique_ptr<Numbers> offsets, kv_offsets;
 
   Given(nb::handle q, nb::handle lengths, nb::handle k, nb::handle v, nb::handle kv_lengths, nb::handle slopes,
@@ -114,10 +109,15 @@ struct Given {
     job.depth = this->q.extent(2), job.width = this->v.extent(2);
     if (job.heads == 0 || job.groups == 0 || job.heads % job.groups != 0) decline();
     if (this->k.extent(2) != job.depth || this->v.extent(1) != job.groups) decline();
-    if (!slopes.is_none()) this->slopes = std::make_unique<Rows>(slopes, type, std::initializer_list<int64_t>{job.heads});
-    job.slopes = this->slopes ? this->slopes->data() : nullptr;
+    if (this->lengths.size() != this->kv_lengths.size()) decline();
+    if (!slopes.is_none()) job.slopes = data_of(this->slopes.emplace(slopes), type, {job.heads});
     job.q = this->q.data(), job.k = this->k.data(), job.v = this->v.data();
-    read(form);
+    std::tuple<double, int64_t, int64_t, bool, double> fields;
+    if (!nb::try_cast(form, fields)) decline();
+    std::tie(job.scale, job.before, job.after, job.from_end, job.softcap) = fields;
+    const int64_t all = this->q.extent(0) + this->k.extent(0);
+    if (job.before < 0 || job.after < 0) decline();
+    job.before = std::min(job.before, all), job.after = std::min(job.after, all);
   }
   bool wide() const { return type == FLOAT64; }
   int64_t item() const { return wide() ? 8 : 4; }
@@ -128,22 +128,11 @@ struct Given {
     check_sum((*kv_offsets)[kv_offsets->size - 1], k.extent(0), "kv_lengths", "k");
     job.offsets = offsets->data(), job.kv_offsets = kv_offsets->data();
   }
-
- private:
-  void read(nb::handle form) {
-    std::tuple<double, int64_t, int64_t, bool, double> fields;
-    if (!nb::try_cast(form, fields)) decline();
-    std::tie(job.scale, job.before, job.after, job.from_end, job.softcap) = fields;
-    const int64_t all = q.extent(0) + k.extent(0);
-    if (job.before < 0 || job.after < 0) decline();
-    job.before = std::min(job.before, all), job.after = std::min(job.after, all);
-  }
 };
 
 nb::object attention_within(nb::handle q, nb::handle lengths, nb::handle k, nb::handle v, nb::handle kv_lengths,
                             nb::handle slopes, nb::handle form) {
   Given given(q, lengths, k, v, kv_lengths, slopes, form);
-  if (given.lengths.extent(0) != given.kv_lengths.extent(0)) decline();
   Attention &job = given.job;
   const int64_t num_rows = given.q.extent(0);
   const nb::object dtype = dtype_named(given.type);
@@ -164,8 +153,7 @@ nb::object attention_within(nb::handle q, nb::handle lengths, nb::handle k, nb::
 }
 
 void await(const int64_t *turn, int64_t unit) {
-  for (int spins = 0; __atomic_load_n(turn, __ATOMIC_ACQUIRE) <= unit; ++spins)
-    if (spins > 100) std::this_thread::yield();
+  while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) <= unit) std::this_thread::yield();
 }
 
 void run_backward(const Given &given, double *d_slopes) {
@@ -190,14 +178,14 @@ nb::object attention_within_backward(nb::handle q, nb::handle k, nb::handle v, n
                                      nb::handle d_out, nb::handle d_lse, nb::handle lengths, nb::handle kv_lengths,
                                      nb::handle slopes, nb::handle form) {
   Given given(q, lengths, k, v, kv_lengths, slopes, form);
-  if (given.lengths.extent(0) != given.kv_lengths.extent(0)) decline();
   Attention &job = given.job;
   const Type type = given.type;
   const int64_t num_rows = given.q.extent(0);
-  const Rows result(out, type, {num_rows, job.heads, job.width}), arriving(d_out, type, {num_rows, job.heads, job.width});
-  const Rows logs(lse, type, {num_rows, job.heads}), at_logs(d_lse, type, {num_rows, job.heads});
-  job.out = const_cast<void *>(result.data()), job.lse = const_cast<void *>(logs.data());
-  job.d_out = arriving.data(), job.d_lse = at_logs.data();
+  const Buffer result(out), arriving(d_out), logs(lse), at_logs(d_lse);
+  job.out = const_cast<void *>(data_of(result, type, {num_rows, job.heads, job.width}));
+  job.lse = const_cast<void *>(data_of(logs, type, {num_rows, job.heads}));
+  job.d_out = data_of(arriving, type, {num_rows, job.heads, job.width});
+  job.d_lse = data_of(at_logs, type, {num_rows, job.heads});
   job.await = await;
   nb::object d_q = empty_array({num_rows}, given.q, 1, dtype_named(type));
   nb::object d_k = empty_array({given.k.extent(0)}, given.k, 1, dtype_named(type));
@@ -212,14 +200,9 @@ nb::object attention_within_backward(nb::handle q, nb::handle k, nb::handle v, n
     run_backward(given, found.data());
   }
   if (!job.slopes) return nb::make_tuple(d_q, d_k, d_v, nb::none());
-  nb::object d_slopes = empty_array({job.heads}, given.lengths, 1, dtype_named(type));
-  Buffer to(d_slopes, NUMERIC, true);
-  for (int64_t h = 0; h < job.heads; ++h)
-    if (given.wide())
-      reinterpret_cast<double *>(to.data())[h] = found[h];
-    else
-      reinterpret_cast<float *>(to.data())[h] = static_cast<float>(found[h]);
-  return nb::make_tuple(d_q, d_k, d_v, d_slopes);
+  nb::object d_slopes = empty_array({job.heads}, given.lengths, 1, dtype_named(FLOAT64));
+  std::memcpy(Buffer(d_slopes, NUMERIC, true).data(), found.data(), found.size() * sizeof(double));
+  return nb::make_tuple(d_q, d_k, d_v, cast(d_slopes, dtype_named(type)));
 }
 
 }  // namespace
