@@ -99,6 +99,7 @@ def token_offsets(
     The arguments are those of `tokenize`; its `begin` and `end` add tokens that are not counted here. Special tokens
     have the places 0 and 0. `characters` counts characters instead of bytes. An empty text has special tokens only.
 
+    >>> from seqflow.ops import train_tokenizer
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([9])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=259)
     >>> token_offsets(text, lengths, tokenizer=tokenizer).ends

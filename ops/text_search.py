@@ -48,7 +48,7 @@ def count_text(
 ) -> Array:
     """Count how often a text occurs in each UTF-8 text, from the left and without overlaps; an empty one has 0.
 
-    `pattern` is the text, or `regex` a regular expression (RE2). An empty pattern is an error, and so are bytes that
+    `pattern` is the text, or `regex` a regular expression (RE2). An empty pattern is an error, like bytes that
     are not UTF-8; `errors="replace"` puts U+FFFD in their place.
 
     >>> count_text(np.frombuffer(b"abcabaaa", np.uint8), np.array([5, 0, 3]), pattern="a")

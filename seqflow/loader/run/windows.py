@@ -24,6 +24,7 @@ from seqflow.errors import (
 )
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.draws import RowDraws
 from seqflow.loader.order.conditions import fulfilling, unfulfilled
 from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
@@ -50,7 +51,6 @@ from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
 from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
-from seqflow.registry.draws import RowDraws
 
 T = TypeVar("T")
 
