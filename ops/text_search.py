@@ -57,7 +57,10 @@ def count_text(
     strings = to_strings(data, lengths, errors)
     found = _with_pattern("count_substring", strings, pattern, regex, ignore_case=ignore_case)
     # an empty match of a regular expression counts, also after the last byte
-    return np.minimum(found.to_numpy(zero_copy_only=False).astype(np.int64), lengths.astype(np.int64))
+    counts: Array = np.minimum(
+        found.to_numpy(zero_copy_only=False).astype(np.int64), lengths.astype(np.int64)
+    )
+    return counts
 
 
 @op(
