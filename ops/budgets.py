@@ -67,7 +67,8 @@ def truncate_together(
 
 def _poured(sizes: Array, room: Array) -> Array:
     before = np.cumsum(sizes, axis=0) - sizes
-    return np.clip(room - before, 0, sizes)
+    kept: Array = np.clip(room - before, 0, sizes)
+    return kept
 
 
 def _levelled(sizes: Array, room: Array) -> Array:

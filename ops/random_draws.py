@@ -82,7 +82,9 @@ def _drawn(bits: Array, total: Array, high: int) -> Array:
     shares = uniform(bits)
     if not len(total):
         return (shares * high).astype(np.int64)
-    return np.searchsorted(total, shares * total[-1], side="right").astype(np.int64)
+    found: Array = np.searchsorted(total, shares * total[-1], side="right").astype(np.int64)
+    within: Array = np.minimum(found, len(total) - 1)
+    return within
 
 
 def _exactly(bits: Array, by: Array, high: int, unwanted: Array, row: int) -> int:

@@ -35,7 +35,7 @@ def lengths_range(
 ) -> tuple[Array, Array]:
     """Return start, start + step, … before stop for each row; `inclusive` includes stop itself.
 
-    A row whose stop is not ahead is empty. Steps are 1 if not given; a step of 0 is an error, and so is a total above
+    A row whose stop is not ahead is empty. Steps are 1 if not given; a step of 0 is an error, also a total above
     `max_total`, or above the memory, before any memory is taken.
 
     >>> lengths_range(np.array([0, 8]), np.array([3, 2]), np.array([1, -2]))

@@ -99,10 +99,11 @@ def token_offsets(
     The arguments are those of `tokenize`; its `begin` and `end` add tokens that are not counted here. Special tokens
     have the places 0 and 0. `characters` counts characters instead of bytes. An empty text has special tokens only.
 
-    >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([9])
-    >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=259)
+    >>> from seqflow.ops import train_tokenizer
+    >>> text, lengths = np.frombuffer(b"low", np.uint8), np.array([3])
+    >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=256)
     >>> token_offsets(text, lengths, tokenizer=tokenizer).ends
-    array([3, 7, 8, 9])
+    array([1, 2, 3])
     """
     texts = to_strings(data, lengths, errors).to_pylist()
     starts, ends, counts = _flat(offsets_of(encoder_of(tokenizer), texts, special_tokens))

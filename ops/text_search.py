@@ -48,7 +48,7 @@ def count_text(
 ) -> Array:
     """Count how often a text occurs in each UTF-8 text, from the left and without overlaps; an empty one has 0.
 
-    `pattern` is the text, or `regex` a regular expression (RE2). An empty pattern is an error, and so are bytes that
+    `pattern` is the text, or `regex` a regular expression (RE2). An empty pattern is an error, like bytes that
     are not UTF-8; `errors="replace"` puts U+FFFD in their place.
 
     >>> count_text(np.frombuffer(b"abcabaaa", np.uint8), np.array([5, 0, 3]), pattern="a")
@@ -57,7 +57,10 @@ def count_text(
     strings = to_strings(data, lengths, errors)
     found = _with_pattern("count_substring", strings, pattern, regex, ignore_case=ignore_case)
     # an empty match of a regular expression counts, also after the last byte
-    return np.minimum(found.to_numpy(zero_copy_only=False).astype(np.int64), lengths.astype(np.int64))
+    counts: Array = np.minimum(
+        found.to_numpy(zero_copy_only=False).astype(np.int64), lengths.astype(np.int64)
+    )
+    return counts
 
 
 @op(

@@ -16,12 +16,12 @@ from seqflow import kernels
 from seqflow.arguments import checked
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.draws import Reseed, RowDraws, drawing
 from seqflow.net import Net, NetInference, Step
 from seqflow.net.step import compute, shown
 from seqflow.net.syntax import Reference
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
-from seqflow.registry.draws import Reseed, RowDraws, drawing
 from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
 from seqflow.signature import Described, OwnRows
 from seqflow.signature.bind_arrays import as_array

@@ -11,7 +11,7 @@ Each sequence has its own SplitMix64 stream, and its position k takes the k-th n
 on the number of sequences, the lengths of other sequences, or the number of threads.
 
 In a loader, the number of a sequence is replaced by a key of its row, `output(block, row)`, with the number of the
-row in its block; a sequence inside a row has `output(key of the row, position)`. So a row draws the same in any batch.
+row in its block; a sequence inside a row has `output(key of the row, position)`. A row draws the same in any batch.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.draws import drawn_keys
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.registry.draws import drawn_keys
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15

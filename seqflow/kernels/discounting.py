@@ -17,7 +17,7 @@ def discounted_sums(data: Array, discount: Array, lengths: Array, last: Array | 
     """Return y[t] = data[t] + discount[t] * y[t + 1] inside each segment: data[sum(lengths), *d] -> y of its dtype.
 
     After the end of segment b stands `last[b]`, or 0; without `reverse` the sum runs forward, with y[t - 1]. discount
-    [sum(lengths)] and last[B, *d] are float64, and so are the sums before they are stored.
+    [sum(lengths)] and last[B, *d] and the sums before they are stored are float64.
     """
     data, discount = rows(data, "data"), rows(discount, "discount").astype(np.float64)
     lengths = int64_counts(lengths, "lengths")

@@ -1,5 +1,7 @@
 """Two sequences compared, and the best path."""
 
+from itertools import pairwise, product
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,6 @@ from seqflow import ops
 
 A = np.array
 
-
-from itertools import product
 
 K, S = np.frombuffer(b"kitten", np.uint8), np.frombuffer(b"sittingab", np.uint8)
 
@@ -33,7 +33,7 @@ def test_the_best_path_is_the_best_of_all():
         paths = [*product(range(3), repeat=int(length))]
         values = [
             sum(scores[start + t, s] for t, s in enumerate(path))
-            + sum(steps[a, b] for a, b in zip(path, path[1:], strict=False))
+            + sum(steps[pair] for pair in pairwise(path))
             for path in paths
         ]
         assert best[i] == pytest.approx(max(values))

@@ -130,5 +130,5 @@ def test_cuts_of_text_are_between_characters():
 
 
 def test_a_rate_outside_0_to_1_is_an_error():
-    with pytest.raises(OpError, match="fill_in_middle: rate is 2.0"):
+    with pytest.raises(OpError, match=r"fill_in_middle: rate is 2\.0"):
         ops.fill_in_middle(A([1]), [1], prefix=1, suffix=2, middle=3, seed=0, rate=2.0)

@@ -35,5 +35,5 @@ def test_each_row_meets_the_matrix_of_its_id():
 
 
 def test_matrices_of_another_size_are_an_error():
-    with pytest.raises(ValueError, match="segment_matmul: x.shape.1. is 2 but the matrices have 3 rows"):
+    with pytest.raises(ValueError, match=r"segment_matmul: x.shape.1. is 2 but the matrices have 3 rows"):
         ops.segment_matmul(np.ones((1, 2)), np.ones((1, 3, 2)), [1])

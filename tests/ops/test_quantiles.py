@@ -30,5 +30,5 @@ def test_nan_gives_nan():
 
 @pytest.mark.parametrize("q", [1.5, -0.1, float("nan"), [0.5, 2]])
 def test_a_share_outside_0_to_1_is_an_error(q):
-    with pytest.raises(OpError, match="lengths_quantile: q.* expected 0 to 1"):
+    with pytest.raises(OpError, match=r"lengths_quantile: q.* expected 0 to 1"):
         ops.lengths_quantile(A([1.0]), [1], q=q)

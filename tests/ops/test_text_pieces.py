@@ -1,5 +1,7 @@
 """Texts cut and joined: answers of Python, ONNX, Spark and Polars."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -16,13 +18,13 @@ def texts(*given):
 
 def strings(values, lengths):
     ends = np.append(0, np.cumsum(lengths))
-    return [values[a:b].tobytes().decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [values[a:b].tobytes().decode() for a, b in pairwise(ends)]
 
 
 def pieces(*given, **options):
     values, lengths, counts = ops.split_text(*texts(*given), **options)
     flat, ends = strings(values, lengths), np.append(0, np.cumsum(counts))
-    return [flat[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [flat[a:b] for a, b in pairwise(ends)]
 
 
 def test_text_is_cut_as_python_cuts():

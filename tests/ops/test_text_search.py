@@ -1,5 +1,7 @@
 """Text that contains a pattern, and text replaced."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def texts(*given):
 
 def strings(values, lengths):
     ends = np.append(0, np.cumsum(lengths))
-    return [values[a:b].tobytes().decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [values[a:b].tobytes().decode() for a, b in pairwise(ends)]
 
 
 def test_occurrences_do_not_overlap():

@@ -24,6 +24,7 @@ from seqflow.errors import (
 )
 from seqflow.kernels import KernelError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.draws import Reseed, RowDraws
 from seqflow.loader.order.conditions import fulfilling, unfulfilled
 from seqflow.loader.order.index import LengthsIndex, Measured
 from seqflow.loader.order.recipe import NET, PREPARE, Recipe, Stamps, Transform, check_unchanged
@@ -50,7 +51,6 @@ from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
 from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import select_schema
-from seqflow.registry.draws import RowDraws
 
 T = TypeVar("T")
 
@@ -114,9 +114,7 @@ def first_failing(run: Callable[[int, int], object], count: int, error: Exceptio
     return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
 
 
-def apply(
-    transform: Net | Transform, record: Record, reseed: executor.Reseed | RowDraws | None = None
-) -> Record:
+def apply(transform: Net | Transform, record: Record, reseed: Reseed | RowDraws | None = None) -> Record:
     """Return the result of a net or a function on a record; raise LodError or OpTypeError when a function's
     result is not a record.
 
@@ -353,7 +351,7 @@ class WindowMaker:
             yield record, numbers
             return
 
-        def reseed(start: int, stop: int) -> executor.Reseed | RowDraws:
+        def reseed(start: int, stop: int) -> Reseed | RowDraws:
             seed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE)
             if not (isinstance(prepare, Net) and prepare.is_random):
                 return partial(seed, numbers=one.random_key)
@@ -482,7 +480,7 @@ class WindowMaker:
         """Return `net` as it runs on batch `number` of a window; `keys` are those of its rows."""
         assert self.recipe.net is not None
         seed = partial(self.recipe.seed, epoch=epoch, purpose=NET)
-        reseed: executor.Reseed | RowDraws = partial(seed, numbers=(window, number))
+        reseed: Reseed | RowDraws = partial(seed, numbers=(window, number))
         if keys is not None:
             reseed = RowDraws(partial(seed, numbers=(window, number)), partial(seed, numbers=(0, 0)), keys)
         return partial(apply, self.recipe.net, reseed=reseed)
