@@ -63,6 +63,8 @@ def _kind(transform: Any) -> str:
 def _of_nets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     names = now["names"]
     yield from _of_statements(then, now)
+    if then.get("draws") != now.get("draws"):
+        yield "its random ops draw other numbers than in the version of seqflow that began the run"
     yield from content_differences("the constant ", then["constants"], now["constants"], names["constants"])
     for name, before, after in zip(names["files"], then["files"], now["files"], strict=False):
         if before != after:

@@ -18,6 +18,10 @@ SHOWN = ("lines", "names")
 """Entries for messages, which are not compared: a file may have another name, and a statement another line."""
 
 
+_DRAWS = "by row"
+"""Way in which random ops draw. Records without it are of versions that drew by batch, which gives other numbers."""
+
+
 def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | None:
     """Return the identity of a net or function: everything that decides what it computes, as JSON; None without one.
 
@@ -64,7 +68,9 @@ def _net_identity(net: Net, version: str | None) -> dict[str, Any]:
     if net.returned is not None:
         texts, lines = [*texts, f"return {', '.join(net.returned)}"], [*lines, _last_line(net.text)]
     own = {step.op.name: step.op for step in net.steps if _is_own(step)}
+    is_random = any(step.op.random is not None for step in net.steps)
     return {
+        **({"draws": _DRAWS} if is_random else {}),
         "net": texts,
         "constants": {name: content_of(value) for name, value in net.constants.items()},
         "files": list(files.numbers),
