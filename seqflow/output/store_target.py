@@ -290,9 +290,11 @@ class StoreTarget:
             )
         before = self._manifests()
         if not self.names.is_file or "job" in content:
-            name = f"_manifest-{self._log.claim_number:08}.json" if before else "_manifest.json"
-            manifest = json.dumps(self.names.manifest_of(parts, content), indent=2) + "\n"
-            if self._store.create(join(self._root, name), manifest.encode()) is not None:
+            manifest = (json.dumps(self.names.manifest_of(parts, content), indent=2) + "\n").encode()
+            name = last_manifest(before) or "_manifest.json"
+            if before and self._store.get(join(self._root, name)) != manifest:
+                name = f"_manifest-{self._log.claim_number:08}.json"
+            if self._store.create(join(self._root, name), manifest) is not None:
                 self._log.check()
                 raise JobError(f"output: another run has written {join(self.shown, name)!r}")
             before = [one for one in before if one != name]

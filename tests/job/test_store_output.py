@@ -107,18 +107,20 @@ def test_an_append_that_is_killed_at_ten_points_adds_each_row_once(
     own: StoreServer, bucket: Bucket, folder: Path
 ) -> None:
     write_store_job(folder, bucket, rows=120, part_bytes="4096", bad_rows="s3://bucket/bad.parquet")
-    (folder / "docs1.parquet").rename(folder / "later")
-    done(run(folder))
-    before = {key: bucket.get(key) for key in bucket.keys("")}
-    (folder / "later").rename(folder / "docs1.parquet")
+
+    def begin() -> None:
+        bucket.delete(*bucket.keys(""))
+        (folder / "docs1.parquet").rename(folder / "later")
+        done(run(folder))
+        (folder / "later").rename(folder / "docs1.parquet")
+
+    begin()
     done(run(folder, "--append"))
     appended = objects(bucket, "")
     manifests = [key for key in appended if "_manifest" in key]
     assert len(manifests) == 1
     for number in range(1, 11):
-        bucket.delete(*bucket.keys())
-        for key, content in before.items():
-            bucket.put(key, content)
+        begin()
         was_killed = killed(own, folder, number, "--append")
         assert was_killed
         done(run(folder, "--append", "--resume"))

@@ -125,6 +125,27 @@ def test_a_run_that_sleeps_through_the_end_of_another_stops(bucket: Bucket) -> N
     assert json.loads(bucket.get("out/_manifest.json"))["rows"] == 3
 
 
+def test_an_end_that_is_repeated_keeps_the_manifest(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
+    manifest = tmp_path / "store" / "bucket" / "out" / "_manifest.json"
+    options = {**bucket.options, "retry_seconds": 0.3}
+    output = open_output("s3://bucket/out", storage_options=options)
+    with output:
+        output.write(record(0, 5))
+        # the manifest is written, and the end of the log is not
+        own.choose = lambda request, number: "reset" if request.kind == "PUT" and manifest.exists() else ""
+        with pytest.raises(StoreError, match="no answer"):
+            output.finish()
+    own.choose = None
+    before = {key: bucket.get(key) for key in shown(bucket)}
+    other = to(bucket)
+    other.takes_over = True
+    with other:
+        other.resume(other.target.read_progress() or {})  # type: ignore[union-attr]
+        other.install()
+    assert {key: bucket.get(key) for key in shown(bucket)} == before
+    assert len(before) == 2
+
+
 def test_what_a_run_that_was_killed_at_once_has_left_stops_nobody(bucket: Bucket) -> None:
     bucket.put("out/.progress/probe-00", b"")
     with to(bucket) as output:
