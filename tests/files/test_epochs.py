@@ -56,8 +56,9 @@ def local(request, tmp_path):
 
 def loader(paths, **options):
     """Return a loader of blocks of few KiB: an epoch takes many requests."""
-    if not paths.endswith(("parquet", "arrow")):
-        options["batch_bytes"] = "16 KiB"
+    of_lines = {"jsonl": sf.JsonLines, "csv": sf.Csv}.get(paths.rpartition(".")[2])
+    if of_lines is not None:
+        options["format"] = of_lines(batch_bytes="16 KiB")
     return sf.Loader(paths, batch=64, shuffle=sf.Shuffle(3), window="64 KiB", **options)
 
 

@@ -188,7 +188,8 @@ def test_paths_of_this_machine_are_read_as_ever(store, files, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"12345")
     assert files.entry(path) == LOCAL.entry(path)
     assert files.read(path, 1, 3).to_pybytes() == b"23"
-    assert files.stream(path, 2).read() == b"345"
+    with files.stream(path, 2) as stream:
+        assert stream.read() == b"345"
     assert (files.local_copy(path), files.random(path)) == (path, path)
     assert list(files.list(str(tmp_path))) == [LOCAL.entry(path)]
 
