@@ -67,6 +67,7 @@ class Ahead:
     def _forget(self) -> None:
         self._queue: deque[_Request] = deque()
         self._of_path: dict[str, list[_Request]] = {}
+        self._of_owner: dict[int, list[_Request]] = {}
         self._slots = self._planned = self._held = 0
         self._dropped: deque[object] = deque()
         """Owners whose requests are to be forgotten."""
@@ -100,6 +101,7 @@ class Ahead:
                 one.left = set(one.members)
                 self._queue.append(one)
                 self._of_path.setdefault(one.path, []).append(one)
+                self._of_owner.setdefault(id(owner), []).append(one)
                 self._planned += one.size
             self._start()
 
@@ -139,15 +141,13 @@ class Ahead:
         self._dropped.append(owner)
 
     def _forget_dropped(self) -> None:
-        if not self._dropped:
-            return
-        owners = {id(one): one for one in [self._dropped.popleft() for _ in range(len(self._dropped))]}
-        for request in [one for some in self._of_path.values() for one in some if id(one.owner) in owners]:
-            if not request.is_started:
-                self._queue.remove(request)
-                self._planned -= request.size
-            self._remove(request, held=request.is_started)
-        self._start()
+        while self._dropped:
+            for request in self._of_owner.pop(id(self._dropped.popleft()), ()):
+                if not request.is_started:
+                    self._queue.remove(request)
+                    self._planned -= request.size
+                self._remove(request, held=request.is_started)
+            self._start()
 
     def _start(self) -> None:
         """Start threads for the next requests that there is room for; the lock is held."""

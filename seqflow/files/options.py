@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,10 +62,11 @@ def store_options(options: Mapping[str, Any], scheme: str) -> StoreOptions:
     for name, value in dict(given.pop("client_kwargs", None) or {}).items():
         given.setdefault(name, value)
     for name, value in given.items():
+        bare = re.sub("^(aws|azure|google)_", "", name)
         if name == "retry_seconds":
             seconds = _seconds(value)
-        elif name in _OF_CLIENT:
-            client[name] = value
+        elif bare in _OF_CLIENT:
+            client[bare] = value
         elif value is not None:
             config[_OF_FSSPEC.get(name, name) if scheme in ("s3", "s3a") else name] = value
     endpoint = next((value for name, value in config.items() if "endpoint" in name), None)
