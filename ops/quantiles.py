@@ -138,9 +138,26 @@ def quantile_within_backward(
 
 
 @op(
+    "number d[B, *d], number data[sum(lengths), *d], lengths[B] -> mean_of(data) back[sum(lengths), *d]",
+    known_as="gradient of a median",
+    moves="",
+    grad=NoDerivative("it picks rows by their order"),
+)
+def median_within_backward(d: Array, data: Array, lengths: Array) -> Array:
+    """Return the gradient of `lengths_median`: the row in the middle gets it, or two rows get half of it each.
+
+    An empty segment has no rows.
+
+    >>> median_within_backward(np.array([1.0, 2.0]), np.array([3.0, 1.0, 5.0]), np.array([2, 1]))
+    array([0.5, 0.5, 2. ])
+    """
+    return quantile_within_backward(d, data, lengths, q=0.5)
+
+
+@op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) medians[B, *d]",
     known_as="np.median; list.median; df.groupby.median; torch_scatter median",
-    grad={"data": "quantile_within_backward(d.medians, data, lengths, q=0.5)"},
+    grad={"data": "median_within_backward(d.medians, data, lengths)"},
 )
 def lengths_median(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Return the median of each segment, column by column; an empty segment gives `empty`. A NaN gives NaN.

@@ -149,11 +149,16 @@ class HubClient(ObstoreClient):
 
     def _ask(self, url: str) -> tuple[Any, str]:
         """Return the answer of the interface, and its header that tells the next page."""
+        import urllib.error
         import urllib.request
 
         request = urllib.request.Request(url, headers=self._headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer), answer.headers.get("Link", "")
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer), answer.headers.get("Link", "")
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise
 
 
 class ArrowClient:

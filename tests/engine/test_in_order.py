@@ -197,7 +197,7 @@ def folder_here(number: int) -> str:
 def test_a_worker_is_in_the_folder_from_which_the_run_was_started(tmp_path: Path) -> None:
     function = pickle.dumps(partial(prepared, folder_here))
     for folder in (tmp_path, tmp_path / "gone"):
-        setup = Setup("a run", function, 1, str(folder))
+        setup = Setup("a run", function, 1, folder=str(folder))
         with open_engine(EngineSettings(workers=1), setup) as opened:
             found = in_order(opened, [0], str)
             if folder == tmp_path:

@@ -272,7 +272,6 @@ def test_files_whose_column_types_disagree_fail_before_reading(folder):
         ({"path": "out", "columns": ["idd"]}, "the batches have no column 'idd' (did you mean 'id'?)"),
         ({"path": "out.csv"}, "ends in '.csv', expected .parquet or .arrow, or a folder"),
         ({"path": "x.parquet/out"}, "is a file, expected a folder"),
-        ({"path": "s3://bucket/out"}, "is a URI, which can't be written, expected a path"),
         ({"path": "out.arrow", "compression": "gzip"}, "compression is 'gzip', Arrow files know"),
         ({"path": "out.arrow", "threads": 2}, "threads is 2, but one file is written by one thread"),
         (

@@ -180,6 +180,7 @@ def test_a_data_loader_of_a_store_spawns(own: StoreServer, bucket: Bucket, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 def test_spawned_workers_share_one_cache(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
     uri = put_rows(bucket, tmp_path)
     own.faults = Faults(latency=0.05)

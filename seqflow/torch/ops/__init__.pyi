@@ -600,6 +600,8 @@ def matmul_backward(d: Tensor, a: Tensor, b: Tensor) -> MatmulBackwardResult: ..
 
 def maximum(x: Tensor, y: Tensor) -> Tensor: ...
 
+def median_within_backward(d: Tensor, data: Tensor, lengths: Tensor) -> Tensor: ...
+
 class MergeDenseFeaturesResult(NamedTuple):
     values: Tensor
     lengths: Tensor
