@@ -17,6 +17,7 @@ from fuzz.calls import INTEGERS
 from fuzz.children import Log, keep, run_children
 from seqflow import kernels
 from seqflow.kernels import KernelError
+from seqflow.kernels.attention import AttentionForm
 from seqflow.kernels.dispatch import KERNELS
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.forms import INTEGERS as INDICES
@@ -124,7 +125,7 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
     """By name, and mostly so that they fit: for lengths, rows of data as many as they add up to."""
     kernel = KERNELS[name]
     lengths = np.array([draw.choice([0, 0, 1, 2, 3, 9, 70, 300]) for _ in range(draw.randrange(6))], np.int64)
-    sizes = {"lengths": lengths}
+    sizes = {"lengths": lengths} | ({"kv_lengths": lengths} if name.startswith("attention") else {})
     if draw.random() < 0.15 and len(lengths):
         lengths[draw.randrange(len(lengths))] = draw.choice([i for i in INTEGERS if -(2**63) <= i < 2**63])
     total = int(lengths.sum()) if 0 <= lengths.sum() < 5000 and (lengths >= 0).all() else 7
@@ -142,12 +143,21 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
         "target": (draw.choice([0, 5, 50]), *columns),
         "data": (len(lengths) if name == "expand" else total, *columns),
     }  # fmt: skip
+    if name.startswith("attention"):
+        dtype, (heads, groups) = draw.choice(["f4", "f8"]), draw.choice([(2, 1), (3, 3), (4, 2)])
+        shapes |= {"q": (total, heads, inputs), "slopes": (heads,)}
+        shapes |= {"k": (total, groups, inputs), "v": (total, groups, hidden)}
+        shapes |= {"out": (total, heads, hidden), "d_out": (total, heads, hidden)}
+        shapes |= {"lse": (total, heads), "d_lse": (total, heads)}
     for parameter in kernel.parameters.values():
         form = kernel.forms.get(parameter.name)
         if parameter.default is not parameter.empty and draw.random() < 0.5:
             continue
         if parameter.name in sizes:
             arguments[parameter.name] = _form(draw, lengths)
+        elif parameter.name == "form":
+            band = [draw.choice([0, 2, 2**40]) for _ in range(2)]
+            arguments["form"] = AttentionForm(0.5, *band, draw.random() < 0.5, draw.choice([0.0, 3.0]))
         elif parameter.name == "cell":
             arguments["cell"] = cell
         elif parameter.name == "chunks":

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts
-from seqflow.kernels.checks import check_same_size, check_sum, offsets_of
+from seqflow.kernels.checks import check_same_size, check_sum, offsets_of, total_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.memory import check_memory
@@ -65,6 +65,8 @@ def minhash(shingles: Array, lengths: Array, factors: Array, offsets: Array) -> 
 def _pairs(data: Array, lengths: Array, other: Array, other_lengths: Array) -> Iterator[tuple[Array, Array]]:
     data, lengths = int64_counts(data, "data"), int64_counts(lengths, "lengths")
     other, other_lengths = int64_counts(other, "other"), int64_counts(other_lengths, "other_lengths")
+    # both before the sums are compared, as the native kernel finds errors
+    total_of(lengths, "lengths"), total_of(other_lengths, "other_lengths")
     check_sum(lengths, len(data), "data")
     check_sum(other_lengths, len(other), "other", "other_lengths")
     check_same_size(lengths=lengths, other_lengths=other_lengths)
