@@ -134,7 +134,8 @@ def attention_within_backward(
         form,
     )
     grads = (np.zeros(q.shape[1]) if one is None else one for one in found)
-    return tuple(one.astype(q.dtype, copy=False) for one in grads)
+    with np.errstate(over="ignore"):  # halves hold less than the float32 that they are computed in
+        return tuple(one.astype(q.dtype, copy=False) for one in grads)
 
 
 def _wide(array: Array) -> Array:

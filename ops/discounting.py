@@ -16,7 +16,7 @@ def _x_back(reverse: bool) -> str:
 
 
 def _discount_back(reverse: bool, last: bool) -> str:
-    by, place = (-1, "lengths - 1") if reverse else (1, "where(lengths == 0, -1, 0)")
+    by, place = (-1, "int64(lengths) - 1") if reverse else (1, "where(lengths == 0, -1, 0)")
     begin = f" + put_at_positions(cast_like(last, out.y), {place}, out.y, lengths)" if last else ""
     arriving = _x_back(reverse).strip().replace("\n        disc", "\n        arriving = disc")
     return f"""

@@ -92,6 +92,7 @@ def test_forks_in_the_middle_of_an_epoch(docs):
     grows_not(lambda: fork(FORKS), warm_up=lambda: fork(2))
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of jax, where another test has imported it
 def test_forks_with_a_running_pool():
     data, lengths = np.ones(1 << 20), np.full(1 << 10, 1 << 10)
 

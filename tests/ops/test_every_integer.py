@@ -26,7 +26,11 @@ def describes(argument):
     return argument.is_lengths or argument.dtype.word in ("int", *POINTING)
 
 
-DESCRIBED = [op for op in OPS if any(map(describes, op.signature.input_arguments))]
+NEGATIVE = {"mask_tokens"}
+"""Ops with a negative default that narrow integers without a sign cannot hold: an error that says so."""
+DESCRIBED = [
+    op for op in OPS if any(map(describes, op.signature.input_arguments)) and op.name not in NEGATIVE
+]
 
 
 def wide_attributes(op):

@@ -130,12 +130,13 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import tempfile
+from store_server import StoreServer
 from seqflow.files.store import StoreFiles
 folder = Path(tempfile.mkdtemp())
 (folder / "bucket").mkdir()
 (folder / "bucket" / "a.bin").write_bytes(b"0123456789")
 with StoreServer(folder) as server:
-    files = StoreFiles(options_of(server.url))
+    files = StoreFiles(server.options)
     child = os.fork()
     if not child:
         print(files.read("s3://bucket/a.bin", 0, 5).to_pybytes(), flush=True)
