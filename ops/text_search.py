@@ -84,8 +84,7 @@ def contains_text(
     array([ True, False])
     """
     strings = to_strings(data, lengths, errors)
-    found = _with_pattern("match_substring", strings, pattern, regex, ignore_case=ignore_case)
-    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+    return _as_bools(_with_pattern("match_substring", strings, pattern, regex, ignore_case=ignore_case))
 
 
 @op(
@@ -98,8 +97,7 @@ def starts_with(data: Array, lengths: Array, *, pattern: str, errors: Errors = "
     >>> starts_with(np.frombuffer(b"foobarfoo", np.uint8), np.array([6, 3]), pattern="foob")
     array([ True, False])
     """
-    found = _with_pattern("starts_with", to_strings(data, lengths, errors), pattern, None)
-    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+    return _as_bools(_with_pattern("starts_with", to_strings(data, lengths, errors), pattern, None))
 
 
 @op(
@@ -112,7 +110,10 @@ def ends_with(data: Array, lengths: Array, *, pattern: str, errors: Errors = "st
     >>> ends_with(np.frombuffer(b"foobarfoo", np.uint8), np.array([6, 3]), pattern="bar")
     array([ True, False])
     """
-    found = _with_pattern("ends_with", to_strings(data, lengths, errors), pattern, None)
+    return _as_bools(_with_pattern("ends_with", to_strings(data, lengths, errors), pattern, None))
+
+
+def _as_bools(found: Any) -> Array:
     return np.asarray(found.to_numpy(zero_copy_only=False), bool)
 
 

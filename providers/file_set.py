@@ -38,14 +38,16 @@ class FileSet:
     def each(self, open_file: Callable[[str], T]) -> dict[str, T]:
         """Open each file; leave out damaged ones if the policy says so. Raise DamagedFileError if none is left."""
         found: dict[str, T] = {}
-        for path in self.paths:
-            if path in self.damaged:
-                continue
-            try:
-                found[path] = open_file(path)
-            except DamagedFileError as error:
-                self._leave_out(path, error)
-        self.store.drop(self.store)
+        try:
+            for path in self.paths:
+                if path in self.damaged:
+                    continue
+                try:
+                    found[path] = open_file(path)
+                except DamagedFileError as error:
+                    self._leave_out(path, error)
+        finally:
+            self.store.drop(self.store)
         self.bad_files.check(self.damaged.values())
         if not found:
             first = self.damaged[self.paths[0]]

@@ -154,6 +154,12 @@ def _finds(place: str, uri: str) -> bool:
     return names[: len(folder)] == folder and (names == folder or _is_shown(names[len(folder) :]))
 
 
+def _folder_of(uri: str) -> str:
+    """Return the part of a URI before its first wildcard."""
+    root, key = split(uri)
+    return "/".join([root, *takewhile(lambda part: not glob.has_magic(part), key.split("/"))])
+
+
 def _has_magic(key: str) -> bool:
     return glob.has_magic(key.partition("?")[0] if "=" in key else key)
 
@@ -169,8 +175,7 @@ def _objects(uri: str, files: Files) -> list[str]:
                 raise MissingSourceError(f"{shown(uri)} does not exist")
         folder = uri
     else:
-        plain = list(takewhile(lambda part: not glob.has_magic(part), key.split("/")))
-        folder = "/".join([root, *plain])
+        folder = _folder_of(uri)
     entries = [one for one in files.listing(folder) if one.size or not one.path.endswith("/")]
     entries = of_complete_outputs(entries, files)
     if not entries and not _has_magic(key):
@@ -219,9 +224,7 @@ def searched_folders(source: object) -> list[str]:
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
         path = _expand(_as_path(item))
         if is_uri(path):
-            root, key = split(path)
-            plain = takewhile(lambda part: not glob.has_magic(part), key.rstrip("/").split("/"))
-            folders.append("/".join([root, *plain]))
+            folders.append(_folder_of(path.rstrip("/")))
         elif os.path.isdir(path):
             folders.append(os.path.abspath(path))
         elif not os.path.exists(path) and glob.has_magic(path):

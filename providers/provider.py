@@ -238,14 +238,14 @@ class Provider:
         """
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
-    def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> Iterator[Range]:
-        """Yield what reading a block of a store will fetch, as far as that is known before."""
+    def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> abc.Collection[Range]:
+        """Return what reading a block of a store will fetch, as far as that is known before."""
+        if not isinstance(self.source, FetchedSource):
+            return ()
         schema = self._chosen(columns)
         if self.where is not None:
             schema, block = self.where.with_columns(schema), self.unfiltered(block)[1]
-        if isinstance(self.source, FetchedSource):
-            for one in self.source.ranges(block, schema):
-                yield one if len(one) == 3 else (block.origin, *one)
+        return self.source.ranges(block, schema)
 
     def ahead(self, blocks: abc.Iterable[Block], columns: abc.Sequence[str] | None = None) -> Iterator[Block]:
         """Yield blocks that are read one by one; a store fetches the next ones meanwhile."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.files.place import Range
 from seqflow.record import BadRow
 from seqflow.record.selection import Table, Unfit
 
@@ -85,13 +86,8 @@ class BoundedSource(Protocol):
 class FetchedSource(Protocol):
     """A source that can tell which bytes of a block will be read, so that a store's are fetched ahead."""
 
-    def ranges(
-        self, block: Block, schema: pa.Schema
-    ) -> Collection[tuple[int, int]] | Collection[tuple[str, int, int]]:
-        """Return the ranges of the block's file that `read` of all its rows reads; empty if they are not known.
-
-        Those of a block of several files begin with the path.
-        """
+    def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
+        """Return the ranges of files that `read` of all rows of a block reads; empty if they are not known."""
         ...
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import DamagedFileError
-from seqflow.files.ahead import Span, split_spans
+from seqflow.files.ahead import split_spans
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, is_uri
+from seqflow.files.place import Files, Range, is_uri
 from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.arrow_footers import MAGIC, StoredArrow, read_stored, tail_of
@@ -90,9 +90,10 @@ class ArrowSource:
         found = pa.Table.from_batches(self.slices.read(key, batches, rows, self.rows_of(block)))
         return selection.apply(found, selection.present, unfit_rows(block, bad_rows))
 
-    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
         stored = self.files[block.origin].stored
-        return () if stored is None else split_spans([stored.spans[block.index]])
+        spans = () if stored is None else split_spans([stored.spans[block.index]])
+        return [(block.origin, *one) for one in spans]
 
     def rows_of(self, block: Block) -> int:
         """Return the number of rows of a block, from the file's metadata."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -20,6 +21,10 @@ _HEADER, _LENGTH, _COMPRESSION = 2, 0, 3
 """Field of a message, and fields of a record batch in it."""
 _COMPRESSED = 3
 """Estimate of the bytes in memory for each stored byte of a compressed batch: only its buffers tell it."""
+
+
+_Block = tuple[int, int, int]
+"""Offset of a message, bytes of its metadata, and bytes of its body."""
 
 
 class StoredArrow(NamedTuple):
@@ -94,7 +99,7 @@ class _Table:
         at = self.place(field)
         return 0 if at is None else self._number("<q", at)
 
-    def blocks(self, field: int) -> list[tuple[int, int, int]]:
+    def blocks(self, field: int) -> list[_Block]:
         """Return offset, bytes of metadata and bytes of the body of each entry of a list of blocks."""
         if (at := self.place(field)) is None:
             return []
@@ -112,10 +117,11 @@ def tail_of(entry: Entry) -> int:
 
 def read_stored(store: Files, entry: Entry) -> StoredArrow | None:
     """Return where the batches of a file lie; None for a stream. Raise DamagedFileError for a damaged file."""
-    path, size, start = entry.path, entry.size, tail_of(entry)
-    tail = bytes(store.read(path, start, size))
+    path, size = entry.path, entry.size
+    read = _Reader(store, entry)
+    tail = read.tail
     if not tail.endswith(MAGIC):
-        if bytes(store.read(path, 0, len(MAGIC))) == MAGIC:
+        if bytes(read(0, len(MAGIC))) == MAGIC:
             raise DamagedFileError(
                 f"{path} is not an Arrow IPC file, or damaged: it has no footer at its end"
             )
@@ -123,25 +129,52 @@ def read_stored(store: Files, entry: Entry) -> StoredArrow | None:
     try:
         stated = int.from_bytes(tail[-_TAIL : -len(MAGIC)], "little")
         if stated + _TAIL > len(tail):
-            tail = bytes(store.read(path, max(0, size - _TAIL - stated), size))
+            tail = bytes(read(max(0, size - _TAIL - stated), size))
         footer = _Table.root(tail[max(0, len(tail) - _TAIL - stated) : -_TAIL])
         blocks = {field: footer.blocks(field) for field in (_DICTIONARIES, _BATCHES)}
         for at, metadata, body in (one for found in blocks.values() for one in found):
             if not 0 < at <= at + metadata <= at + metadata + body <= size or metadata < 8 or body < 0:
                 raise ValueError("a batch outside the file")
-        return _stored(store, path, blocks[_DICTIONARIES], blocks[_BATCHES], size - _TAIL - stated)
+        return _stored(read, blocks[_DICTIONARIES], blocks[_BATCHES], size - _TAIL - stated)
     except (ValueError, struct.error) as error:
         raise DamagedFileError(f"{path} has a damaged footer: {error}") from None
 
 
-def _stored(store: Files, path: str, dictionaries: list, batches: list, end: int) -> StoredArrow:  # type: ignore[type-arg]
+class _Reader:
+    """Reads a file in a store; its end is fetched at once, and a small file with it."""
+
+    def __init__(self, store: Files, entry: Entry) -> None:
+        self._store, self._path, self._start = store, entry.path, tail_of(entry)
+        self._held = store.read(entry.path, self._start, entry.size)
+
+    @property
+    def tail(self) -> bytes:
+        return bytes(self._held)
+
+    def __call__(self, start: int, stop: int) -> pa.Buffer:
+        if start >= self._start:
+            return self._held[start - self._start : stop - self._start]
+        return self._store.read(self._path, start, stop)
+
+    def each(self, spans: Sequence[Span]) -> list[pa.Buffer]:
+        """Return the bytes of several ranges, fetched together."""
+        owner = object()
+        self._store.plan(((self._path, *span) for span in spans if span[0] < self._start), owner)
+        try:
+            return [self(*span) for span in spans]
+        finally:
+            self._store.drop(owner)
+
+
+def _stored(
+    read: _Reader, dictionaries: Sequence[_Block], batches: Sequence[_Block], end: int
+) -> StoredArrow:
     first = min((at for at, *_ in (*dictionaries, *batches)), default=end)
     heads = [(_HEAD, first), *((at, at + metadata + body) for at, metadata, body in dictionaries)]
     spans = [(at, at + metadata) for at, metadata, _ in batches]
-    store.plan(((path, *span) for span in (*heads, *spans)), owner := object())
-    head = tuple(store.read(path, *span) for span in heads)
-    found = [_Table.root(bytes(store.read(path, *span))[8:]).table(_HEADER) for span in spans]
-    store.drop(owner)
+    pieces = read.each([*heads, *spans])
+    head, messages = tuple(pieces[: len(heads)]), pieces[len(heads) :]
+    found = [_Table.root(bytes(one)[8:]).table(_HEADER) for one in messages]
     bodies = [body for *_, body in batches]
     growth = [1 if one.place(_COMPRESSION) is None else _COMPRESSED for one in found]
     rows = tuple(one.integer(_LENGTH) for one in found)

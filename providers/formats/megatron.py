@@ -14,7 +14,7 @@ from seqflow.errors import MissingSourceError, ProviderError
 from seqflow.files.place import Files
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
-from seqflow.providers.formats.row_files import errors_at, provider_of_row_files
+from seqflow.providers.formats.row_files import open_copies, provider_of_row_files
 from seqflow.providers.provider import Provider
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table
@@ -88,12 +88,10 @@ class Megatron(Format):
         """
         batch_bytes = byte_count(self.batch_bytes)
 
-        def open_one(path: str) -> MegatronFile:
-            copy = files.store.local_copy(path)
-            with errors_at(f"{path} is not a file of kind megatron, or damaged"):
-                return _open_file(path, copy, self.documents, batch_bytes, files.store)
+        def open_one(path: str, copy: str) -> MegatronFile:
+            return _open_file(path, copy, self.documents, batch_bytes, files.store)
 
-        return provider_of_row_files("megatron", files, files.each(open_one))
+        return provider_of_row_files("megatron", files, open_copies(files, open_one, "file of kind megatron"))
 
 
 def _open_file(path: str, copy: str, documents: bool, batch_bytes: int, store: Files) -> MegatronFile:

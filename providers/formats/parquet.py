@@ -15,7 +15,7 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import SMALL_FILE, Span, split_spans
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, is_uri
+from seqflow.files.place import Files, Range, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.block_slices import SliceReaders
@@ -187,7 +187,11 @@ class ParquetSource:
 
         return self.chunks.get(path, read) if is_uri(path) else read()
 
-    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
+        return [(block.origin, *one) for one in self._spans(block, schema)]
+
+    def _spans(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+        """Return the bytes of a row group that are read, in a file of a store."""
         entry = self.store.entry(block.origin)
         if entry is None:
             return []
@@ -325,7 +329,7 @@ class ParquetSource:
         from pyarrow.parquet import ParquetFile
 
         metadata, path = self._footer(block.origin), block.origin
-        source = self.store.random(path, self.ranges(block, schema)) if is_uri(path) else path
+        source = self.store.random(path, self._spans(block, schema)) if is_uri(path) else path
         # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
         return ParquetFile(
             source,

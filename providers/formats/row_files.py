@@ -105,13 +105,14 @@ def errors_at(place: str, path: str | None = None) -> Iterator[None]:
 def open_row_files(kind: str, files: FileSet, open_file: Callable[[str], RowFile]) -> Provider:
     """Return a provider of files of one kind; raise DamagedFileError for a damaged one, or leave it out."""
 
-    return provider_of_row_files(kind, files, open_copies(files, open_file, f"file of kind {kind}"))
+    opened = open_copies(files, lambda _, copy: open_file(copy), f"file of kind {kind}")
+    return provider_of_row_files(kind, files, opened)
 
 
 def open_copies(
-    files: FileSet, open_file: Callable[[str], T], what: str, *, has_options: bool = False
+    files: FileSet, open_file: Callable[[str, str], T], what: str, *, has_options: bool = False
 ) -> dict[str, T]:
-    """Open each file, one of a store as a local copy; raise DamagedFileError for a damaged one, or leave it out.
+    """Open each file by its path and that of its local copy; raise DamagedFileError for a damaged one, or omit it.
 
     With `has_options`, an error of an option is raised as such.
     """
@@ -120,7 +121,7 @@ def open_copies(
     def open_one(path: str) -> T:
         copy = files.store.local_copy(path)
         with errors_at(f"{path} is not a {what}, or damaged", path if has_options else None):
-            return open_file(copy)
+            return open_file(path, copy)
 
     return files.each(open_one)
 

@@ -113,8 +113,8 @@ class Sqlite(Format):
         declared = None if self.schema is None else declared_schema(self.schema)
         batch_bytes = byte_count(self.batch_bytes)
 
-        def open_one(path: str) -> SqliteFile | SqliteRows:
-            return _open_file(path, self.table, declared, batch_bytes)
+        def open_one(_: str, copy: str) -> SqliteFile | SqliteRows:
+            return _open_file(copy, self.table, declared, batch_bytes)
 
         found = open_copies(files, open_one, "sqlite file", has_options=True)
         (path, rows), *others = found.items()

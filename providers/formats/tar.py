@@ -99,7 +99,7 @@ class Tar(Format):
         binary, and null where a row has no such member. Only headers are read here.
         """
         batch_bytes = byte_count(self.batch_bytes)
-        opened = open_copies(files, lambda path: _open_file(path, batch_bytes), "tar file")
+        opened = open_copies(files, lambda _, copy: _open_file(copy, batch_bytes), "tar file")
         suffixes = dict.fromkeys(suffix for file in opened.values() for suffix in file.places)
         schema = pa.schema([(KEY, pa.string()), *((suffix, pa.binary()) for suffix in suffixes)])
         return provider_of_row_files(

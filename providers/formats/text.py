@@ -134,8 +134,12 @@ def read_files(paths: Sequence[str], reasons: dict[int, str], store: Files = LOC
     end = 0
     for row, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         if row not in reasons:
-            read = _fetch_into if is_uri(path) else _read_into
-            end += read(memory[end : end + size], path, row, reasons, store)
+            target = memory[end : end + size]
+            end += (
+                _fetch_into(target, path, row, reasons, store)
+                if is_uri(path)
+                else _read_into(target, path, row, reasons)
+            )
         offsets[row + 1] = end
     return data[:end], offsets
 
@@ -150,7 +154,7 @@ def _fetch_into(target: memoryview, path: str, row: int, reasons: dict[int, str]
     return len(target)
 
 
-def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str], _: Files) -> int:
+def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str]) -> int:
     """Read a file into `target` and return the number of bytes: fewer if it has shrunk since its size was read."""
     done = 0
     try:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
 from seqflow.files.cache import Cache
-from seqflow.files.place import Entry, Files, is_uri
+from seqflow.files.place import Entry, Files, absolute, is_uri
 from seqflow.providers.lines.decompressed import (
     compression_of,
     decompressed,
@@ -229,9 +229,8 @@ def _place(path: str, store: Files) -> tuple[Cache, str]:
     """Return the cache, and the path of the entry for a file in it: another version replaces it."""
     from seqflow.identity.content import cache_folder
 
-    cache = getattr(store, "cache", None) or _cache(str(cache_folder().with_name("restarts")))
-    named = path if is_uri(path) else os.path.abspath(path)
-    return cache, cache.place(Entry(named, 0, _FORM), 0, 0)
+    cache = getattr(store, "cache", None) or _cache(str(cache_folder("restarts")))
+    return cache, cache.place(Entry(absolute(path), 0, _FORM), 0, 0)
 
 
 _cache = lru_cache(Cache)

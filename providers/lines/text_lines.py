@@ -13,7 +13,7 @@ import pyarrow as pa
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Entry, Files, is_uri
+from seqflow.files.place import Entry, Files, Range, is_uri
 from seqflow.printable import without_values
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.lines.decompressed import Decompressed, compression_of, reading
@@ -128,11 +128,11 @@ class LineSource:
             for index, start in enumerate(range(0, size, self.batch_bytes)):
                 yield Block(path, index, None, min(self.batch_bytes, size - start))
 
-    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Span]:
+    def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
         path = block.origin
         if compression_of(path) or getattr(self.versions[path].format, "newlines", False):
             return ()
-        return [_bytes_of(block.index * self.batch_bytes, (block.index + 1) * self.batch_bytes)]
+        return [(path, *_bytes_of(block.index * self.batch_bytes, (block.index + 1) * self.batch_bytes))]
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         path, start, file = block.origin, block.index * self.batch_bytes, _File(block.origin, self.store)
@@ -228,9 +228,11 @@ class LineFiles:
             some = paths[at : at + _FETCHED_FILES]
             stored = (path for path in some if is_uri(path) and not compression_of(path))
             store.plan(((path, 0, min(SAMPLE_BYTES, self.sizes[path])) for path in stored), owner)
-            for path in some:
-                yield path, self._first_lines(path, are_enough)
-            store.drop(owner)
+            try:
+                for path in some:
+                    yield path, self._first_lines(path, are_enough)
+            finally:  # most often enough files were seen before
+                store.drop(owner)
 
     def _first_lines(self, path: str, are_enough: Callable[[list[bytes]], bool]) -> list[bytes]:
         content, size, file = b"", SAMPLE_BYTES, _File(path, self.files.store)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.files.local import LOCAL
-from seqflow.files.place import Files, absolute, join
+from seqflow.files.place import Files, Range, absolute, join
 from seqflow.providers.bad_files import RAISE
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.file_set import FileSet
@@ -129,12 +129,10 @@ class PartitionedSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
 
-    def ranges(
-        self, block: Block, schema: pa.Schema
-    ) -> Collection[tuple[int, int]] | Collection[tuple[str, int, int]]:
-        return (
-            self.files.ranges(block, self._of_files(schema)) if isinstance(self.files, FetchedSource) else ()
-        )
+    def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
+        if not isinstance(self.files, FetchedSource):
+            return ()
+        return self.files.ranges(block, self._of_files(schema))
 
     def rows_of(self, block: Block) -> int | None:
         """Return the number of rows of a block, if the files tell it."""

@@ -68,17 +68,20 @@ def check_table_formats(paths: Iterable[str], store: Files = LOCAL) -> None:
     own = {os.path.dirname(path) for path in paths}  # folders are checked once, since each has many files
     folders = {os.path.abspath(folder) for folder in own} | {os.path.realpath(folder) for folder in own}
     folders |= {os.path.dirname(os.path.realpath(path)) for path in paths if os.path.islink(path)}
-    below: dict[str, set[str]] = {}
-    """Folders below each folder that lead to the files."""
-    for start in sorted(folders):
-        child, folder = start, start
-        # stops where another folder has passed before: all above it is known
-        while folder not in below or child not in below[folder]:
-            below.setdefault(folder, set()).add(child)
-            child, folder = folder, os.path.dirname(folder)
-    for folder, children in below.items():
+    for folder, children in _leading_to((start, start) for start in sorted(folders)).items():
         if (found := _table_format(folder, is_own=folder in folders, splits=len(children))) is not None:
             raise ProviderOptionError(refusal(folder, found))
+
+
+def _leading_to(starts: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """Return the children of each folder that lead to starts, which are a child and its folder each."""
+    below: dict[str, set[str]] = {}
+    for child, folder in starts:
+        # stops where another start has passed before: all above it is known
+        while child not in below.setdefault(folder, set()):
+            below[folder].add(child)
+            child, folder = folder, os.path.dirname(folder)
+    return below
 
 
 def _marked(entries: Iterable[Entry]) -> Iterator[tuple[str, TableFormat]]:
@@ -93,12 +96,7 @@ def _marked(entries: Iterable[Entry]) -> Iterator[tuple[str, TableFormat]]:
 
 def _tables_of(paths: Sequence[str], store: Files) -> Iterator[tuple[str, TableFormat]]:
     """Yield the folders of tables in a store that hold some of these objects."""
-    below: dict[str, set[str]] = {}
-    for path in paths:
-        child, folder = path, os.path.dirname(path)
-        while folder and child not in below.setdefault(folder, set()):
-            below[folder].add(child)
-            child, folder = folder, os.path.dirname(folder)
+    below = _leading_to((path, os.path.dirname(path)) for path in paths)
     yield from ((folder, found) for folder, found in _marked(store.listed) if folder in below)
     own = {os.path.dirname(path) for path in paths}
     for entry in store.listed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, Protocol
 
 import pyarrow as pa
@@ -23,6 +23,8 @@ class ReadAhead(Protocol):
 
     def read(self, path: str, start: int, stop: int) -> pa.Buffer: ...
 
+    def pieces(self, path: str, spans: Sequence[Span]) -> Iterator[pa.Buffer]: ...
+
 
 class RangeFile:
     """An object as a file for pyarrow: ranges that are fetched together, or blocks as they are asked for."""
@@ -35,10 +37,7 @@ class RangeFile:
         self._blocks: dict[int, pa.Buffer] = {}
         self._owner = object()
         if self._spans:
-            wanted = [one for one in self._spans if not files.ahead.has(path, *one)]
-            # the thread that reads makes a single request itself
-            files.ahead.plan(((path, *one) for one in wanted if len(wanted) > 1), self._owner)
-            self._held = [files.read(path, *one) for one in self._spans]
+            self._held = list(files.pieces(path, self._spans))
         self._starts = [start for start, _ in self._spans]
 
     def read(self, count: int = -1) -> pa.Buffer:

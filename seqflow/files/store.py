@@ -25,7 +25,7 @@ from seqflow.files.errors import Place, missing
 from seqflow.files.listing import Found, list_all
 from seqflow.files.local import LOCAL
 from seqflow.files.options import RETRY_SECONDS, store_options
-from seqflow.files.place import Entry, Files, Range, is_uri, shown, split
+from seqflow.files.place import Entry, Range, is_uri, shown, split
 from seqflow.files.range_file import RangeFile, open_stream
 from seqflow.files.systems import key_in, uri_in
 from seqflow.fork_locks import ForkLock
@@ -131,10 +131,16 @@ class StoreFiles:
             return taken
         if stop - start <= LARGEST:
             return self._fetch(path, [(start, stop)])[0][2]
-        spans = split_spans([(start, stop)])
-        self.ahead.plan(((path, *one) for one in spans), (owner := object()))
+        return pa.py_buffer(b"".join(self.pieces(path, split_spans([(start, stop)]))))
+
+    def pieces(self, path: str, spans: Sequence[Span]) -> Iterator[pa.Buffer]:
+        """Yield ranges of an object, each of one request; those that are not planned yet are fetched together."""
+        wanted, owner = [one for one in spans if not self.ahead.has(path, *one)], object()
+        # the thread that reads makes a single request itself
+        self.ahead.plan(((path, *one) for one in wanted if len(wanted) > 1), owner)
         try:
-            return pa.py_buffer(b"".join(self.read(path, *one) for one in spans))
+            for one in spans:
+                yield self.read(path, *one)
         finally:
             self.ahead.drop(owner)
 
@@ -184,13 +190,11 @@ class StoreFiles:
             return self._copies[path]
 
     def _copy(self, entry: Entry, target: str) -> None:
-        temporary, spans = f"{target}.{os.getpid()}", split_spans([(0, entry.size)])
-        wanted = [one for one in spans if not self.ahead.has(entry.path, *one)]
-        self.ahead.plan(((entry.path, *one) for one in wanted), target)
+        temporary = f"{target}.{os.getpid()}"
         try:
             with open(temporary, "wb") as file:
-                for span in spans:
-                    file.write(self.read(entry.path, *span))
+                for piece in self.pieces(entry.path, split_spans([(0, entry.size)])):
+                    file.write(piece)
             os.replace(temporary, target)
         except OSError as error:
             raise StoreError(
@@ -198,7 +202,6 @@ class StoreFiles:
                 advice='cache="folder" names a folder with room for it',
             ) from None
         finally:
-            self.ahead.drop(target)
             with suppress(OSError):
                 os.unlink(temporary)
 
@@ -318,15 +321,3 @@ def _remove(folder: str, owner: int) -> None:
 
 
 _temporary: list[str] = []
-
-
-def files_of(
-    paths: Iterable[Any],
-    options: Mapping[str, Any] | None = None,
-    system: Any = None,
-    cache: Cache | None = None,
-) -> Files:
-    """Return the place of files: this machine unless one of them is a URI, or a system is passed."""
-    if system is None and not any(isinstance(path, str) and is_uri(path) for path in paths):
-        return LOCAL
-    return StoreFiles(options, system, cache)

@@ -144,7 +144,7 @@ def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look
     def look(source: Provider, task: ScanTask) -> Any:
         measured = Measured(task.slices)
         maker = WindowMaker(replace(recipe, source=source), task.stamps, measured=measured)
-        for found in fetched_ahead(maker.recipe, task.slices):
+        for found in fetched_ahead(maker.recipe, task.slices).each():
             for one in found:
                 maker.read(one, 0)
         return measured.lengths

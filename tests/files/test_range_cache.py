@@ -5,10 +5,12 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from store_server import Faults
 
+import seqflow as sf
 from seqflow.files.ahead import BUDGET, LARGEST, Ahead, split_spans
 from seqflow.files.cache import Cache
 from seqflow.files.store import StoreFiles
@@ -177,3 +179,22 @@ def test_spans_of_one_reader_are_merged_and_cut():
         (LARGEST, 2 * LARGEST),
         (2 * LARGEST, 2 * LARGEST + 5),
     ]
+
+
+def test_what_was_planned_for_samples_that_nobody_needed_is_forgotten(own, bucket):
+    for number in range(40):
+        bucket.put(f"lines/{number:02}.jsonl", b'{"x": 1}\n' * 20_000)
+    source = sf.open(f"{bucket.uri}/lines/", storage_options=bucket.options)
+    assert source.store.bytes_ahead == 0
+
+
+def test_a_batch_of_several_requests_is_fetched_once(own, bucket, tmp_path):
+    table = pa.table({"x": np.random.default_rng(0).integers(0, 1 << 60, 3 << 20)})
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table)
+    uri = bucket.put("a.arrow", tmp_path / "a.arrow")
+    source = sf.open(uri, storage_options=bucket.options)
+    own.clear()
+    (batch,) = sf.Loader(source, batch=len(table), window="64 MiB")
+    assert (batch["x"] == table["x"].to_numpy()).all()
+    assert own.counts["GET"] == 4  # of 8 MiB at most

@@ -13,7 +13,8 @@ import pytest
 from seqflow.errors import DamagedFileError, StoreError
 from seqflow.files.cache import Cache
 from seqflow.files.local import LOCAL
-from seqflow.files.store import StoreFiles, files_of
+from seqflow.files.store import StoreFiles
+from seqflow.providers.store_options import files_of_source
 
 CONTENT = random.Random(0).randbytes(3_000_000)
 
@@ -195,9 +196,9 @@ def test_paths_of_this_machine_are_read_as_ever(store, files, tmp_path):
 
 
 def test_only_uris_need_a_store(tmp_path):
-    assert files_of([str(tmp_path), 5]) is LOCAL
+    assert files_of_source([str(tmp_path), 5], {})[1] is LOCAL
     assert pickle.loads(pickle.dumps(LOCAL)) is LOCAL
-    assert isinstance(files_of([str(tmp_path), "s3://b/a"]), StoreFiles)
+    assert isinstance(files_of_source([str(tmp_path), "s3://b/a"], {})[1], StoreFiles)
 
 
 def test_requests_are_as_few_as_they_can_be(own, bucket):
@@ -218,6 +219,8 @@ def test_copies_of_this_process_are_removed_when_it_ends(own, bucket, tmp_path):
     uri = bucket.put("a.db", b"12345")
     program = f"""
 from seqflow.files.store import StoreFiles
+from seqflow.providers.store_options import files_of_source
+from seqflow.providers.store_options import files_of_source
 files = StoreFiles({bucket.options!r})
 assert files.local_copy({uri!r}) == files.local_copy({uri!r})
 print(files.local_copy({uri!r}))

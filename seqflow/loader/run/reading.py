@@ -275,12 +275,11 @@ class WindowReader:
         return self._begin((stream, position), window)
 
     def _blocks_to_read(self, address: WindowAddress) -> Iterator[Block]:
-        """Yield the blocks that a window reads whole, and does not keep from an earlier epoch."""
+        """Return the blocks that a window reads whole, and does not keep from an earlier epoch."""
         window = self._plan.layout.window(address)
         kept = {} if self.maker.kept is None else self.maker.kept.slices
-        for one in window.slices if window is not None else ():
-            if one.stop is None and one.key not in kept:
-                yield one.block
+        slices = () if window is None else window.slices
+        return _whole_blocks(one for one in slices if one.key not in kept)
 
     def _begin(self, address: WindowAddress, window: Window) -> WindowOpening:
         self._upcoming.begin(address)
@@ -410,7 +409,13 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
     """Yield slices, read and prepared, which `maker` measures, block after block, as many at one time as memory
     allows.
     """
-    workers = Workers(threads)
+    workers, blocks = Workers(threads), fetched_ahead(maker.recipe, slices)
+
+    def read(of_block: tuple[BlockSlice, ...]) -> None:
+        for one in of_block:
+            maker.read(one, 0)
+        blocks.done(of_block)
+
     try:
         largest = max((one.nbytes for one in slices), default=1)
         # so many tasks fit into memory even if each reads a slice as large as the largest
@@ -418,8 +423,8 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
         tasks: deque[Future[None]] = deque()
         with stage(Stage("blocks", len({one.number for one in slices}))) as here:
             # a task for each block: the slices of a block continue where the last one ended
-            for slices_of_block in fetched_ahead(maker.recipe, slices):
-                tasks.append(workers.submit(partial(_read_block, maker, slices_of_block)))
+            for of_block in blocks:
+                tasks.append(workers.submit(partial(read, of_block)))
                 while len(tasks) >= ahead:
                     workers.result(tasks.popleft())
                     here.done += 1
@@ -428,20 +433,14 @@ def read_slices(maker: WindowMaker, slices: Sequence[BlockSlice], threads: int) 
                 here.done += 1
     finally:
         workers.close()
+        blocks.close()
 
 
-def fetched_ahead(recipe: Recipe, slices: Sequence[BlockSlice]) -> Iterator[tuple[BlockSlice, ...]]:
-    """Yield the slices of each block; a store fetches the next blocks meanwhile."""
+def fetched_ahead(recipe: Recipe, slices: Sequence[BlockSlice]) -> FetchAhead[tuple[BlockSlice, ...]]:
+    """Return the slices of each block; a store fetches the next blocks while one is read."""
     of_blocks = (tuple(found) for _, found in groupby(slices, key=lambda one: one.number))
-    whole = lambda found: [one.block for one in found if one.stop is None]  # noqa: E731
-    # not told as done one by one: they are read by other threads
-    ahead = FetchAhead(recipe.source, recipe.columns, of_blocks, whole)
-    try:
-        yield from ahead
-    finally:
-        ahead.close()
+    return FetchAhead(recipe.source, recipe.columns, of_blocks, _whole_blocks)
 
 
-def _read_block(maker: WindowMaker, slices: Sequence[BlockSlice]) -> None:
-    for one in slices:
-        maker.read(one, 0)
+def _whole_blocks(slices: Iterable[BlockSlice]) -> Iterator[Block]:
+    return (one.block for one in slices if one.stop is None)

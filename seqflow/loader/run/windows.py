@@ -352,13 +352,11 @@ class WindowMaker:
             return
 
         def reseed(start: int, stop: int) -> Reseed | RowDraws:
-            seed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE)
-            if not (isinstance(prepare, Net) and prepare.is_random):
-                return partial(seed, numbers=one.random_key)
-            keys = keys_of_rows(
-                [RowRange(one.block, record.num_rows, numbers, _key_of(one, numbers))], np.arange(start, stop)
-            )
-            return RowDraws(partial(seed, numbers=one.random_key), partial(seed, numbers=(0, 0)), keys)
+            keys = None
+            if isinstance(prepare, Net) and prepare.is_random:
+                own = RowRange(one.block, record.num_rows, numbers, _key_of(one, numbers))
+                keys = keys_of_rows([own], np.arange(start, stop))
+            return self._draws(epoch, PREPARE, one.random_key, keys)
 
         def run(start: int, stop: int) -> Record:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)
@@ -479,8 +477,12 @@ class WindowMaker:
     ) -> Callable[[Record], Record]:
         """Return `net` as it runs on batch `number` of a window; `keys` are those of its rows."""
         assert self.recipe.net is not None
-        seed = partial(self.recipe.seed, epoch=epoch, purpose=NET)
-        reseed: Reseed | RowDraws = partial(seed, numbers=(window, number))
-        if keys is not None:
-            reseed = RowDraws(partial(seed, numbers=(window, number)), partial(seed, numbers=(0, 0)), keys)
-        return partial(apply, self.recipe.net, reseed=reseed)
+        return partial(apply, self.recipe.net, reseed=self._draws(epoch, NET, (window, number), keys))
+
+    def _draws(
+        self, epoch: int, purpose: int, numbers: tuple[int, int], keys: Array | None
+    ) -> Reseed | RowDraws:
+        """Return the seeds of random ops for a batch or slice with these numbers, and for its rows by their keys."""
+        seed = partial(self.recipe.seed, epoch=epoch, purpose=purpose)
+        by_batch = partial(seed, numbers=numbers)
+        return by_batch if keys is None else RowDraws(by_batch, partial(seed, numbers=(0, 0)), keys)
