@@ -28,7 +28,7 @@ from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
 from seqflow.output.progress_file import Change
-from seqflow.output.store_attempts import StoreAttempts
+from seqflow.output.stores.store_attempts import StoreAttempts
 
 Outcome = Literal["new", "resumed", "appended", "complete"]
 Progress = Callable[[Stats, int | None], None]

@@ -32,7 +32,7 @@ from seqflow.output.attempt_folders import new_name
 from seqflow.output.attempts import Attempt
 from seqflow.output.output_file import Checksums, checksum_of
 from seqflow.output.quarantine import QuarantinePiece
-from seqflow.output.store_attempts import StoreAttempts
+from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.providers import Provider
 from seqflow.providers.bad_files import BadFileList
 from seqflow.record import Record

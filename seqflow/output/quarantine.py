@@ -30,7 +30,7 @@ from seqflow.output.file_writer import KIND_OF_SUFFIX, FileForm, FileWriter
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
-from seqflow.output.quarantine_copy import QuarantineCopy
+from seqflow.output.stores.quarantine_copy import QuarantineCopy
 from seqflow.printable import printable_line
 from seqflow.record import BadRow
 

@@ -1,7 +1,7 @@
 """Target: the place of an output, on this machine or in an object store, with the record of its state."""
 
 from seqflow.output.local_target import LocalTarget
-from seqflow.output.store_target import StoreTarget
+from seqflow.output.stores.store_target import StoreTarget
 
 Target = LocalTarget | StoreTarget
 """Both have the methods that LocalTarget describes. Until the end of a run its finished parts are committed, and a

@@ -33,7 +33,7 @@ from seqflow.output.part_writer import FileLayout, PartWriter
 from seqflow.output.partitions import type_names
 from seqflow.output.progress_file import Note
 from seqflow.output.sorted_runs import RUN
-from seqflow.output.store_target import StoreTarget
+from seqflow.output.stores.store_target import StoreTarget
 from seqflow.output.target import Target
 from seqflow.record import Record
 

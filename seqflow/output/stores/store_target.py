@@ -26,9 +26,9 @@ from seqflow.output.output_file import Batches, OutputFile
 from seqflow.output.output_names import MANIFEST_FORM, PROGRESS_FORM, OutputNames, names_in
 from seqflow.output.overwriting import normal
 from seqflow.output.progress_file import FORMAT, Change
-from seqflow.output.progress_log import ProgressLog
-from seqflow.output.spool import Spool
-from seqflow.output.store_attempts import StoreAttempts
+from seqflow.output.stores.progress_log import ProgressLog
+from seqflow.output.stores.spool import Spool
+from seqflow.output.stores.store_attempts import StoreAttempts
 from seqflow.version import __version__
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from seqflow.files.place import join
 from seqflow.files.writing import LARGEST_PUT, StoreWriter
 from seqflow.output.output_file import OutputFile
-from seqflow.output.progress_log import ProgressLog
-from seqflow.output.spool import Spool
+from seqflow.output.stores.progress_log import ProgressLog
+from seqflow.output.stores.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)

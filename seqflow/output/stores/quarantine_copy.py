@@ -13,7 +13,7 @@ from seqflow.files.writing import StoreWriter
 from seqflow.output.committed_files import committed_path
 from seqflow.output.output_file import OutputFile, checksum_of
 from seqflow.output.overwriting import normal
-from seqflow.output.spool import Spool
+from seqflow.output.stores.spool import Spool
 
 
 class QuarantineCopy:
