@@ -28,8 +28,8 @@ class Lister(Protocol):
         ...
 
 
-def list_all(place: Place, client: Lister, prefix: str, seconds: float) -> list[Found]:
-    """Return all objects; a page that fails is asked for again, for so many seconds.
+def list_all(place: Place, client: Lister, prefix: str, seconds: float, after: str = "") -> list[Found]:
+    """Return all objects from the key after `after` on; a page that fails is asked for again, for so many seconds.
 
     The client takes a web page that comes instead of a page of the list for an empty one, and that for the last. So
     the end of a long list is believed if another answer, which has the last object, shows it too; and an empty list
@@ -41,18 +41,18 @@ def list_all(place: Place, client: Lister, prefix: str, seconds: float) -> list[
     def next_page() -> list[Found]:
         nonlocal pages
         try:
-            pages = client.list(prefix, found[-1].key if found else "") if pages is None else pages
+            pages = client.list(prefix, found[-1].key if found else after) if pages is None else pages
             return next(pages, [])
         except BaseException:
             pages = None
             raise
 
     def rest() -> list[Found]:
-        after = [one for page in client.list(prefix, found[-2].key) for one in page]
-        if found[-1].key not in {one.key for one in after}:
+        last = [one for page in client.list(prefix, found[-2].key) for one in page]
+        if found[-1].key not in {one.key for one in last}:
             raise WholeFileError
         known = {one.key for one in found}
-        return [one for one in after if one.key not in known]
+        return [one for one in last if one.key not in known]
 
     for _ in range(2):
         while page := again(place, next_page, seconds):

@@ -13,7 +13,8 @@ import pyarrow as pa
 from seqflow.errors import StoreError
 from seqflow.files.again import again
 from seqflow.files.clients import ObstoreClient, client_of_uri, etag_of
-from seqflow.files.errors import ShortError
+from seqflow.files.errors import Place, ShortError
+from seqflow.files.listing import list_all
 from seqflow.files.options import store_options
 from seqflow.files.place import Entry, split
 from seqflow.files.store import StoreFiles
@@ -48,14 +49,9 @@ class StoreWriter:
 
     def list(self, folder: str, after: str = "") -> list[Entry]:
         """Return all objects below a folder whose names follow that of `after`."""
-        root, key = split(folder)
-
-        def request(store: Any, _: str) -> list[Any]:
-            pages = store.list(key.rstrip("/") or None, offset=split(after)[1] or None, chunk_size=1000)
-            return [one for page in pages for one in page]
-
-        found = self._again(folder, request)
-        return sorted(Entry(f"{root}/{one['path']}", one["size"], etag_of(one)) for one in found)
+        place, client, key, seconds = self._request(folder)
+        found = list_all(place, client, key.rstrip("/"), seconds, split(after)[1])
+        return sorted(Entry(f"{split(folder)[0]}/{one.key}", one.size, one.version) for one in found)
 
     def get(self, path: str) -> bytes | None:
         """Return the content of a small object; None if there is none."""
@@ -163,12 +159,17 @@ class StoreWriter:
             self._again(some[0], lambda store, _: _delete(store, [split(path)[1] for path in some]))
 
     def _again(self, path: str, do: Callable[[Any, str], T], nbytes: int = 0) -> T:
+        place, client, key, seconds = self._request(path)
+        return again(place, lambda: do(client.store, key), seconds + nbytes / _SLOWEST)
+
+    def _request(self, path: str) -> tuple[Place, ObstoreClient, str, float]:
+        """Return what a request for an object needs; raise StoreError for a store that is only read."""
         place, client, key, seconds = self._files.request(path)
         if type(client) is not ObstoreClient:
             raise StoreError(
                 f"{place}: objects of {place.root.partition(':')[0]} cannot be written, only read"
             )
-        return again(place, lambda: do(client.store, key), seconds + nbytes / _SLOWEST)
+        return place, client, key, seconds
 
 
 def _put(store: Any, key: str, content: Any, mode: str, told: Any = None) -> str | None:

@@ -30,7 +30,7 @@ def path(tmp_path_factory):
 
 
 def drawn(loader):
-    """What each row drew."""
+    """The numbers that each row drew."""
     found = {}
     for batch in loader:
         ends = pairwise([0, *np.cumsum(batch["x.lengths"])])

@@ -33,7 +33,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[s
 
 
 def done(process: subprocess.Popen[str]) -> str:
-    """What a run that must succeed has printed."""
+    """The output of a run that must succeed."""
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     return errors

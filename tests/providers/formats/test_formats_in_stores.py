@@ -136,7 +136,7 @@ def test_faults_do_not_change_rows(write: Any, folder: Path, own: Any, bucket: A
 
 @formats
 def test_rows_of_two_versions_are_not_mixed(write: Any, folder: Path, own: Any, bucket: Any) -> None:
-    """What was copied stays; what was not is refused."""
+    """Files that were copied stay readable; others are refused."""
     write(folder)
     uri = bucket.put_folder(folder, "x/")
     provider = sf.open(uri, storage_options=bucket.options)

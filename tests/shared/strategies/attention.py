@@ -43,7 +43,7 @@ def _attention(draw: Any, op: Any) -> Call:
 
 @st.composite
 def _attention_backward(draw: Any, op: Any) -> Call:
-    """What attention was given, its results, and what arrives at these."""
+    """Inputs of attention, its results, and gradients that arrive at these."""
     forward = registry.get("attention_within")
     given, attributes = draw(_attention(forward))
     out, lse = forward.call(**given, **attributes)
