@@ -124,3 +124,19 @@ def test_states_and_indexes_do_not_depend_on_the_version(tmp_path, monkeypatch):
     state = json.dumps(loader.state_dict())
     assert sf.__version__ not in state
     assert sf.__version__.encode() not in (tmp_path / "x.index").read_bytes()
+
+
+def test_each_extra_that_is_named_is_one():
+    """pip only warns of an extra that is not there, and installs nothing of it."""
+    of_requirements = [each for needed in PROJECT["optional-dependencies"].values() for each in needed]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
+    code = [*(ROOT / "seqflow").rglob("*.py"), *(ROOT / "providers").rglob("*.py"), *(ROOT / "ops").rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in pages + code]
+    named = {
+        extra
+        for text in of_requirements + texts
+        for extras in re.findall(r"\bseqflow\[([\w,-]+)\]", text)
+        for extra in extras.split(",")
+    }
+    assert len(named) > 5
+    assert named <= set(PROJECT["optional-dependencies"])

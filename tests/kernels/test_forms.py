@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from seqflow import kernels
+from seqflow.kernels.attention import AttentionForm
 from seqflow.kernels.dispatch import KERNELS, extension
 from seqflow.kernels.forms import COUNTS, INTEGERS
 
@@ -28,10 +29,26 @@ def _lines(rows):
     return np.full(len(rows), ord("\n"), rows.dtype) if rows.dtype == np.uint8 else rows
 
 
+def _heads(rows):
+    """Two rows of one head of one number."""
+    return rows.reshape(2, 1, 1)
+
+
+ATTENDS = AttentionForm(1.0, 1, 1, False, 0.0)
+
 # The argument that holds rows, the dtypes of them that are native, and the other arguments to rows [2].
 ROWS = {
     "add_by_id": ("data", ["f4", "f8"], lambda rows: (rows, A([0, 1]), 2, True)),
     "argsort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, False)),
+    "attention_within": (
+        "q", ["f4", "f8"], lambda rows: (_heads(rows), TWO, *[_heads(rows)] * 2, TWO, None, ATTENDS),
+    ),
+    "attention_within_backward": (
+        "q", ["f4", "f8"],
+        lambda rows: (
+            *[_heads(rows)] * 4, rows.reshape(2, 1), _heads(rows), rows.reshape(2, 1), TWO, TWO, None, ATTENDS
+        ),
+    ),
     "bucketize": ("values", [dtype for dtype in NUMBERS if dtype != "f2"], lambda rows: (rows, rows)),
     "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
     "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True)),
