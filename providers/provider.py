@@ -16,8 +16,9 @@ from seqflow.providers.bad_files import RAISE, BadFile, BadFiles
 from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.fetching import FetchAhead
+from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.providers.filter.filtered_blocks import FilteredBlock, FilteredReader, KeptRows, empty_table
-from seqflow.providers.filter.row_filter import ALL, RowFilter
+from seqflow.providers.filter.row_filter import ALL, RecentNumbers, RowFilter
 from seqflow.providers.paths import Search
 from seqflow.providers.source import (
     Block,
@@ -172,6 +173,22 @@ class Provider:
     def _filtered(self) -> FilteredReader:
         assert self.where is not None
         return FilteredReader(self.source, self.where)
+
+    def without(self, places: Tensor, counts: abc.Mapping[str, abc.Mapping[str, int]]) -> "Provider":
+        """Return the provider without the rows at int64 places, ascending: block number * 2**32 + row in the block.
+
+        Rows that `where` leaves out have places, too. `counts` are the numbers of these rows, by reason, and by parts
+        of the source. Raise ProviderError when the source has no row at a place.
+        """
+        blocks = replace(self, where=None).blocks()
+        where = self.where or RowFilter.of_all(self.schema)
+        dropped = DroppedRows.of_places(places, blocks, counts)
+        return replace(self, where=replace(where, dropped=dropped, counts={}, numbers=RecentNumbers()))
+
+    @property
+    def dropped(self) -> abc.Mapping[str, abc.Mapping[str, int]]:
+        """Number of rows that are left out because of their places, by reason, and by parts of the source."""
+        return {} if self.where is None else self.where.dropped.counts
 
     def unfiltered(self, block: Block) -> tuple["Provider", Block]:
         """Return the provider without its filter, and its block that this block belongs to."""
@@ -376,7 +393,8 @@ class Provider:
         notes = (*self.notes, *getattr(self.source, "notes", ()))
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
-            *([f"  where {self.where.text}"] if self.where is not None else []),
+            *([f"  where {self.where.text}"] if self.where is not None and self.where.text else []),
+            *(f"  without {sum(of.values()):,} rows: {reason}" for reason, of in self.dropped.items()),
             *(f"  {message}" for message in (self.left_out, self.inferred, *notes) if message),
             *(f"  damaged: {one}" for one in self.damaged),
             *(f"  {field.name}: {field.type}" for field in self.schema),

@@ -58,7 +58,8 @@ class FilteredReader:
         full = self.filter.with_columns(schema)
         paths = list(self.filter.looks_at().values())
         if not isinstance(self.source, RangedSource) or not paths:
-            yield from (self._filtered(block, True, True) for block in self.source.blocks(full))
+            judged = self.filter.expression is not None
+            yield from (self._filtered(block, True, judged) for block in self.source.blocks(full))
             return
         # all at once: the ranges are compared as columns, which is much faster than block by block
         found = list(self.source.ranged_blocks(full, paths))
@@ -69,12 +70,12 @@ class FilteredReader:
 
     def _filtered(self, block: Block, may_be_kept: bool, may_be_left_out: bool) -> FilteredBlock:
         """Return a block; its rows are known if the ranges of its values tell that none or all are kept."""
-        rows = None
+        rows, dropped = None, self.filter.dropped.count(block)
         if not may_be_kept:
             rows = 0
-        elif not may_be_left_out:
-            rows = block.num_rows
-        return _with_rows(block, rows, is_whole=not may_be_left_out)
+        elif not may_be_left_out and block.num_rows is not None:
+            rows = block.num_rows - dropped
+        return _with_rows(block, rows, is_whole=not (may_be_left_out or dropped))
 
     def counted(self, block: FilteredBlock, max_bytes: int | None) -> FilteredBlock:
         """Return a block with the number of its kept rows."""
@@ -102,7 +103,7 @@ class FilteredReader:
         numbers: list[Tensor] = []
         rows = kept = 0
         for start, table, bad in self._pieces(block.inner, full, max_bytes):
-            mask = self._mask(table, bad)
+            mask = self._mask(block.inner, start, table, bad)
             places = np.flatnonzero(mask)
             _report(bad, places, kept, block.inner, bad_rows)
             numbers.append(places + start)
@@ -160,15 +161,21 @@ class FilteredReader:
 
     def _numbers(self, block: Block, max_bytes: int | None) -> Iterator[Tensor]:
         """Yield the positions of the kept rows, piece by piece; reads only the filter's columns."""
+        if self.filter.expression is None and block.num_rows is not None:
+            yield np.flatnonzero(self.filter.dropped.mask(block, 0, block.num_rows))
+            return
         for start, table, bad in self._pieces(block, self.filter.columns, max_bytes):
-            yield np.flatnonzero(self._mask(table, bad)) + start
+            yield np.flatnonzero(self._mask(block, start, table, bad)) + start
 
-    def _mask(self, table: Table, bad: list[BadRow]) -> Tensor:
-        """Return bool[rows]: which rows the filter keeps, and those that it cannot judge, as bad rows."""
+    def _mask(self, block: Block, start: int, table: Table, bad: list[BadRow]) -> Tensor:
+        """Return bool[rows]: which rows from `start` on are kept, and those that cannot be judged, as bad rows."""
+        kept = self.filter.dropped.mask(block, start, table.num_rows)
+        if self.filter.expression is None:
+            return kept
         mask: Tensor = self.filter.mask(table).to_numpy()
         judged = self.filter.columns.names
         mask[[one.row for one in bad if not isinstance(one, UnfitRow) or one.column in judged]] = True
-        return mask
+        return mask & kept
 
     def _pieces(
         self, block: Block, schema: pa.Schema, max_bytes: int | None

@@ -15,6 +15,7 @@ from seqflow.expression.filter_parser import parse_filter
 from seqflow.expression.filter_syntax import LENGTHS, Filter, columns_of
 from seqflow.providers.filter.arrow_expressions import Node, canonical, fields_of, structure
 from seqflow.providers.filter.arrow_values import comparable, comparable_schema, value_of
+from seqflow.providers.filter.dropped_rows import DroppedRows
 from seqflow.providers.filter.value_ranges import Path, Possible, Ranges, ValueRange
 from seqflow.providers.other_packages import is_a
 from seqflow.record.record import Tensor
@@ -115,6 +116,7 @@ class RowFilter:
     """Filter of rows: keeps those for which the expression is true, not those for which it is false or null."""
 
     expression: Any = field(compare=False)
+    """None keeps all, apart from those that are dropped."""
     text: str
     """The expression as text; equal for two spellings of one expression."""
     full: pa.Schema
@@ -127,10 +129,17 @@ class RowFilter:
     """Number of kept rows of each block counted so far, by origin and index; `ALL` has their total."""
     numbers: RecentNumbers = field(default_factory=RecentNumbers, compare=False, repr=False)
     """Kept rows of the blocks that are read in slices."""
+    dropped: DroppedRows = field(default=DroppedRows(), compare=False, repr=False)
+    """Rows that are left out, whatever the expression says."""
+
+    @classmethod
+    def of_all(cls, schema: pa.Schema) -> RowFilter:
+        """Return the filter that keeps all rows."""
+        return cls(None, "", schema, pa.schema([]), pa.schema([]))
 
     @property
     def structure(self) -> Node | None:
-        return structure(self.expression)
+        return None if self.expression is None else structure(self.expression)
 
     def looks_at(self) -> dict[Path, Path]:
         """Return the columns and fields that the expression reads: the provider's paths by the source's."""

@@ -24,6 +24,7 @@ from seqflow.cli.job_options import (
 )
 from seqflow.cli.printing import log_json, print_json, print_table, say
 from seqflow.cli.progress_line import is_terminal, log_lines, progress_line
+from seqflow.printable import printable_line
 from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
@@ -205,6 +206,16 @@ def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
     log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
 
 
+def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the filtered rows by option, and those of a rule of curation by source, too."""
+    for option, count in report.filtered_by.items():
+        yield f"  {option}", f"{count:,}"
+        by_source = report.curated.get(option, {})
+        for source, part in by_source.items():
+            if part and len(by_source) > 1:
+                yield f"    {printable_line(source)}", f"{part:,}"
+
+
 def _print_report(report: Report) -> None:
     from seqflow.byte_sizes import format_bytes
 
@@ -223,7 +234,7 @@ def _print_report(report: Report) -> None:
         *(() if report.outcome == "complete" else times),
         *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),
         *((("filtered", f"{report.filtered:,}"),) if report.filtered else ()),
-        *((f"  {option}", f"{count:,}") for option, count in report.filtered_by.items()),
+        *_filtered_by(report),
         *((("skipped", f"{skipped:,}"),) if (skipped := report.skipped - report.filtered) else ()),
         ("bad rows", f"{report.bad_rows:,}"),
         *((f"  {reason}", f"{count:,}") for reason, count in Counter(report.reasons).most_common()),

@@ -25,7 +25,7 @@ def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> 
     they are shown for each source, and those of the last source are returned.
     """
     job = dated(job)
-    loader = open_batches(job)
+    loader = open_batches(job.without_rules())
     loaders = loaders_of(loader)
     for name, one in loaders.items():
         found = infer(one, name)

@@ -74,6 +74,7 @@ def describe(job: Job, loader: Loader | Mix) -> dict[str, Any]:
         "imports": module_identity(job.modules, job.folder),
         **_of_sources(job, loader),
         **({} if not job.totals else {"totals": job.totals, "steps_of": job.steps_of}),
+        **{rule.name: asdict(rule) for rule in job.rules},
         "bad_rows.path": None if bad is None else os.path.relpath(absolute(os.path.expanduser(bad)), above),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key not in _NO_CONTENT},
     }

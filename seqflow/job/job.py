@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.arguments import FilePath, checked
+from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.engine import EngineSettings
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
@@ -42,6 +43,12 @@ class Job:
     bad_rows: BadRows = field(default_factory=BadRows)
     bad_files: BadFiles = RAISE
     engine: EngineSettings = field(default_factory=EngineSettings)
+    decontaminate: Decontaminate | None = None
+    """Which rows to leave out as part of evaluation sets, first of all."""
+    deduplicate: Deduplicate | None = None
+    """Which of the other rows to leave out as equal to one that stays."""
+    near_duplicates: NearDuplicates | None = None
+    """Which of the rows that are left to leave out as like one that stays."""
     keep: str | tuple[str, ...] = ()
     """Conditions on prepared rows, which may use constants; a row for which one is false is left out."""
     require: str | tuple[str, ...] = ()
@@ -63,10 +70,19 @@ class Job:
     """Settings that were replaced, by their dotted names; paths among them are absolute."""
 
     @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Rules of curation, in the order in which they are applied."""
+        return tuple(filter(None, (self.decontaminate, self.deduplicate, self.near_duplicates)))
+
+    @property
     def modules(self) -> tuple[str, ...]:
         """Modules that the job names: those to import first, and the module of its own batch plan."""
         plan = type(self.batch).__module__
         return self.imports if plan.partition(".")[0] == "seqflow" else (*self.imports, plan)
+
+    def without_rules(self) -> Job:
+        """Return the job of all rows: before the keys of its rows are known."""
+        return replace(self, decontaminate=None, deduplicate=None, near_duplicates=None)
 
     def without_quarantine(self) -> Job:
         """Return the job whose bad rows are only counted, as are damaged files if they would be entered in a file."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from seqflow.curation.rules import RULES
 from seqflow.engine import EngineSettings
 from seqflow.job.sections import (
     BATCH_KINDS,
@@ -34,6 +35,7 @@ _END = "\n<!-- The end of the keys. -->\n"
 SECTIONS: dict[str, tuple[type, ...]] = {
     "source": (SourceSection, StoreSection),
     "mix": (MixSection, MixSource),
+    **{rule.name: (rule,) for rule in RULES},
     "order": (OrderSection,),
     "prepare": (NetSection,),
     "batch": (),

@@ -13,6 +13,7 @@ from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.identity.sections import listed
+from seqflow.job.curated import curated, opened_columns
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import NetSection, SourceSection, StoreSection, keys_of
@@ -47,7 +48,7 @@ def open_batches(job: Job) -> Loader | Mix:
     if job.mix is None:
         return open_loader(job)
     import_job_modules(job)
-    sources = {one.name: providers.open(**_open_options(one.source, job)) for one in job.mix.sources}
+    sources = {one.name: providers.open(**open_options(one.source, job)) for one in job.mix.sources}
     return Mix(
         sources,
         weights={one.name: one.weight for one in job.mix.sources},
@@ -60,7 +61,7 @@ def open_batches(job: Job) -> Loader | Mix:
 
 
 def open_loader(job: Job, source: Provider | None = None) -> Loader:
-    """Make the loader of a job after importing its modules; `provider` replaces its source."""
+    """Make the loader of a job after importing its modules; `source` replaces its source, as its rules leave it."""
     if job.mix is not None:
         raise JobError(
             "mix: this takes a job of one source, and [mix] has several\n  give it a job with [source]"
@@ -68,7 +69,10 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
     import_job_modules(job)
     options: dict[str, Any] = {"source": source, "columns": job.source.columns}
     if source is None:
-        options = {**_open_options(job.source, job), "index": job.order.index}
+        options = {**open_options(job.source, job), "index": job.order.index}
+    if source is None and job.rules:
+        opened = providers.open(**{**open_options(job.source, job), "columns": opened_columns(job)})
+        options = {"source": curated(job, opened), "columns": job.source.columns, "index": job.order.index}
     return Loader(**options, **_loader_options(job), **_totals(job))
 
 
@@ -96,7 +100,7 @@ def files_of(loader: Loader | Mix) -> tuple[str, ...]:
     return tuple(file for one in loaders_of(loader).values() for file in one.source.files)
 
 
-def _open_options(section: SourceSection, job: Job) -> dict[str, Any]:
+def open_options(section: SourceSection, job: Job) -> dict[str, Any]:
     """Return the arguments of `sf.open` for a source."""
     options = {field.name: getattr(section, field.name) for field in keys_of(SourceSection)}
     options |= {field.name: getattr(section.store, field.name) for field in keys_of(StoreSection)}

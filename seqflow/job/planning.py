@@ -78,7 +78,7 @@ def plan(job: Job) -> Plan:
     Raise the errors that the run would raise up to that point.
     """
     job = dated(job)
-    loader = open_loader(job)
+    loader = open_loader(job.without_rules())
     check_targets(job, loader)
     batch = empty_batch(loader)
     output = open_job_output(job)

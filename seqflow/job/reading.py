@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from seqflow.arguments import WORDS, choices, described, fits, is_number
 from seqflow.byte_sizes import parse_bytes
+from seqflow.curation.rules import RULES, Rule
 from seqflow.deprecated_names import renamed_arguments
 from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
@@ -53,7 +54,7 @@ _OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
 _OF_STORE = tuple(one.name for one in keys_of(StoreSection))
 _PATHS = (
     "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
-    "source.cache", "mix.sources.cache",
+    "source.cache", "mix.sources.cache", "deduplicate.against", "decontaminate.against",
 )  # fmt: skip
 _SIZES = (
     "source.cache_bytes", "mix.sources.cache_bytes",
@@ -418,6 +419,19 @@ def _conditions(name: str, tables: Mapping[str, Any], job_file: JobFile) -> tupl
         job_file.fail(name, str(error))
 
 
+def _rule(name: str, tables: Mapping[str, Any], job_file: JobFile) -> Rule | None:
+    if name not in tables:
+        return None
+    if "mix" in tables:
+        job_file.fail(
+            name,
+            f"[{name}] compares the rows of one source, and [mix] has several\n"
+            "  curate each, or all files in one [source], and mix the outputs",
+        )
+    rule: Rule = _section(_SECTIONS[name], name, tables, job_file)
+    return rule
+
+
 def _skip(tables: Mapping[str, Any], job_file: JobFile) -> tuple[tuple[int, ...], ...]:
     spans = _checked(tables.get("skip", []), tuple[tuple[int, ...], ...], "skip", job_file)
     try:
@@ -579,6 +593,7 @@ _WORDS = {**WORDS, bool: "true or false", dict: "a table"}
 """Names of types in the terms of TOML."""
 _SECTIONS: Mapping[str, type] = {
     "source": SourceSection,
+    **{rule.name: rule for rule in RULES},
     "order": OrderSection,
     "prepare": NetSection,
     "net": NetSection,
@@ -599,6 +614,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
         name: partial(_section, _SECTIONS[name], name)
         for name in ("output", "bad_rows", "bad_files", "engine")
     },
+    **{rule.name: partial(_rule, rule.name) for rule in RULES},
     "keep": partial(_conditions, "keep"),
     "require": partial(_conditions, "require"),
     "skip": _skip,

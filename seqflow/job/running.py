@@ -13,6 +13,7 @@ from seqflow.errors import JobError
 from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files, new_files
 from seqflow.job.checking import check_tables, check_workers
 from seqflow.job.counts import counts_in, peak_memory
+from seqflow.job.curating import keys_jobs
 from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import infer
@@ -57,6 +58,8 @@ class Report:
     """Number of bad rows by column and reason."""
     filtered_by: Mapping[str, int] = field(default_factory=dict)
     """Number of filtered rows by the option that omitted them."""
+    curated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Rows that each rule of curation left out, by path of the source, or by folder if there is one path."""
     bad_files: BadFileList = field(default_factory=BadFileList)
     """Damaged files of the source, and damaged blocks of files, that were omitted."""
 
@@ -111,13 +114,20 @@ def run(
         raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
     job = dated(job, resume=resume, append=append)
-    loader = open_batches(job)
+    loader = open_batches(job.without_rules())
     # before the output is opened: a job that is refused leaves no files
     for one in loaders_of(loader).values():
         check_targets(job, one)
         check_tables(job, one, infer(one))
         check_workers(job, one)
         warn_of_empty(one)
+    if job.rules:
+        if append:
+            raise JobError(
+                f"append: [{job.rules[0].name}] compares all rows, also of files that were written before\n"
+                "  expected a run of all files: --overwrite"
+            )
+        loader = _curated(job, loader, progress, resume, overwrite, accept_changes)
     opened = open_job_output(job)
     opened.takes_over = resume or overwrite
     with opened as output:
@@ -127,7 +137,25 @@ def run(
         found = _write_output(job, loader, output, progress, append, **options)
     if found.new is not None and found.outcome != "appended":  # an earlier run was completed first
         return run(job, progress, append=True)
-    return _report(found, opened, perf_counter() - started)
+    return _report(found, loader, opened, perf_counter() - started)
+
+
+def _curated(
+    job: Job,
+    loader: Loader | Mix,
+    progress: Progress | None,
+    resume: bool,
+    overwrite: bool,
+    accept_changes: bool,
+) -> Loader | Mix:
+    """Write the keys of the rows, or what a killed run has left of them; return the loader of the rows that stay."""
+    target = open_job_output(job).target
+    if target is not None:  # the job itself is told apart from others first
+        described = describe(job, loader)
+        earlier_run(target, described, resume=resume, overwrite=overwrite, accept_changes=accept_changes)
+    for of_keys in keys_jobs(job):
+        run(of_keys, progress, resume=not overwrite, overwrite=overwrite)
+    return open_batches(job)
 
 
 class _Result(NamedTuple):
@@ -155,6 +183,8 @@ def _write_output(
     facts: dict[str, Any] = {"job": describe(job, loader)}
     if isinstance(loader, Loader) and isinstance(loader.data_fingerprint().get("files"), int):
         facts["input"] = loader.pipeline.identity.files  # too many for the identity to list
+    if isinstance(loader, Loader) and loader.source.dropped:
+        facts["curated"] = loader.source.dropped
     target, new, record = output.target, None, None
     if append and target is not None and isinstance(loader, Loader):
         new = new_files(target, facts["job"], loader)
@@ -180,14 +210,19 @@ def _write_output(
     return _Result(files, task.counts, task.outcome, task.damaged, changes, task.peak_memory, new)
 
 
-def _report(found: _Result, output: OutputWriter, seconds: float) -> Report:
-    stats = Stats(**found.counts)
+def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds: float) -> Report:
+    stats, curated = Stats(**found.counts), {} if isinstance(loader, Mix) else loader.source.dropped
+    filtered_by = stats.filtered_by
+    for rule, counts in curated.items():  # rows that the source leaves out are counted as those of `where`
+        filtered_by["where"] -= (count := sum(counts.values()))
+        filtered_by[rule] = count
     counted = ("rows", "dropped", "skipped", "filtered", "rows_read", "tokens", "batches", "bad_rows")
     return Report(
         **{name: found.counts[name] for name in counted},
         fill=stats.fill,
         reasons=stats.reasons,
-        filtered_by=stats.filtered_by,
+        filtered_by=dict(+filtered_by),
+        curated=curated,
         bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),

@@ -108,7 +108,16 @@ class OutputNames:
             "files": self.entries(files),
             **{
                 key: content[key]
-                for key in ("partitions", "counts", "changes", "job", "made_by", "input", "appended")
+                for key in (
+                    "partitions",
+                    "counts",
+                    "changes",
+                    "job",
+                    "made_by",
+                    "input",
+                    "appended",
+                    "curated",
+                )
                 if key in content
             },
         }

@@ -130,7 +130,11 @@ def test_each_extra_that_is_named_is_one():
     """pip only warns of an extra that is not there, and installs nothing of it."""
     of_requirements = [each for needed in PROJECT["optional-dependencies"].values() for each in needed]
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
-    code = [*(ROOT / "seqflow").rglob("*.py"), *(ROOT / "providers").rglob("*.py"), *(ROOT / "ops").rglob("*.py")]
+    code = [
+        *(ROOT / "seqflow").rglob("*.py"),
+        *(ROOT / "providers").rglob("*.py"),
+        *(ROOT / "ops").rglob("*.py"),
+    ]
     texts = [path.read_text(encoding="utf-8") for path in pages + code]
     named = {
         extra

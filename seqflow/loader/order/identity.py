@@ -283,7 +283,7 @@ def _columns(recipe: Recipe) -> list[str] | None:
 
 
 def _where(source: Provider) -> dict[str, str]:
-    return {} if source.where is None else {"where": source.where.text}
+    return {} if source.where is None or not source.where.text else {"where": source.where.text}
 
 
 def _bad_files(source: Provider) -> dict[str, str]:

@@ -1,0 +1,66 @@
+"""DroppedRows: rows of a source that are left out because of their places, whatever their values are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from seqflow.errors import ProviderError
+from seqflow.providers.source import Block
+from seqflow.record.record import Tensor
+
+PLACE_BITS = 32
+"""Bits of a row's place that are its position in the block; those above are the number of the block."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedRows:
+    """Rows to leave out."""
+
+    positions: Mapping[tuple[str, int], Tensor] = field(default_factory=dict)
+    """Their positions, ascending, by origin and index of their block."""
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Their number by reason, and by a part of the source."""
+
+    @classmethod
+    def of_places(
+        cls, places: Tensor, blocks: Iterable[Block], counts: Mapping[str, Mapping[str, int]]
+    ) -> DroppedRows:
+        """Return the rows at int64 places, which are ascending; `blocks` are all of the source, in order."""
+        numbers, first = np.unique(places >> PLACE_BITS, return_index=True)
+        by_block = (
+            dict(zip(numbers.tolist(), np.split(places, first[1:]), strict=True)) if len(numbers) else {}
+        )
+        found = {}
+        for number, block in enumerate(blocks):
+            if number in by_block:
+                positions = by_block.pop(number) & ((1 << PLACE_BITS) - 1)
+                if block.num_rows is not None and positions[-1] >= block.num_rows:
+                    raise _changed(
+                        f"block {block.index} of {block.origin} has {block.num_rows} rows", positions[-1]
+                    )
+                found[block.origin, block.index] = positions
+        if by_block:
+            raise _changed("the source has fewer blocks", next(iter(by_block.values()))[0])
+        return cls(found, counts)
+
+    def count(self, block: Block) -> int:
+        """Return the number of rows of a block that are left out."""
+        return len(self.positions.get((block.origin, block.index), ()))
+
+    def mask(self, block: Block, start: int, count: int) -> Tensor:
+        """Return bool[count]: whether the rows from `start` on are kept."""
+        kept = np.ones(count, bool)
+        positions = self.positions.get((block.origin, block.index))
+        if positions is not None:
+            first, last = np.searchsorted(positions, [start, start + count])
+            kept[positions[first:last] - start] = False
+        return kept
+
+
+def _changed(what: str, place: int) -> ProviderError:
+    return ProviderError(
+        f"{what}, and row {place} was to be left out: the source has changed since it was curated"
+    )

@@ -1,0 +1,255 @@
+"""KeyedRows: a source with the place of each row, and the numbers by which the rules of curation compare rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow import kernels, ops, providers
+from seqflow.curation.rules import RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
+from seqflow.errors import ProviderError
+from seqflow.files.place import Files, Range
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.random_bits import output
+from seqflow.providers import Block, Provider
+from seqflow.providers.dictionaries import without_dictionaries
+from seqflow.providers.filter.dropped_rows import PLACE_BITS
+from seqflow.providers.formats.options import FORMATS
+from seqflow.record import BadRow, Record, from_arrow
+from seqflow.record.selection import Table, select_schema
+
+PLACE = "place"
+KEYS = ("high", "low")
+SCORE, SHARE = "score", "share"
+_SEEDS = (1, 2)
+"""Seeds of the two halves of a key."""
+
+
+def band(number: int) -> str:
+    """Return the name of the column with the key of a band."""
+    return f"band_{number:03}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedBlock(Block):
+    """A block of the source, and its number among all of its blocks."""
+
+    inner: Block
+    number: int
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """Rows of a provider as int64 `place`, block number * 2**32 + row in the block, and the columns of some rules."""
+
+    provider: Provider
+    rules: tuple[Rule, ...]
+    known: Array
+    """uint64: hashes of the n-grams of evaluation sets, each once."""
+    evaluation: str
+    """Digest of these: other sets give other rows."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Number of rows; None if it is not known before reading."""
+        return self.provider.num_rows if self.provider.where is None else None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files of the provider."""
+        return self.provider.files
+
+    @property
+    def store(self) -> Files:
+        """Where they lie."""
+        return self.provider.store
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The place, and the columns of each rule."""
+        names = [name for rule in self.rules for name in _names(rule)]
+        kinds = {SCORE: pa.float64(), SHARE: pa.float64()}
+        return pa.schema([(name, kinds.get(name, pa.int64())) for name in (PLACE, *names)])
+
+    def blocks(self, schema: pa.Schema) -> Iterator[KeyedBlock]:
+        """Yield the blocks of the provider, in order."""
+        for number, one in enumerate(self.provider.blocks()):
+            yield KeyedBlock(one.origin, one.index, one.num_rows, one.nbytes, one, number)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        """Return the place and the columns of all rows of a block."""
+        assert isinstance(block, KeyedBlock)
+        found = self.provider.read_kept(block.inner, bad_rows=bad_rows)
+        columns = {PLACE: np.asarray(found.numbers, np.int64) + (block.number << PLACE_BITS)}
+        for rule in self.rules:
+            columns |= self._columns(rule, found.table.select(rule.reads))
+        return pa.table({name: columns[name] for name in schema.names}, schema)
+
+    def _columns(self, rule: Rule, table: Table) -> dict[str, Array]:
+        """Return the columns of a rule, from those that it reads."""
+        if isinstance(rule, Deduplicate):
+            return _keys(table, rule)
+        tokens, lengths = _tokens(table, rule.column)
+        if isinstance(rule, Decontaminate):
+            return {SHARE: ops.ngram_overlap(tokens, self.known, lengths, n=rule.ngram)}
+        return _bands(tokens, lengths, rule)
+
+    def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
+        """Return what reading a block of a store will fetch."""
+        assert isinstance(block, KeyedBlock)
+        return self.provider.ranges(block.inner)
+
+    def content(self, schema: pa.Schema) -> Any:
+        """Return values that are equal if the rows are; None if the provider has none."""
+        return self.provider.content
+
+    def of_files(self, paths: Collection[str]) -> KeyedRows:
+        """Return the source with these files only; its blocks keep their numbers."""
+        return replace(self, provider=self.provider.of_files(paths))
+
+
+def keyed(
+    paths: Any = None, *, source: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]]
+) -> Provider:
+    """Return a provider of the keys of a source, `paths` with these options of `sf.open`, under some rules.
+
+    This is a kind of sources for jobs, so all options are as in JSON: `format` is a name with options.
+    """
+    options = dict(source)
+    if (form := options.pop("format", None)) is not None:
+        options["format"] = FORMATS[form[0]](**form[1])
+    kinds: Mapping[str, Callable[..., Rule]] = {rule.name: rule for rule in RULES}
+    chosen = tuple(kinds[name](**_as_tuples(given)) for name, given in rules.items())
+    opened = providers.open(paths, **options)
+    needed = [*dict.fromkeys(name for rule in chosen for name in rule.reads)]
+    opened = replace(opened, schema=select_schema(opened.schema, needed))
+    for rule in chosen:
+        _check_columns(rule, opened.schema)
+    known = next(
+        (_grams_of(rule) for rule in chosen if isinstance(rule, Decontaminate)), np.zeros(0, np.uint64)
+    )
+    rows = KeyedRows(opened, chosen, known, hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest())
+    return Provider("keys", opened.origin, rows.schema, rows)
+
+
+def _as_tuples(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def _names(rule: Rule) -> tuple[str, ...]:
+    """Return the names of the columns that a rule makes."""
+    if isinstance(rule, Decontaminate):
+        return (SHARE,)
+    if isinstance(rule, Deduplicate):
+        return (*KEYS, SCORE) if rule.score else KEYS
+    return tuple(map(band, range(rule.bands)))
+
+
+def _keys(table: Table, rule: Deduplicate) -> dict[str, Array]:
+    record = _record(table.select(rule.columns))
+    found = dict(zip(KEYS, (_hashes(record, seed) for seed in _SEEDS), strict=True))
+    if rule.score:
+        score = pa.table(table.select([rule.score])).column(0).cast(pa.float64()).to_numpy()
+        found[SCORE] = np.where(np.isnan(score), -np.inf, score)
+    return found
+
+
+def _record(table: Table) -> Record:
+    """Return columns as tensors, with a mask for each level that may have nulls, and values in place of codes."""
+    plain = pa.schema([one.with_type(without_dictionaries(one.type)) for one in table.schema])
+    record: Record = from_arrow(table if plain == table.schema else pa.table(table).cast(plain), valid=True)
+    return record
+
+
+def _hashes(record: Record, seed: int) -> Array:
+    """Return int64 hashes of the bytes of all columns of each row."""
+    state = np.zeros(record.num_rows, np.uint64)
+    for name, tensor in record.items():
+        data = np.ascontiguousarray(tensor)
+        counts = np.full(len(data), data.dtype.itemsize * int(np.prod(data.shape[1:])), np.int64)
+        above = record.parents[name]
+        while above is not None:
+            counts, above = kernels.segment_reduce("sum", counts, record[above]), record.parents[above]
+        hashes = ops.hash_text(data.reshape(-1).view(np.uint8), counts, seed=seed)
+        state = output(state, hashes.view(np.uint64))
+    return (state >> np.uint64(1)).view(np.int64)
+
+
+def _tokens(table: Table, column: str) -> tuple[Array, Array]:
+    """Return int64 tokens and lengths: those of lists of integers, hashes of words in lists and texts."""
+    import pyarrow.compute as pc
+
+    kind = table.schema.field(column).type
+    if is_text(kind):
+        text = pa.table(table).column(column).cast(pa.large_string())
+        table = pa.table({column: pc.utf8_lower(text)})
+    record = _record(table.select([column]))
+    lengths = record[f"{column}.lengths"]
+    if not is_text(kind) and not is_text(kind.value_type):
+        return record[f"{column}.values"].astype(np.int64), lengths
+    if is_text(kind):
+        data, sizes, lengths = ops.split_words(
+            record[f"{column}.values"], lengths, pattern=r"[^\pL\pN]+", errors="replace"
+        )
+    else:
+        data, sizes = record[f"{column}.values.values"], record[f"{column}.values.lengths"]
+    return ops.hash_text(data, sizes), lengths
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is of texts, encoded or not."""
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _check_columns(rule: Rule, schema: pa.Schema) -> None:
+    """Raise ProviderError if a rule cannot compare the rows of columns of these types."""
+    if isinstance(rule, Deduplicate):
+        if rule.score and not _is_number(kind := schema.field(rule.score).type):
+            raise ProviderError(
+                f"deduplicate: {rule.score!r} is {kind}, expected numbers to keep the highest"
+            )
+        return
+    kind = schema.field(rule.column).type
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    if is_text(kind) or (is_list and (is_text(kind.value_type) or types.is_integer(kind.value_type))):
+        return
+    raise ProviderError(
+        f"{rule.name}: {rule.column!r} is {kind}, expected texts, or lists of integers or texts"
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _grams_of(rule: Decontaminate) -> Array:
+    """Return the hashes of all n-grams of the evaluation sets, each once."""
+    against = [rule.against] if isinstance(rule.against, str) else list(rule.against)
+    provider = providers.open(against, columns=[rule.column])
+    _check_columns(rule, provider.schema)
+    found = [np.zeros(0, np.uint64)]
+    for block in provider.ahead(provider.blocks()):
+        tokens, lengths = _tokens(provider.read(block), rule.column)
+        found.append(np.unique(ops.hash_ngrams(tokens, lengths, n=rule.ngram).values))
+    return np.unique(np.concatenate(found))
+
+
+def _bands(tokens: Array, lengths: Array, rule: NearDuplicates) -> dict[str, Array]:
+    """Return a hash of each band of each row's signature; -1 for a row without n-grams."""
+    grams, counts = ops.hash_ngrams(tokens, lengths, n=rule.ngram)
+    signature = ops.minhash(grams, counts, num_perm=rule.bands * rule.rows, seed=rule.seed)
+    found = {}
+    for number in range(rule.bands):
+        state = np.zeros(len(counts), np.uint64)
+        for column in range(number * rule.rows, (number + 1) * rule.rows):
+            state = output(state, signature[:, column])
+        found[band(number)] = np.where(counts > 0, (state >> np.uint64(1)).view(np.int64), -1)
+    return found

@@ -1,0 +1,126 @@
+"""The rules of curation, as sections of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seqflow.arguments import checked
+from seqflow.errors import OpError
+
+_MOST = 1 << 16
+"""Most numbers of a signature."""
+
+
+@checked()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decontaminate:
+    """Leave out rows that share n-grams with evaluation sets. Texts are compared word by word, in lower case."""
+
+    column: str
+    """Column of texts, of lists of tokens, or of lists of words; the evaluation sets have it, too."""
+    against: str | tuple[str, ...]
+    """Files, folders, globs and URIs of the evaluation sets."""
+    ngram: int = 13
+    """Number of words or tokens that are compared together."""
+    max_share: float = 0.0
+    """Largest share of a row's n-grams that may be in an evaluation set."""
+
+    name = "decontaminate"
+
+    def __post_init__(self) -> None:
+        _check_count("Decontaminate.ngram", self.ngram)
+        if not 0 <= self.max_share < 1:
+            raise OpError.of(
+                "Decontaminate.max_share", f"is {self.max_share}, expected a share from 0 to below 1"
+            )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns of the source that it reads."""
+        return (self.column,)
+
+
+@checked()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deduplicate:
+    """Keep one of the rows that are equal in some columns, over all files. Nulls are equal to each other."""
+
+    columns: tuple[str, ...]
+    """Columns that are compared, by hashes of 126 bits."""
+    keep: str = "first"
+    """Row that stays: "first" or "last" in the order of the source, or "highest:COLUMN", the first of those with the
+    largest number in a column."""
+    against: str | tuple[str, ...] = ()
+    """Files, folders, globs and URIs whose rows leave out those of the source that are equal to them."""
+
+    name = "deduplicate"
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise OpError.of("Deduplicate.columns", "is empty, expected at least one column")
+        if self.keep not in ("first", "last") and not self.score:
+            raise OpError.of(
+                "Deduplicate.keep", f"is {self.keep!r}, expected 'first', 'last' or 'highest:COLUMN'"
+            )
+
+    @property
+    def score(self) -> str:
+        """Column whose largest number stays; empty without one."""
+        kind, _, column = self.keep.partition(":")
+        return column if kind == "highest" else ""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns of the source that it reads."""
+        return (*dict.fromkeys((*self.columns, *filter(None, [self.score]))),)
+
+
+@checked()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearDuplicates:
+    """Keep the first of rows that are alike, by MinHash of their n-grams in bands (Leskovec et al., 2014).
+
+    Rows whose sets of n-grams have the Jaccard index s are found alike with the probability 1 - (1 - s**rows)**bands;
+    rows that are alike through others make one cluster. A row without n-grams is like no other.
+    """
+
+    column: str
+    """Column of texts, of lists of tokens, or of lists of words. Texts are compared word by word, in lower case."""
+    ngram: int = 5
+    """Number of words or tokens of an n-gram."""
+    bands: int = 16
+    """Number of bands of a signature; two rows are alike if one band is equal."""
+    rows: int = 8
+    """Numbers of a band."""
+    seed: int = 1
+    """Seed of the signatures."""
+
+    name = "near_duplicates"
+
+    def __post_init__(self) -> None:
+        for name in ("ngram", "bands", "rows"):
+            _check_count(f"NearDuplicates.{name}", getattr(self, name))
+        if self.bands * self.rows > _MOST:
+            raise OpError.of(
+                "NearDuplicates.bands", f"times rows is {self.bands * self.rows}, expected at most {_MOST}"
+            )
+        if not 0 <= self.seed < 2**64:
+            raise OpError.of(
+                "NearDuplicates.seed", f"is {self.seed}, expected a number from 0 to below 2**64"
+            )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Columns of the source that it reads."""
+        return (self.column,)
+
+
+Rule = Decontaminate | Deduplicate | NearDuplicates
+RULES: tuple[type[Decontaminate], type[Deduplicate], type[NearDuplicates]]
+RULES = (Decontaminate, Deduplicate, NearDuplicates)
+"""In the order in which they are applied: each one to the rows that those before have left."""
+
+
+def _check_count(name: str, value: int) -> None:
+    if value < 1:
+        raise OpError.of(name, f"is {value}, expected 1 or more")

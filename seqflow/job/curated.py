@@ -1,0 +1,85 @@
+"""The source of a job without the rows that its rules leave out, by keys that `run` writes next to the output."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from seqflow import providers
+from seqflow.curation.verdicts import Verdicts, find_verdicts
+from seqflow.errors import JobError, ProviderError
+from seqflow.files.place import absolute
+from seqflow.job.job import Job
+from seqflow.kernels.arrays import Array
+from seqflow.providers import Provider
+from seqflow.providers.filter.dropped_rows import PLACE_BITS
+from seqflow.providers.paths import Search
+from seqflow.record.selection import select_schema
+
+
+def keys_path(job: Job, of: str = "keys") -> str:
+    """Return the place of the keys of a job, or of those `against` which it is compared."""
+    if job.output.path is None or job.output.kind == "none":
+        raise JobError(
+            f"{job.rules[0].name}: the job has no output, next to which the keys of its rows are written\n"
+            "  give one: --output PATH"
+        )
+    return f"{job.output.path.rstrip('/')}.curation/{of}"
+
+
+def opened_columns(job: Job) -> tuple[str, ...] | None:
+    """Return the columns that the source is opened with, for keys and for batches: its blocks may depend on them."""
+    if job.source.columns is None:
+        return None
+    return (*dict.fromkeys((*job.source.columns, *(name for rule in job.rules for name in rule.reads))),)
+
+
+def curated(job: Job, opened: Provider) -> Provider:
+    """Return the source of a job, which was opened with `opened_columns`, without the rows that its rules leave out.
+
+    Raise JobError if the keys of its rows are not there.
+    """
+    exact = job.deduplicate
+    against = _keys(job, "against") if exact is not None and exact.against else None
+    verdicts = find_verdicts(_keys(job, "keys"), job.rules, against)
+    source = opened.without(verdicts.places, _counts(job, opened, verdicts))
+    if job.source.columns is None:
+        return source
+    return replace(source, schema=select_schema(source.schema, job.source.columns))
+
+
+def _keys(job: Job, of: str) -> Provider:
+    path = keys_path(job, of)
+    try:
+        return providers.open(path, storage_options=job.output.storage_options)
+    except ProviderError as error:
+        raise JobError(
+            f"{job.rules[0].name}: the keys of the rows cannot be read: {error}\n"
+            "  `seqflow run` writes them before it writes the output"
+        ) from None
+
+
+def _counts(job: Job, opened: Provider, verdicts: Verdicts) -> dict[str, dict[str, int]]:
+    """Return the number of rows that each rule leaves out of each path of [source], or of each folder of one path."""
+    origins = [block.origin for block in replace(opened, where=None).blocks()]
+    names = {origin: _name_of(origin, job) for origin in dict.fromkeys(origins)}
+    order = list(dict.fromkeys(names.values()))
+    of_block: Array = np.array([order.index(names[origin]) for origin in origins], np.int64)
+    found = {}
+    for rule, places in verdicts.by_rule.items():
+        counts = np.bincount(of_block[places >> PLACE_BITS], minlength=len(order))
+        found[rule] = dict(zip(order, counts.tolist(), strict=True))
+    return found
+
+
+def _name_of(origin: str, job: Job) -> str:
+    """Return the path of [source] that finds a file; its folder if there is only one path."""
+    section = job.source
+    paths = [section.paths] if isinstance(section.paths, str) else list(section.paths)
+    if len(paths) == 1:
+        return origin.rpartition("/")[0] or origin
+    for path in paths:
+        if absolute(path) == origin or Search.of([path], section.kind, section.exclude).finds(origin):
+            return path
+    return origin

@@ -1,0 +1,71 @@
+"""Jobs that write the keys of the rows of a job with rules: they are run, and resumed, before the job itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from seqflow.job.curated import keys_path, opened_columns
+from seqflow.job.job import Job
+from seqflow.job.opening import open_options
+from seqflow.job.sections import OrderSection, OutputSection, SourceSection
+from seqflow.loader import BadRows, Rows
+from seqflow.providers.store_options import STORE_OPTIONS
+
+_KIND = "seqflow.curation.keyed_rows:keyed"
+_PART_BYTES = "128 MiB"
+"""Bytes of the source after which keys are safe from a kill."""
+
+
+def keys_jobs(job: Job) -> list[Job]:
+    """Return the jobs that write the keys of the rows, and of those that they are compared with."""
+    rules: dict[str, dict[str, Any]] = {rule.name: asdict(rule) for rule in job.rules}
+    options = {
+        name: value for name, value in open_options(job.source, job).items() if value not in (None, ())
+    }
+    paths = options.pop("source", None)
+    options.pop("bad_files")
+    if job.bad_files.leaves_out:
+        options["bad_files"] = "skip"
+    if job.source.format:
+        options["format"] = (job.source.format, dict(job.source.given))
+    if (columns := opened_columns(job)) is not None:
+        options["columns"] = list(columns)
+    found = [_keys_job(job, paths, options, rules, keys_path(job))]
+    exact = job.deduplicate
+    if exact is not None and exact.against:
+        of = {name: options[name] for name in options if name in STORE_OPTIONS}
+        of["columns"] = list(exact.columns)
+        only: dict[str, dict[str, Any]] = {"deduplicate": {"columns": exact.columns}}
+        found.append(_keys_job(job, exact.against, of, only, keys_path(job, "against")))
+    return found
+
+
+def _keys_job(
+    job: Job, paths: Any, options: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]], path: str
+) -> Job:
+    source = SourceSection(
+        paths=paths if isinstance(paths, str) else tuple(paths or ()),
+        kind=_KIND,
+        options={"source": dict(options), "rules": dict(rules)},
+    )
+    order = OrderSection(window=job.order.window, memory=job.order.memory, threads=job.order.threads)
+    output = OutputSection(
+        path=path,
+        kind="parquet",
+        part_bytes=_PART_BYTES,
+        storage_options=job.output.storage_options,
+        single_writer=job.output.single_writer,
+    )
+    return Job(
+        source=source,
+        order=order,
+        batch=Rows(1 << 16),
+        output=output,
+        bad_rows=BadRows("skip"),
+        bad_files=replace(job.bad_files, policy="skip") if job.bad_files.leaves_out else job.bad_files,
+        engine=job.engine,
+        imports=job.imports,
+        folder=job.folder,
+    )

@@ -1,0 +1,108 @@
+"""Keys of rows: equal for equal values, of any type, in any file; places that find the rows again."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seqflow.curation.keyed_rows import keyed
+from seqflow.errors import ProviderError
+
+
+def key_table(path, **rules):
+    provider = keyed(str(path), source={}, rules=rules)
+    return pa.concat_tables(pa.table(provider.read(block)) for block in provider.blocks())
+
+
+def exact_keys(path, *columns):
+    table = key_table(path, deduplicate={"columns": list(columns)})
+    return list(zip(table["high"].to_pylist(), table["low"].to_pylist(), strict=True))
+
+
+COLUMNS = {
+    "text": ["a", "", None, "a", "b"],
+    "dictionary": pa.array(["a", "", None, "a", "b"]).dictionary_encode(),
+    "number": [1, 0, None, 1, 2],
+    "float": [0.5, 0.0, None, 0.5, float("nan")],
+    "list": [[1, None], [], None, [1, None], [1, 0]],
+    "texts": [["a", "b"], [], None, ["a", "b"], ["ab"]],
+    "struct": [{"x": 1, "y": "a"}, {"x": 0, "y": ""}, None, {"x": 1, "y": "a"}, {"x": 1, "y": "b"}],
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_equal_values_have_equal_keys_and_others_have_others(tmp_path, name):
+    pq.write_table(pa.table({"c": COLUMNS[name]}), tmp_path / "a.parquet")
+    first, empty, null, again, other = exact_keys(tmp_path / "a.parquet", "c")
+    assert first == again
+    assert len({first, empty, null, other}) == 4
+    assert all(0 <= half < 2**63 for half in first)
+
+
+def test_keys_are_those_of_all_columns_and_of_no_place(tmp_path):
+    rows = {"a": [1, 1, 2, 1], "b": ["x", "y", "x", "x"], "c": [1, 2, 3, 4]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet", row_group_size=1)
+    one, two, three, four = exact_keys(tmp_path / "a.parquet", "a", "b")
+    assert one == four
+    assert len({one, two, three}) == 3
+    assert exact_keys(tmp_path / "a.parquet", "b", "a")[0] != one  # columns in another order
+
+
+def test_texts_that_run_together_are_not_equal(tmp_path):
+    pq.write_table(pa.table({"a": ["ab", "a"], "b": ["c", "bc"]}), tmp_path / "a.parquet")
+    one, two = exact_keys(tmp_path / "a.parquet", "a", "b")
+    assert one != two
+
+
+def test_places_are_of_rows_before_where(tmp_path):
+    pq.write_table(pa.table({"n": np.arange(10), "t": ["a"] * 10}), tmp_path / "a.parquet", row_group_size=4)
+    provider = keyed(
+        str(tmp_path / "a.parquet"), source={"where": "n % 3 == 1"}, rules={"deduplicate": {"columns": ["t"]}}
+    )
+    found = np.concatenate(
+        [pa.table(provider.read(block))["place"].to_numpy() for block in provider.blocks()]
+    )
+    assert [(place >> 32) * 4 + (place & 0xFFFFFFFF) for place in found.tolist()] == [1, 4, 7]
+
+
+def test_bands_are_equal_where_the_words_are(tmp_path):
+    texts = ["The cat, the dog & the bird.", "the cat the DOG -- the bird", "", "one two", None]
+    tokens = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5], [], [1, 2], None]
+    words = [None if text is None else text.split() for text in texts]
+    pq.write_table(pa.table({"text": texts, "tokens": tokens, "words": words}), tmp_path / "a.parquet")
+    for column in ("text", "tokens"):
+        table = key_table(tmp_path / "a.parquet", near_duplicates={"column": column, "bands": 3, "ngram": 4})
+        assert table.column_names == ["place", "band_000", "band_001", "band_002"]
+        bands = list(zip(*(table[name].to_pylist() for name in table.column_names[1:]), strict=True))
+        assert bands[0] == bands[1]
+        assert min(bands[0]) >= 0
+        assert bands[2:] == [(-1, -1, -1)] * 3  # without n-grams of 4
+    listed = key_table(tmp_path / "a.parquet", near_duplicates={"column": "words", "bands": 1, "ngram": 2})
+    assert [one >= 0 for one in listed["band_000"].to_pylist()] == [True, True, False, True, False]
+
+
+def test_shares_are_of_n_grams_in_the_evaluation_sets(tmp_path):
+    (tmp_path / "eval").mkdir()
+    pq.write_table(pa.table({"text": ["alpha beta gamma delta", None]}), tmp_path / "eval" / "e.parquet")
+    texts = ["Beta, gamma! Delta?", "x alpha beta gamma y z", "gamma beta alpha", "alpha beta", None]
+    pq.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    rule = {"column": "text", "against": str(tmp_path / "eval"), "ngram": 3}
+    shares = key_table(tmp_path / "a.parquet", decontaminate=rule)["share"].to_pylist()
+    assert shares == [1.0, 0.25, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"near_duplicates": {"column": "number"}}, "near_duplicates: 'number' is int64, expected texts"),
+        (
+            {"deduplicate": {"columns": ["text"], "keep": "highest:text"}},
+            "'text' is string, expected numbers",
+        ),
+        ({"deduplicate": {"columns": ["texts"]}}, "no column 'texts'"),
+    ],
+)
+def test_columns_of_a_wrong_type_are_refused_when_opened(tmp_path, rules, message):
+    pq.write_table(pa.table({"text": ["a"], "number": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(ProviderError, match=message):
+        keyed(str(tmp_path / "a.parquet"), source={}, rules=rules)

@@ -1,0 +1,256 @@
+"""Jobs whose rules leave out rows: counted, killed and resumed, by workers, of any format, without rows of other files."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from killed_jobs import KILLING
+
+from seqflow.errors import JobError, ProviderError
+from seqflow.job import Job, run
+from seqflow.job.checking import check
+from seqflow.job.opening import open_loader
+from seqflow.job.planning import plan
+from seqflow.job.row_traces import trace_row
+
+DRAW = np.random.default_rng(3)
+WORDS = [f"word{number}" for number in range(300)]
+TEXTS = [" ".join(DRAW.choice(WORDS, 40)) for _ in range(120)]
+TEXTS[70] = TEXTS[100] = TEXTS[5]
+TEXTS[110] = TEXTS[71]
+TEXTS[90] = TEXTS[8].replace(TEXTS[8].split()[20], "another")
+CONTAMINATED, EQUAL, ALIKE = {40}, {70, 100, 110}, {90}
+STAY = [row for row in range(120) if row not in CONTAMINATED | EQUAL | ALIKE]
+RULES = """
+[decontaminate]
+column = "text"
+against = "eval/e.parquet"
+[deduplicate]
+columns = ["text"]
+[near_duplicates]
+column = "text"
+rows = 4
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, start in (("web", 0), ("books", 60)):
+        (tmp_path / name).mkdir()
+        rows = {"text": TEXTS[start : start + 60], "row": np.arange(start, start + 60)}
+        pq.write_table(pa.table(rows), tmp_path / name / "a.parquet", row_group_size=25)
+    (tmp_path / "eval").mkdir()
+    pq.write_table(pa.table({"text": ["Not " + TEXTS[40].upper()]}), tmp_path / "eval" / "e.parquet")
+    return tmp_path
+
+
+def job_of(folder, rules=RULES, source='paths = ["web/", "books/*.parquet"]\ncolumns = ["row"]', more=""):
+    (folder / "job.toml").write_text(
+        f'{more}\n[source]\n{source}\n{rules}\n[batch]\nn = 32\n[output]\npath = "out"\n'
+    )
+    return Job.read(folder / "job.toml")
+
+
+def rows_of(folder):
+    return pq.read_table(folder / "out")["row"].to_pylist()
+
+
+def test_rows_are_left_out_and_counted_by_rule_and_source(folder):
+    report = run(job_of(folder))
+    assert rows_of(folder) == STAY
+    assert report.filtered_by == {"decontaminate": 1, "deduplicate": 3, "near_duplicates": 1}
+    sources = [f"{folder}/web/", f"{folder}/books/*.parquet"]
+    assert report.curated == {
+        rule: dict(zip(sources, counts, strict=True))
+        for rule, counts in {
+            "decontaminate": (1, 0),
+            "deduplicate": (0, 3),
+            "near_duplicates": (0, 1),
+        }.items()
+    }
+    assert (report.rows, report.filtered, report.rows_read) == (115, 5, 115)
+    assert json.loads((folder / "out" / "_manifest.json").read_text())["curated"] == report.curated
+    again = run(job_of(folder))
+    assert (again.outcome, again.filtered_by, again.curated) == (
+        "complete",
+        report.filtered_by,
+        report.curated,
+    )
+
+
+@pytest.mark.parametrize(
+    "order", ["", '[order]\nshuffle = true\nwindow = "4 KiB"\nthreads = 2\n', "[engine]\nworkers = 2"]
+)
+def test_the_same_rows_stay_in_any_order_and_with_workers(folder, order):
+    run(job_of(folder, RULES + order))
+    assert sorted(rows_of(folder)) == STAY
+
+
+@pytest.mark.parametrize(
+    ("keep", "stays"),
+    [("first", {5, 71}), ("last", {100, 110}), ("highest:row", {100, 110}), ("highest:low", {5, 71})],
+)
+def test_the_row_that_stays_is_chosen(folder, keep, stays):
+    for name in ("web", "books"):
+        table = pq.read_table(folder / name / "a.parquet")
+        low = pa.array(-table["row"].to_numpy())
+        pq.write_table(table.append_column("low", low), folder / name / "a.parquet", row_group_size=25)
+    run(job_of(folder, f'[deduplicate]\ncolumns = ["text"]\nkeep = "{keep}"'))
+    assert {5, 70, 71, 100, 110} & {*rows_of(folder)} == stays
+
+
+def test_rows_of_other_files_leave_out_equal_ones(folder):
+    old = pa.table({"text": pa.array([TEXTS[71], TEXTS[3]], pa.large_string())})
+    pq.write_table(old, folder / "eval" / "old.parquet")
+    run(job_of(folder, '[deduplicate]\ncolumns = ["text"]\nagainst = ["eval/old.parquet"]'))
+    assert {*range(120)} - {*rows_of(folder)} == {3, 70, 71, 100, 110}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "arrow"])
+def test_any_format_is_curated(folder, form):
+    import gzip
+
+    import pyarrow.csv as pc
+
+    table = pa.table({"row": np.arange(120), "text": TEXTS})
+    path = folder / f"docs.{form}"
+    lines = "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
+    if form == "csv":
+        pc.write_csv(table, path)
+    elif form == "arrow":
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table, max_chunksize=25)
+    else:
+        path.write_bytes(gzip.compress(lines) if form.endswith("gz") else lines)
+    run(job_of(folder, source=f'paths = "docs.{form}"'))
+    assert rows_of(folder) == STAY
+
+
+def test_rows_that_where_omits_take_no_part(folder):
+    run(job_of(folder, source='paths = ["web/", "books/"]\nwhere = "row != 5 and row < 105"'))
+    assert rows_of(folder) == [row for row in range(105) if row not in {5, 40, 90, 100}]
+
+
+def test_bad_rows_stay_bad_and_are_no_duplicates(folder):
+    lines = [
+        '{"row": 0, "text": "a b c"}',
+        "{",
+        '{"row": 2, "text": null}',
+        '{"row": 3, "text": "a b c"}',
+        "{",
+    ]
+    (folder / "docs.jsonl").write_text("\n".join(lines) + "\n")
+    report = run(
+        job_of(
+            folder,
+            '[deduplicate]\ncolumns = ["text"]\n[bad_rows]\npolicy = "skip"',
+            'paths = "docs.jsonl"\nfill = ""',
+        )
+    )
+    assert rows_of(folder) == [0, 2]
+    assert (report.bad_rows, report.filtered_by) == (2, {"deduplicate": 1})
+
+
+def test_rows_are_traced_to_the_places_that_they_have_in_their_files(folder):
+    job = job_of(folder)
+    run(job)
+    (found,) = trace_row(folder / "out" / "part-00000.parquet", STAY.index(95))
+    assert (os.path.basename(os.path.dirname(found.file)), found.block, found.row) == ("books", 1, 10)
+
+
+def test_a_job_is_checked_and_planned_before_its_keys_are_there(folder):
+    job = job_of(folder)
+    check(job)
+    assert plan(job).rows == 120
+    assert not (folder / "out.curation").exists()
+    with pytest.raises(JobError, match=r"keys of the rows cannot be read.*\n.*seqflow run"):
+        open_loader(job)
+
+
+def test_a_changed_rule_or_evaluation_set_is_another_job(folder):
+    run(job_of(folder))
+    with pytest.raises(JobError, match="near_duplicates"):
+        run(job_of(folder, RULES.replace("rows = 4", "rows = 5")))
+    pq.write_table(pa.table({"text": ["x " * 13]}), folder / "eval" / "e.parquet")
+    with pytest.raises(JobError, match="evaluation"):
+        run(job_of(folder))
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ('[deduplicate]\ncolumns = ["words"]', "no column 'words'"),
+        ('[deduplicate]\ncolumns = ["text"]\nkeep = "best"', r"line \d+: \[deduplicate\] keep is 'best'"),
+        ("[deduplicate]", r"\[deduplicate\] needs 'columns'"),
+        ('[near_duplicates]\ncolumn = "row"', "'row' is int64, expected texts"),
+        (
+            '[near_duplicates]\ncolumn = "text"\nband = 3',
+            "unknown key 'band' in .near_duplicates. .did you mean 'bands'",
+        ),
+        ('[decontaminate]\ncolumn = "text"\nagainst = "nothing/"', "nothing"),
+    ],
+)
+def test_bad_settings_are_errors_before_anything_is_written(folder, rules, message):
+    with pytest.raises((JobError, ProviderError), match=message):
+        run(job_of(folder, rules))
+    assert not (folder / "out").exists()
+
+
+def test_what_cannot_be_curated_is_refused(folder):
+    mix = '[[mix.sources]]\npaths = "web/"\nweight = 1\n[deduplicate]\ncolumns = ["text"]\n'
+    (folder / "mix.toml").write_text(mix)
+    with pytest.raises(JobError, match=r"line 4: .deduplicate. compares the rows of one source"):
+        Job.read(folder / "mix.toml")
+    with pytest.raises(JobError, match="has no output"):
+        run(
+            Job.from_dict(
+                {
+                    "source": {"paths": "web/"},
+                    "deduplicate": {"columns": ["text"]},
+                    "output": {"kind": "none"},
+                },
+                folder,
+            )
+        )
+    run(job_of(folder))
+    with pytest.raises(JobError, match=r"append: .decontaminate. compares all rows"):
+        run(job_of(folder), append=True)
+
+
+@pytest.mark.slow
+def test_a_job_killed_at_ten_points_writes_what_an_undisturbed_one_does(folder):
+    (folder / "dying.py").write_text(
+        f"{KILLING}\nif 'KILL_AT' in os.environ and 'seqflow' in sys.argv[0]:\n"
+        "    os.replace = killing(os.replace)\n    os.rename, os.unlink = killing(os.rename), killing(os.unlink)\n"
+    )
+    source = 'paths = ["web/", "books/*.parquet"]\ncolumns = ["row"]'
+    job_of(folder, RULES, source, 'imports = ["dying"]')
+    command = [sys.executable, "-m", "seqflow", "run", "job.toml", "--resume", "--quiet"]
+
+    def call(**environment):
+        done = subprocess.run(
+            command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in (0, -9), done.stderr
+        return done.returncode
+
+    def content():
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            for name in ("out", "out.curation")
+            for path in sorted((folder / name).rglob("*.parquet"))
+        }
+
+    assert call() == 0
+    expected = content()
+    assert rows_of(folder) == STAY
+    subprocess.run(["rm", "-r", "out", "out.curation"], cwd=folder, check=True)
+    kills = [call(KILL_AT=str(point)) for point in (0, 1, 2, 3, 1, 4, 0, 2, 5, 1)]
+    assert kills.count(-9) >= 5
+    assert call() == 0
+    assert content() == expected
