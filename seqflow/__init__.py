@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seqflow.executor import run
     from seqflow.expression import Expression
     from seqflow.loader import (
+        Along,
         BadRows,
         Balance,
         Buckets,
@@ -97,6 +98,7 @@ def _on_tensors(name: str) -> Any:
 registry.tensor_calls.append(_on_tensors)
 
 __all__ = [
+    "Along",
     "Arrow",
     "Avro",
     "BadFiles",
@@ -163,7 +165,7 @@ _ROOMS = {
     "arrow_function": "arrow_function",
     "executor": "run",
     "expression": "Expression",
-    "loader": "BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
+    "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
     "loader.request": "from_rows",
     "map_features": "features pool_features",
     "net": "Net",

@@ -39,7 +39,9 @@ class PackingPlan(NamedTuple):
 
 
 @kernel(lengths=COUNTS)
-def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> PackingPlan:
+def plan_packing(
+    lengths: Array, capacity: int, strategy: str = "best_fit", max_pieces: int = 0
+) -> PackingPlan:
     """Plan which sequences share a row of `capacity`: lengths[B] -> sources[P], starts[P], piece_lengths[P],
     pieces[R].
 
@@ -48,16 +50,17 @@ def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> P
     input order) and puts it into the row with the least sufficient room; of equal rooms, the row that changed last.
     "first_fit" takes sequences in input order and puts each into the first row with room. Full pieces of a long
     sequence have their own rows. In best_fit these rows come first, and the remainder is treated like any sequence;
-    in first_fit they come in the order of the sequences, and the remainder opens one more row.
+    in first_fit they come in the order of the sequences, and the remainder opens one more row. A row of `max_pieces`
+    pieces takes no more of them; 0 is any number, the only one for "concat".
     """
-    _check_strategy(capacity, strategy)
+    _check_strategy(capacity, strategy, max_pieces)
     lengths = int64_counts(lengths, "lengths")
     total = total_of(lengths, "lengths")
     check_memory((4, len(lengths) + total // capacity), lengths.dtype)  # upper bound of the number of pieces
     if strategy == "concat":
         return _cut_stream(lengths, total, capacity)
     place = _best_fit if strategy == "best_fit" else _first_fit
-    row, sources, starts, sizes = place(lengths, capacity)
+    row, sources, starts, sizes = place(lengths, capacity, max_pieces)
     return PackingPlan(sources, starts, sizes, np.bincount(row).astype(np.int64))
 
 
@@ -119,13 +122,14 @@ Pieces = list[tuple[int, int, int, int]]
 """(row, source, start, length)"""
 
 
-def _best_fit(lengths: Array, capacity: int) -> Array:
+def _best_fit(lengths: Array, capacity: int, max_pieces: int) -> Array:
     """Place the longest first, each into the least sufficient room; of equal rooms into the one that changed last."""
     full, remainders = _cut(lengths, capacity)
     placed: Pieces = []
     num_rows = int(full.sum())
     rows_of: dict[int, list[int]] = defaultdict(list)  # room -> rows with that room, in the order of change
     rooms: list[int] = []  # rooms of existing rows, ascending
+    counts: dict[int, int] = defaultdict(int)  # pieces of each row
     for source in np.argsort(-remainders, kind="stable").tolist():
         size = int(remainders[source])
         if size == 0:
@@ -139,19 +143,20 @@ def _best_fit(lengths: Array, capacity: int) -> Array:
             if not rows_of[room]:
                 rooms.pop(fit)
         placed.append((row, source, int(lengths[source]) - size, size))
-        if room > size:
+        counts[row] += 1
+        if room > size and counts[row] != max_pieces:
             if not rows_of[room - size]:
                 insort(rooms, room - size)
             rows_of[room - size].append(row)
     return _with_full(full, offsets_of(full)[:-1], placed, capacity)
 
 
-def _first_fit(lengths: Array, capacity: int) -> Array:
+def _first_fit(lengths: Array, capacity: int, max_pieces: int) -> Array:
     """Place sequences in input order, each into the first row with room; cut sequences open their own rows."""
     full, remainders = _cut(lengths, capacity)
     placed: Pieces = []
     first_rows = np.zeros_like(full)
-    rows, room = np.zeros((2, len(lengths)), np.int64)  # rows opened by remainders
+    rows, room, counts = np.zeros((3, len(lengths)), np.int64)  # rows opened by remainders
     opened = num_rows = 0
     for source, (cut, size) in enumerate(zip(full.tolist(), remainders.tolist(), strict=True)):
         first_rows[source] = num_rows
@@ -165,6 +170,9 @@ def _first_fit(lengths: Array, capacity: int) -> Array:
             rows[at], room[at] = num_rows, capacity
             opened, num_rows = opened + 1, num_rows + 1
         room[at] -= size
+        counts[at] += 1
+        if counts[at] == max_pieces:
+            room[at] = 0
         placed.append((int(rows[at]), source, cut * capacity, size))
     return _with_full(full, first_rows, placed, capacity)
 
@@ -205,9 +213,11 @@ def _check_plan(
         raise too_full(int(bad[0]), int(row_total[bad[0]]), capacity)
 
 
-def _check_strategy(capacity: int, strategy: str) -> None:
-    """Raise ValueError for a capacity below 1 or an unknown strategy of packing."""
+def _check_strategy(capacity: int, strategy: str, max_pieces: int) -> None:
+    """Raise ValueError for a capacity below 1, an unknown strategy of packing, or a bound that it cannot hold to."""
     if strategy not in ("best_fit", "first_fit", "concat"):
         raise ValueError(f"strategy is {strategy!r}, expected 'best_fit', 'first_fit' or 'concat'")
     if not 1 <= capacity <= _MOST:
         raise ValueError(f"capacity is {capacity}, expected 1 to {_MOST}")
+    if max_pieces < 0 or (max_pieces and strategy == "concat"):
+        raise ValueError(f"max_pieces is {max_pieces}, expected 0 or more, and 0 for 'concat'")

@@ -6,6 +6,7 @@ from seqflow.loader.epoch.weights import Schedule
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.order.recipe import Shuffle
+from seqflow.loader.plans.along import Along
 from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.plan import BatchPlan, Layout, permutation
@@ -15,6 +16,7 @@ from seqflow.loader.run.ledger import BadRows, Stats
 from seqflow.loader.run.workers import Prefetch
 
 __all__ = [
+    "Along",
     "BadRows",
     "Balance",
     "BatchPlan",

@@ -133,7 +133,7 @@ COUNTED = {
     "lengths_to_segment_ids": lambda lengths: (lengths,),
     "max_length": lambda lengths: (lengths,),
     "offsets_to_lengths": lambda offsets: (offsets,),
-    "plan_packing": lambda lengths: (lengths, 5, "concat"),
+    "plan_packing": lambda lengths: (lengths, 5, "concat", 0),
     "segment_ids_to_lengths": lambda ids: (ids, None),
 }
 

@@ -461,6 +461,10 @@ class Indexing:
             raise OpError(
                 "Loader: index: the source is a stream, whose blocks are not known before\n  read files instead"
             )
+        if recipe.batch.cuts_rows and isinstance(recipe.batch.along, Mapping):
+            raise OpError(
+                "Loader: index: rows are cut outside the items of along, and lengths do not tell where these are"
+            )
         if isinstance(recipe.prepare, Net) and recipe.prepare.is_random:
             raise OpError(
                 "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"

@@ -11,7 +11,7 @@ import numpy as np
 from pyarrow import types
 
 from seqflow.byte_sizes import format_bytes
-from seqflow.errors import OpError, ProviderError
+from seqflow.errors import BatchPlanError, OpError, ProviderError
 from seqflow.expression import Expression
 from seqflow.files.local import LOCAL
 from seqflow.files.place import Files, is_uri
@@ -109,7 +109,7 @@ class Recipe:
             if plan.needs_lengths and plan.lengths is None:
                 return None  # the plan takes the only list column, which the rows tell
             of_conditions = {name for one in (*self.keep, *self.require) for name in one.net.inputs}
-            of_plan = {*filter(None, [plan.lengths]), *(plan.columns or ()), *self.pad}
+            of_plan = {*filter(None, [plan.lengths]), *(plan.columns or ()), *plan.along, *self.pad}
             found |= of_plan | of_conditions | self.counted
             if plan.balance is not None and plan.balance.cost is not None:
                 found |= {*Expression(plan.balance.cost).inputs}
@@ -189,7 +189,13 @@ class Recipe:
         plan = self.batch
         if plan.columns is not None and plan.lengths == plan.columns[0]:
             lengths_of(record, plan.columns, type(plan).__name__)  # raises an error that names the column
-        return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
+        found = planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
+        if plan.cuts_rows and found is not None and found not in record.parents.values():
+            raise BatchPlanError(
+                f"{type(plan).__name__}: lengths = {found!r} has a number a row, and rows that are cut need a list "
+                "column\n  TokenBudget and Buckets that cut nothing plan on such numbers"
+            )
+        return found
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
         """Return the batches of a window whose rows are in order. Only their lengths are read."""

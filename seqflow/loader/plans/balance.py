@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from seqflow import kernels
 from seqflow.arguments import at_least_one, is_number
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.window_rows import Pieces, WindowRows
+from seqflow.loader.plans.window_rows import Pieces, WindowRows, elements_below
 from seqflow.record import Record
 
 LENGTH, LONGEST = "length", "longest"
@@ -101,15 +102,19 @@ class Balance:
         linear = int(self.linear) if float(self.linear).is_integer() else float(self.linear)
         return sizes * (sizes + linear)
 
-    def piece_costs(self, pieces: Pieces, rows: WindowRows, longest: Array | None = None) -> Array:
-        """int64 or float64[P]: the cost of each piece of the rows of a window; `longest` is that of its batch."""
+    def piece_costs(
+        self, pieces: Pieces, rows: WindowRows, longest: Array | None = None, cut: Collection[str] = ()
+    ) -> Array:
+        """int64 or float64[P]: the cost of each piece of the rows of a window; `longest` is that of its batch, `cut`
+        are the lengths of columns that are cut.
+        """
         if self.cost is None:
             return self.costs_of(pieces.sizes)
         self.check(rows.records[0])
         expression = Expression(self.cost)
         known = {LENGTH: pieces.sizes, LONGEST: longest}
         values = {
-            name: known[name] if name in known else rows.tensor(name)[pieces.rows]
+            name: known[name] if name in known else _number_of(name, pieces, rows, cut)
             for name in expression.inputs
         }
         found = np.asarray(expression(**values))
@@ -120,12 +125,27 @@ class Balance:
         for name in () if self.cost is None else Expression(self.cost).inputs:
             if name in (LENGTH, LONGEST):
                 continue
-            if name not in record or record.parents[name] is not None or record[name].ndim != 1:
-                numbers = [one for one in record if record.parents[one] is None and record[one].ndim == 1]
+            if name not in record or record[name].ndim != 1 or record[name].dtype.kind not in "biuf":
+                numbers = [
+                    one for one in record if record[one].ndim == 1 and record[one].dtype.kind in "biuf"
+                ]
                 raise BatchPlanError(
-                    f"Balance: cost names {name!r}, expected {LENGTH}, {LONGEST} or a column with a number a row\n"
-                    f"  such columns are {', '.join(numbers) or 'none'}"
+                    f"Balance: cost names {name!r}, expected {LENGTH}, {LONGEST} or a tensor with a number a row, or "
+                    "an item, whose numbers are summed\n"
+                    f"  such tensors are {', '.join(numbers) or 'none'}"
                 )
+
+
+def _number_of(name: str, pieces: Pieces, rows: WindowRows, cut: Collection[str]) -> Array:
+    """Return a tensor's number of each piece: that of its row, or the sum over what the piece has of the row."""
+    source = rows.source
+    above = source.parents[name]
+    if above is None:
+        if name in pieces.items or name in cut:
+            return rows.below(name, pieces, cut).sizes
+        return rows.tensor(name)[pieces.rows]
+    values = kernels.gather_slices(source.chunks[name], *(ranges := elements_below(rows, above, pieces, cut)))
+    return kernels.segment_reduce("sum", values, ranges.sizes)
 
 
 def check_balance(plan: str, balance: object) -> None:

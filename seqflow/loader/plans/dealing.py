@@ -20,7 +20,7 @@ from seqflow.expression.parser import Call, postorder
 from seqflow.kernels.arrays import Array, sum_dtype
 from seqflow.loader.plans.balance import Balance, Slots, StepCosts, whole_costs
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches, joined
-from seqflow.loader.plans.window_rows import Pieces, WindowRows
+from seqflow.loader.plans.window_rows import Pieces, WindowRows, elements_below
 from seqflow.ops.shared.random_bits import sequence_bits
 from seqflow.record import Record
 from seqflow.record.row_source import RowSource
@@ -93,7 +93,7 @@ def _costs(span: Span, balance: Balance, rows: bool) -> Array:
         capacity, of_batch = batches.plan.packed_capacity, kernels.segment_reduce("sum", of_row, counts)
         most = kernels.segment_reduce("max", pieces.sizes, of_batch)
         longest = np.repeat(most if capacity is None else np.full_like(most, capacity), of_batch)
-    costs = balance.piece_costs(pieces, batches.rows, longest)
+    costs = balance.piece_costs(pieces, batches.rows, longest, batches.cut)
     if batches.first is not None:
         costs = kernels.segment_reduce("sum", costs, of_row)
     return costs if rows else kernels.segment_reduce("sum", costs, counts)
@@ -299,19 +299,13 @@ class Totals:
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
             values = {
-                one: pieces.sizes if one in cut else rows.tensor(one)[pieces.rows]
+                one: rows.below(one, pieces, cut).sizes
+                if one in source.offsets
+                else rows.tensor(one)[pieces.rows]
                 for one in expression.inputs
             }
             return wide(np.broadcast_to(self._values(name, values), pieces.rows.shape))
-        if lengths in cut:
-            ranges = rows.ranges(lengths, pieces)
-            starts, stops = ranges.starts, ranges.starts + ranges.sizes
-        else:
-            numbers = rows.numbers(pieces.rows)
-            starts, stops = numbers, numbers + 1
-            for level in _levels(source, lengths):
-                starts, stops = source.offsets[level][starts], source.offsets[level][stops]
-        sizes = stops - starts
+        starts, sizes = elements_below(rows, lengths, pieces, cut)
         places = np.repeat(starts, sizes) + kernels.lengths_to_positions(sizes)
         # not differences of one running sum: a NaN, an infinity or 1e17 would be in the totals of all later steps
         elements = self._elements_of(name, source)[places]
@@ -375,15 +369,6 @@ def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None
 
 
 _EXPECTED = "names and expressions, such as {'trained': 'labels.values != -100'}, or a list of tensors"
-
-
-def _levels(source: RowSource, lengths: str | None) -> list[str]:
-    """Return the lengths above elements, those of the rows first."""
-    found: list[str] = []
-    while lengths is not None:
-        found.insert(0, lengths)
-        lengths = source.parents[lengths]
-    return found
 
 
 def wide(values: Array) -> Array:

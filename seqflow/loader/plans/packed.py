@@ -12,6 +12,7 @@ from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.along import AlongColumns, check_uncut, checked_along
 from seqflow.loader.plans.balance import Balance, check_balance
 from seqflow.loader.plans.plan import (
     LATER,
@@ -86,6 +87,11 @@ class Packed(BatchPlan):
     multiple too."""
     first_fills: dict[str, float] = field(default_factory=dict, metadata=LATER)
     """Values that replace the first element of each piece, by column: -100 for labels that a model shifts itself."""
+    along: AlongColumns = field(default=(), metadata=LATER)
+    """List columns of any depth that travel with their row, such as its images; a mapping to `Along` says where their
+    items are, so that rows may be cut between them."""
+    max_pieces: int | None = field(default=None, metadata=LATER)
+    """Largest number of pieces in a packed row; None for any number."""
     balance: Balance | None = field(default=None, metadata=LATER)
     """Balance that assigns the rows or batches of training steps so that all ranks have equal costs."""
 
@@ -93,7 +99,21 @@ class Packed(BatchPlan):
     cuts_rows = splits_rows = True
 
     def __post_init__(self) -> None:
-        at_least_one("Packed", capacity=self.capacity, rows=self.rows, multiple_of=self.multiple_of)
+        at_least_one(
+            "Packed",
+            capacity=self.capacity,
+            rows=self.rows,
+            multiple_of=self.multiple_of,
+            max_pieces=self.max_pieces,
+        )
+        object.__setattr__(self, "along", checked_along(self.along, "Packed"))
+        if self.oversize in ("split", "truncate"):
+            check_uncut("Packed", self.along, "oversize", self.oversize)
+        for option in ("along", "max_pieces"):
+            if self.strategy == "concat" and (value := getattr(self, option)):
+                raise OpError.of(
+                    "Packed.strategy", f"is 'concat', which cuts rows anywhere, with {option} = {value!r}"
+                )
         if self.capacity % self.multiple_of:
             raise OpError.of(
                 "Packed.capacity",
@@ -112,6 +132,10 @@ class Packed(BatchPlan):
             unknown = [name for name in fills if self.columns is not None and name not in self.columns]
             if unknown:
                 raise OpError.of(f"Packed.{option}", f"has {unknown[0]!r}, which is not one of columns")
+
+    @property
+    def cut_limit(self) -> int:
+        return self.capacity
 
     @property
     def deals_rows(self) -> bool:
@@ -151,7 +175,8 @@ class Packed(BatchPlan):
         return packed_rows // self.rows if self.drop_last else -(-packed_rows // self.rows)
 
     def _packing(self, sizes: Array) -> PackingPlan:
-        return kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
+        most = self.max_pieces or 0
+        return kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy, most)
 
     def cut_columns(self, rows: WindowRows, lengths: str) -> Sequence[CutColumn]:
         """Return the columns that are packed; raise BatchPlanError when they do not fit the records."""
@@ -213,7 +238,8 @@ class Packed(BatchPlan):
         packed = {name for one in batches.columns for name in (one.tensor, one.lengths)}
         schema = None
         if len(packed) < len(rows.source.chunks):
-            taken = rows.take(pieces.rows, memory, without=packed)
+            items = {lengths: rows.below(lengths, pieces, ()) for lengths in pieces.items}
+            taken = rows.take(pieces.rows, memory, without=packed, ranges=items)
             tensors |= taken.tensors
             parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
             dictionaries |= taken.dictionaries

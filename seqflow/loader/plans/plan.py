@@ -17,12 +17,14 @@ from seqflow.deprecated_names import with_new_names
 from seqflow.errors import BatchPlanError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.along import AlongColumns, check_carried, cut_outside, item_spans, without_wrong
 from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.selection import RowSelection, cut_tensors, unusable_rows, usable_sizes
 from seqflow.loader.plans.window_rows import Pieces, WindowRows
 from seqflow.ops.shared.random_bits import output, sequence_bits
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
+from seqflow.record.row_source import ChildRanges
 
 
 def key_of(*parts: int) -> int:
@@ -155,6 +157,8 @@ class BatchPlan(ABC):
     """Whether the short batches at the end of a window are omitted."""
     columns: tuple[str, ...] | None = None
     """List columns that are cut together if rows are cut."""
+    along: AlongColumns = ()
+    """List columns that travel with their row; a mapping says where their items are, so that rows may be cut."""
     multiple_of: int = 1
     """Lengths of padded rows are rounded up to a multiple of this, in `BatchSize.cells`."""
 
@@ -198,6 +202,11 @@ class BatchPlan(ABC):
         return False
 
     @property
+    def cut_limit(self) -> int:
+        """Most elements of a piece, if rows are cut."""
+        raise NotImplementedError
+
+    @property
     def takes_pads(self) -> bool:
         """Whether batches may be padded; not if they are planned by the costs of flat rows."""
         return True
@@ -215,7 +224,8 @@ class BatchPlan(ABC):
         """Return the columns that are cut when rows are; raise BatchPlanError when they cannot be cut together."""
         if not self.cuts_rows:
             return ()
-        found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, rows.pads)
+        whole = {*rows.pads, *self.along}
+        found = cut_tensors(rows.records[0], lengths, self.columns, type(self).__name__, whole)
         return [CutColumn(name.removesuffix(".values"), name, of) for name, of in found.items()]
 
     def record(
@@ -240,9 +250,18 @@ class BatchPlan(ABC):
             selection = RowSelection.of(np.zeros(rows.num_rows, np.int64))
         else:
             sizes = self.row_sizes(rows, lengths)
-            selection = self.select(sizes)
+            check_carried(rows.records[0], self.along, {lengths, *(self.columns or ())}, type(self).__name__)
             columns = self.cut_columns(rows, lengths)
-            bad = unusable_rows(rows, sizes, selection, lengths, self.columns)
+            spans, wrong = item_spans(rows, self.along), list[BadRow]()
+            if spans:
+                spans, sizes, wrong = without_wrong(rows, spans, sizes)
+            selection = self.select(sizes)
+            bad = [*wrong, *unusable_rows(rows, sizes, selection, lengths, self.columns)]
+            if spans:
+                selection, too_long = cut_outside(
+                    selection, rows, spans, sizes, self.cut_limit, splits=self.splits_rows
+                )
+                bad += too_long
         layout = self._layout(selection, key)
         found = WindowBatches(
             self,
@@ -442,7 +461,8 @@ def laid_out(pieces: Pieces, layout: Layout) -> tuple[Pieces, Array, Array | Non
     if layout.packing is None:
         return pieces if layout.order is None else pieces.take(layout.order), ends, None
     packing = layout.packing
-    found = Pieces(kernels.gather(pieces.rows, packing.sources), packing.starts, packing.piece_lengths)
+    found = pieces.take(packing.sources)
+    found = replace(found, starts=found.starts + packing.starts, sizes=packing.piece_lengths)
     return found, ends, kernels.lengths_to_offsets(packing.pieces)
 
 
@@ -473,6 +493,12 @@ def joined(batches: Sequence[WindowBatches]) -> tuple[WindowBatches, Array]:
         np.concatenate([of.pieces.rows + first for of, first in zip(batches, before[:-1], strict=True)]),
         np.concatenate([of.pieces.starts for of in batches]),
         np.concatenate([of.pieces.sizes for of in batches]),
+        {
+            name: ChildRanges(
+                *map(np.concatenate, zip(*(of.pieces.items[name] for of in batches), strict=True))
+            )
+            for name in one.pieces.items
+        },
     )
     counts, first = np.array([len(of.pieces.rows) for of in batches]), None
     if one.first is not None:

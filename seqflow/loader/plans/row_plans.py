@@ -13,6 +13,7 @@ from seqflow.arguments import at_least_one
 from seqflow.deprecated_names import renamed_fields
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.along import AlongColumns, check_uncut, checked_along
 from seqflow.loader.plans.balance import Balance, check_balance, check_linear
 from seqflow.loader.plans.plan import LATER, BatchLimits, BatchPlan, Layout, permutation, shown_plan
 from seqflow.loader.plans.selection import (
@@ -119,6 +120,8 @@ class TokenBudget(BatchPlan):
     """Treatment of a row above the budget: a bad row, cut off, cut into several rows, or omitted."""
     columns: tuple[str, ...] | None = None
     """List columns that are cut; None is all under the planned lengths."""
+    along: AlongColumns = field(default=(), metadata=LATER)
+    """List columns that travel with their row, when rows are cut; a mapping to `Along` says where their items are."""
     strategy: Literal["in_order", "best_fit"] = field(default="in_order", metadata=LATER)
     """Choice of rows for a batch: those that follow each other, or those that fill it best."""
     linear: float | None = field(default=None, metadata=LATER)
@@ -143,6 +146,9 @@ class TokenBudget(BatchPlan):
             )
         self._check_strategy()
         object.__setattr__(self, "columns", checked_columns(self.columns, "TokenBudget"))
+        object.__setattr__(self, "along", checked_along(self.along, "TokenBudget"))
+        if self.cuts_rows:
+            check_uncut("TokenBudget", self.along, "oversize", self.oversize)
         if self.columns is not None and not self.cuts_rows:
             raise OpError.of(
                 "TokenBudget.columns", f'are cut with oversize="truncate" or "split", not {self.oversize!r}'
@@ -157,7 +163,7 @@ class TokenBudget(BatchPlan):
                 raise OpError.of(
                     "TokenBudget.linear", "is 0, with which short rows would fill a batch without end"
                 )
-        for name in ("padded", "max_rows", "drop_last"):
+        for name in ("padded", "drop_last"):
             value = getattr(self, name)
             if value and self._packs:
                 raise OpError.of(
@@ -180,6 +186,10 @@ class TokenBudget(BatchPlan):
     @property
     def splits_rows(self) -> bool:
         return self.oversize == "split"
+
+    @property
+    def cut_limit(self) -> int:
+        return self._longest
 
     @property
     def takes_pads(self) -> bool:
@@ -215,10 +225,18 @@ class TokenBudget(BatchPlan):
         if self.linear is not None:
             costs = np.rint(costs * (costs + self.linear)).astype(np.int64)
             budget = round(budget * (budget + self.linear))
-        packing = kernels.plan_packing(costs, budget, "best_fit")
+        packing = kernels.plan_packing(costs, budget, "best_fit", self.max_rows or 0)
+        batches = np.arange(len(packing.pieces))
         found = np.zeros(len(sizes), np.int64)
-        found[filled[packing.sources]] = np.repeat(np.arange(len(packing.pieces)), packing.pieces)
-        found[empty] = np.arange(len(empty)) % max(1, len(packing.pieces))
+        found[filled[packing.sources]] = np.repeat(batches, packing.pieces)
+        numbers = np.arange(len(empty))
+        if self.max_rows is None:
+            found[empty] = numbers % max(1, len(batches))
+            return found
+        # empty rows fill up the batches, and those that are left make batches of their own
+        rooms = np.cumsum(self.max_rows - packing.pieces)
+        left = np.maximum(numbers - (int(rooms[-1]) if len(rooms) else 0), 0)
+        found[empty] = np.searchsorted(rooms, numbers, side="right") + left // self.max_rows
         return found
 
     def _stops(self, sizes: Array) -> tuple[Array, int]:
@@ -335,6 +353,7 @@ class Buckets(BatchPlan):
     lengths, columns, multiple_of = _of_plan("lengths"), _of_plan("columns"), _of_plan("multiple_of")
     drop_last, cuts_rows, splits_rows = _of_plan("drop_last"), _of_plan("cuts_rows"), _of_plan("splits_rows")
     select, row_sizes, limits = _of_plan("select"), _of_plan("row_sizes"), _of_plan("limits")
+    along, cut_limit = _of_plan("along"), _of_plan("cut_limit")
 
     def layout(self, sizes: Array, key: int) -> Layout:
         """Return the batches of all buckets, permuted by `key`, with short batches last."""

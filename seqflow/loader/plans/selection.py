@@ -21,10 +21,10 @@ from seqflow.record import BadRow, Record
 def planned_lengths(record: Record, name: str | None, needed_by: str | None = None) -> str | None:
     """Return the lengths tensor to plan on.
 
-    `name` is a lengths tensor of any level, or a list column, which stands for its innermost level: a nested
-    document is planned on its words. Without a name it is the only list column of numbers; None if there is
-    none or more than one. Raise BatchPlanError when a plan requires lengths and there are none, or the name
-    does not exist.
+    `name` is a lengths tensor of any level, a column with an integer a row, or a list column, which stands for its
+    innermost level: a nested document is planned on its words. Without a name it is the only list column of numbers;
+    None if there is none or more than one. Raise BatchPlanError when a plan requires lengths and there are none, or
+    the name does not exist.
     """
     candidates = _innermost(record)
     if name is None:
@@ -34,7 +34,8 @@ def planned_lengths(record: Record, name: str | None, needed_by: str | None = No
                 f"  the records have {', '.join(record)}"
             )
         return candidates[0] if len(candidates) == 1 else None
-    if name in record.parents.values():
+    is_number = name in record and record.parents[name] is None and record[name].dtype.kind in "iu"
+    if name in record.parents.values() or (is_number and record[name].ndim == 1):
         return name
     of_column = [lengths for lengths in candidates if lengths.startswith(f"{name}.")]
     if name in record and record.parents[name] is not None:
@@ -108,7 +109,8 @@ def cut_tensors(
         if is_list and name not in found.values() and _column(name) not in left_whole:
             raise BatchPlanError(
                 f"{plan}: the list column {_column(name)!r} is neither cut nor left out\n"
-                f"  name it in columns= to cut it like {_column(lengths)!r}, or do not read or return it"
+                f"  name it in columns= to cut it like {_column(lengths)!r}, in along= to let it travel with its "
+                "row, or do not read or return it"
             )
     return found
 
@@ -116,6 +118,8 @@ def cut_tensors(
 def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, plan: str) -> Array:
     """Return the size of each row; UNUSABLE if `columns` that are cut together have different lengths."""
     sizes = rows.sizes(lengths)
+    if lengths not in rows.source.offsets:  # integers of a column, which may be anything
+        return np.maximum(sizes, UNUSABLE)
     if columns is None:
         return sizes
     unequal = np.zeros(len(sizes), bool)
@@ -130,6 +134,14 @@ def unusable_rows(
 ) -> list[BadRow]:
     """Return the numbers of rows that cannot be used: their columns have different lengths, or they are too long."""
     found, unequal = [], np.flatnonzero(sizes == UNUSABLE)
+    if lengths not in rows.source.offsets and len(unequal):
+        expected = "expected 0 or more, a number of elements"
+        found += [
+            BadRow(number, lengths, f"{value}, {expected}", expected)
+            for number, value in zip(
+                rows.numbers(unequal).tolist(), rows.tensor(lengths)[unequal].tolist(), strict=True
+            )
+        ]
     if columns is not None and len(unequal):
         first, *others = lengths_of(rows.records[0], columns, "columns")
         tensors = {name: rows.tensor(name) for name in (first, *others)}

@@ -255,6 +255,8 @@ class Pieces:
     """Places of the rows in the order of the window."""
     starts: Array
     sizes: Array
+    items: Mapping[str, ChildRanges] = field(default_factory=dict)
+    """For lengths of items that travel with their row: those of each piece, counted in the row; others have all."""
 
     @property
     def begun(self) -> Array:
@@ -262,7 +264,8 @@ class Pieces:
         return kernels.lengths_to_offsets((self.starts == 0).astype(np.int64))
 
     def take(self, chosen: Array | slice) -> Pieces:
-        return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen])
+        items = {name: ChildRanges(*(one[chosen] for one in of)) for name, of in self.items.items()}
+        return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen], items)
 
 
 @dataclass(slots=True, eq=False)
@@ -357,8 +360,16 @@ class WindowRows:
         """Return one row for each piece: the piece's elements of tensors under the lengths `cut`, and whole
         rows of all others.
         """
-        ranges = {lengths: self.ranges(lengths, pieces) for lengths in cut}
+        ranges = {lengths: self.below(lengths, pieces, cut) for lengths in (*cut, *pieces.items)}
         return self.take(pieces.rows, memory, ranges=ranges)
+
+    def below(self, lengths: str, pieces: Pieces, cut: Collection[str]) -> ChildRanges:
+        """Return the ranges of what pieces have below lengths of the rows: elements, items, or all of their row."""
+        if lengths in pieces.items:
+            return self.ranges(lengths, Pieces(pieces.rows, *pieces.items[lengths]))
+        if lengths in cut:
+            return self.ranges(lengths, pieces)
+        return self.source.child_ranges(lengths, self.numbers(pieces.rows), {})
 
     def _ranges_of(self, rows: Array | slice) -> dict[str, ChildRanges]:
         return {
@@ -407,6 +418,18 @@ class WindowRows:
             count = self.source.num_rows
             order = np.concatenate([self.numbers(slice(None)), other.numbers(slice(None)) + count])
         return replace(self, records=records, order=order, _source=None, _ranges=None)
+
+
+def elements_below(rows: WindowRows, lengths: str, pieces: Pieces, cut: Collection[str]) -> ChildRanges:
+    """Return the ranges of the elements that pieces have below lengths of any level."""
+    source, levels = rows.source, [lengths]
+    while (above := source.parents[levels[0]]) is not None:
+        levels.insert(0, above)
+    starts, sizes = rows.below(levels[0], pieces, cut)
+    stops = starts + sizes
+    for level in levels[1:]:
+        starts, stops = source.offsets[level][starts], source.offsets[level][stops]
+    return ChildRanges(starts, stops - starts)
 
 
 def _ranges_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]:

@@ -418,7 +418,11 @@ def _element_of(
     """
     plan, source = turn.batches.plan, turn.batches.rows.source
     capacity, starts, sizes = plan.packed_capacity, pieces.starts, pieces.sizes
-    if lengths not in turn.batches.cut:
+    if lengths.removesuffix(".lengths") in plan.along:
+        capacity = None
+        of = turn.batches.rows.below(lengths, pieces, ())
+        starts, sizes = of.starts - source.offsets[lengths][numbers], of.sizes
+    elif lengths not in turn.batches.cut:
         starts, sizes = np.zeros(1, np.int64), np.diff(source.offsets[lengths])[numbers[:1]]
     ends = np.cumsum(sizes if capacity is None else -(-sizes // plan.multiple_of) * plan.multiple_of)
     at = int(np.searchsorted(ends, element, side="right"))
@@ -428,7 +432,7 @@ def _element_of(
             return at, int(starts[at]) + inside
     if capacity is None:
         raise OpIndexError(
-            f"trace: element is {element}, expected less than {sizes[0]}, the elements of {where}"
+            f"trace: element is {element}, expected less than {sizes.sum()}, the elements of {where}"
         )
     if 0 <= element < capacity:
         raise OpIndexError(f"trace: element {element} of {where.partition(' in ')[2]} is padding")

@@ -79,7 +79,6 @@ def test_long_rows_are_split():
             {"strategy": "best_fit", "padded": True},
             "padded is True, which strategy='best_fit' cannot hold to",
         ),
-        ({"strategy": "best_fit", "max_rows": 4}, "max_rows is 4"),
         ({"strategy": "best_fit", "drop_last": True}, "drop_last is True"),
         ({"linear": 5}, "linear is 5, which needs strategy='best_fit'"),
         ({"linear": 0, "strategy": "best_fit"}, "linear is 0, with which short rows"),

@@ -11,20 +11,21 @@
 namespace seqflow {
 namespace {
 
-Plan plan_for(const char *strategy, const Numbers &offsets, int64_t capacity) {
+Plan plan_for(const char *strategy, const Numbers &offsets, int64_t capacity, int64_t max_pieces) {
   if (std::strcmp(strategy, "concat") == 0) return cut_stream(offsets, capacity);
-  if (std::strcmp(strategy, "first_fit") == 0) return first_fit(offsets, capacity);
-  return best_fit(offsets, capacity);
+  if (std::strcmp(strategy, "first_fit") == 0) return first_fit(offsets, capacity, max_pieces);
+  return best_fit(offsets, capacity, max_pieces);
 }
 
 nb::object array_of(const std::vector<int64_t> &numbers) {
   return int64_array(numbers.data(), static_cast<int64_t>(numbers.size()));
 }
 
-nb::object plan_packing(nb::handle lengths, Index capacity, const char *strategy) {
+nb::object plan_packing(nb::handle lengths, Index capacity, const char *strategy, Index max_pieces) {
   const bool known = std::strcmp(strategy, "concat") == 0 || std::strcmp(strategy, "first_fit") == 0 ||
                      std::strcmp(strategy, "best_fit") == 0;
-  if (!known || capacity < 1 || capacity > INT64_MAX / 4) decline();
+  if (!known || capacity < 1 || capacity > INT64_MAX / 4 || max_pieces < 0) decline();
+  if (max_pieces > 0 && std::strcmp(strategy, "concat") == 0) decline();
   const Buffer buffer(lengths);
   const Integers counts = buffer.counts();
   const Numbers offsets = checked_offsets(counts, "lengths");
@@ -32,7 +33,7 @@ nb::object plan_packing(nb::handle lengths, Index capacity, const char *strategy
   Plan plan;
   {
     const Unlocked unlocked(buffer.bytes());
-    plan = plan_for(strategy, offsets, capacity);
+    plan = plan_for(strategy, offsets, capacity, max_pieces);
   }
   return nb::module_::import_("seqflow.kernels.packing")
       .attr("PackingPlan")(array_of(plan.sources), array_of(plan.starts), array_of(plan.piece_lengths),

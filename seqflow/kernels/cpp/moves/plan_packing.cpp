@@ -159,7 +159,7 @@ std::vector<int64_t> longest_first(const std::vector<int64_t> &remainders, int64
 }
 
 template <class Rooms>
-Plan best_fit_in(const Numbers &offsets, int64_t capacity) {
+Plan best_fit_in(const Numbers &offsets, int64_t capacity, int64_t max_pieces) {
   const int64_t num_sequences = offsets.size - 1;
   std::vector<Piece> placed;
   placed.reserve(most_pieces(offsets, capacity));
@@ -174,13 +174,18 @@ Plan best_fit_in(const Numbers &offsets, int64_t capacity) {
     if (remainders[source] > most) most = remainders[source];
   }
   OpenRows<Rooms> open(capacity);
+  std::vector<int64_t> counts;  // pieces of each row that is not full of one
+  const int64_t first_open = num_rows;
   for (const int64_t source : longest_first(remainders, most)) {
     const int64_t size = remainders[source];
     if (size == 0) break;
     int64_t room = capacity, row = open.take(size, &room);
-    if (row == NONE) row = num_rows++;
+    if (row == NONE) {
+      row = num_rows++;
+      counts.push_back(0);
+    }
     placed.push_back({row, source, offsets[source + 1] - offsets[source] - size, size});
-    if (room > size) open.put(row, room - size);
+    if (++counts[row - first_open] != max_pieces && room > size) open.put(row, room - size);
   }
   return by_row(placed, num_rows);
 }
@@ -250,15 +255,17 @@ Plan cut_stream(const Numbers &offsets, int64_t capacity) {
   return plan;
 }
 
-Plan best_fit(const Numbers &offsets, int64_t capacity) {
+Plan best_fit(const Numbers &offsets, int64_t capacity, int64_t max_pieces) {
   constexpr int64_t SMALL = 1 << 20;
-  return capacity <= SMALL ? best_fit_in<RoomArray>(offsets, capacity) : best_fit_in<RoomMap>(offsets, capacity);
+  return capacity <= SMALL ? best_fit_in<RoomArray>(offsets, capacity, max_pieces)
+                           : best_fit_in<RoomMap>(offsets, capacity, max_pieces);
 }
 
-Plan first_fit(const Numbers &offsets, int64_t capacity) {
+Plan first_fit(const Numbers &offsets, int64_t capacity, int64_t max_pieces) {
   std::vector<Piece> placed;
   placed.reserve(most_pieces(offsets, capacity));
   RoomTree open;
+  std::vector<int64_t> counts;  // pieces of each row
   int64_t num_rows = 0;
   for (int64_t source = 0; source + 1 < offsets.size; ++source) {
     const int64_t length = offsets[source + 1] - offsets[source];
@@ -267,9 +274,10 @@ Plan first_fit(const Numbers &offsets, int64_t capacity) {
       int64_t row = length <= capacity ? open.first_with(size) : NONE;
       if (row == NONE) {
         row = num_rows++;
+        counts.push_back(0);
         open.set(row, capacity);
       }
-      open.set(row, open.room(row) - size);
+      open.set(row, ++counts[row] == max_pieces ? 0 : open.room(row) - size);
       placed.push_back({row, source, start, size});
     }
   }

@@ -12,7 +12,8 @@ struct Plan {
 };
 
 Plan cut_stream(const Numbers &offsets, int64_t capacity);
-Plan best_fit(const Numbers &offsets, int64_t capacity);
-Plan first_fit(const Numbers &offsets, int64_t capacity);
+// A row of `max_pieces` pieces takes no more; 0 is any number.
+Plan best_fit(const Numbers &offsets, int64_t capacity, int64_t max_pieces);
+Plan first_fit(const Numbers &offsets, int64_t capacity, int64_t max_pieces);
 
 }  // namespace seqflow
