@@ -153,29 +153,47 @@ def first_of_equal(keys: list[Array]) -> Array:
 @op(
     "uint64 pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]",
     known_as="Gopher repetition; duplicate line fraction; duplicate n-gram fraction; repeated lines; repeated "
-    "paragraphs; top n-gram; quality filter; fraction of duplicates",
+    "paragraphs; top n-gram; quality filter; fraction of duplicates; repeated n-grams of words; find_all_duplicate; "
+    "repeating duplicate n-grams; share of distinct lines",
 )
-def repetition_shares(pieces: Array, sizes: Array, counts: Array, *, top: bool = False) -> Array:
+def repetition_shares(
+    pieces: Array, sizes: Array, counts: Array, *, n: Positive = 1, top: bool = False
+) -> Array:
     """Return the share of the pieces of each text that stood in it before, and their share of its bytes.
 
-    Pieces are hashes of lines, paragraphs or n-grams, and `sizes` their numbers of bytes. With `top`, the shares
-    are those of the most frequent piece, the first of equals. A text without pieces, an empty one, gives 0. Counts
-    of words, digits or marks are `count_text` with a regular expression.
+    Pieces are hashes of lines, paragraphs or words, and `sizes` their numbers of bytes. With `n`, the first share is
+    that of all full runs of `n` pieces, and the second that of the pieces in such runs, each counted once. With
+    `top`, the shares are those of the most frequent piece or run, the first of equals. A text without any, an empty
+    one, gives 0. Counts of words, digits or marks are `count_text` with a regular expression. Gopher's repeated
+    pairs of words:
+
+        words, sizes, counts = split_words(data, lengths)
+        repetition_shares(uint64(hash_text(words, sizes)), sizes, counts, n=2)
 
     >>> repetition_shares(np.array([1, 1, 2], np.uint64), np.array([2, 2, 4]), np.array([3]))
     array([[0.33333333, 0.25      ]])
     """
-    held, keys = int64(counts), as_integers(pieces)
-    order = kernels.argsort_within(keys, held) + kernels.expand(starts_of(held), held)
+    held = int64(counts)
+    grams, found = (pieces, held) if n == 1 else _grams(pieces, held, n, 0)
+    keys = as_integers(grams)
+    order = kernels.argsort_within(keys, found) + kernels.expand(starts_of(found), found)
     opens = np.ones(len(keys), bool)
     opens[1:] = keys[order][1:] != keys[order][:-1]
-    opens[starts_of(held)[held > 0]] = True
+    opens[starts_of(found)[found > 0]] = True
     chosen = np.zeros(len(keys), bool)
-    chosen[order] = _most_frequent(order, opens, held) if top else ~opens
+    chosen[order] = _most_frequent(order, opens, found) if top else ~opens
+    first = kernels.lengths_to_positions(found) + kernels.expand(starts_of(held), found)
+    begins, ends = (
+        np.bincount(at, minlength=len(pieces) + 1)[:-1] for at in (first[chosen], first[chosen] + n)
+    )
+    covered = np.cumsum(begins - ends) > 0
     shares = []
-    for weight in (np.ones(len(keys)), sizes.astype(np.float64)):
-        whole = kernels.segment_reduce("sum", weight, held)
-        shares.append(kernels.segment_reduce("sum", weight * chosen, held) / np.maximum(whole, 1))
+    for weight, mask, rows in (
+        (np.ones(len(keys)), chosen, found),
+        (sizes.astype(np.float64), covered, held),
+    ):
+        whole = kernels.segment_reduce("sum", weight, rows)
+        shares.append(kernels.segment_reduce("sum", weight * mask, rows) / np.maximum(whole, 1))
     return np.stack(shares, axis=1)
 
 
