@@ -70,7 +70,8 @@ def ngram_overlap(
 
 @op(
     "uint64 shingles[sum(lengths)], lengths[B] -> uint64 signature[B, num_perm]",
-    known_as="datasketch.MinHash; rensa; MinHash LSH; signature of a set; near duplicates",
+    known_as="datasketch.MinHash; rensa; MinHash LSH; signature of a set; near duplicates; SimHash; bands and "
+    "rows of a threshold",
 )
 def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: NonNegative = 1) -> Array:
     """Return the least of (a * x + b) mod 2**61 - 1 over each set of hashes, for `num_perm` pairs a, b.
@@ -78,6 +79,9 @@ def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: 
     The share of equal numbers of two signatures estimates the Jaccard index of both sets. `hash_ngrams` gives hashes.
     The pairs are uniform: with `random_bits` of `seqflow.ops.shared.random_bits`, a is 1 + bits(2j) mod 2**61 - 2 and
     b is bits(2j + 1) mod 2**61 - 1, of sequences 2j and 2j + 1. An empty set gives 2**61 - 1 everywhere.
+
+    The bits of a SimHash are `lengths_sum(2 * ((h[:, None] >> np.arange(63)) & 1) - 1, lengths) > 0`, of hashes `h`
+    of int64. Bands of r numbers each find pairs with an index from about `(1 / bands) ** (1 / r)` on.
 
     >>> minhash(np.array([5, 7], np.uint64), np.array([2, 0]), num_perm=2).shape
     (2, 2)
@@ -131,14 +135,18 @@ def connected_components(pairs: Array, *, num_rows: NonNegative) -> Array:
 
 @op(
     "{ordered keys[N]}+ -> index(N) first[N]",
-    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url dedup; "
-    "drop duplicate rows",
+    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url "
+    "dedup; drop duplicate rows; keep the last duplicate; deduplicate against an index; sentence "
+    "deduplication; repeated runs in documents",
 )
 def first_of_equal(keys: list[Array]) -> Array:
     """Return the row of the first of equal keys, for each row: a row that is its own first stays.
 
     Rows are equal if they are equal in every column of `keys`; NaN is equal to NaN. Texts are compared by their
     hashes (`hash_text`).
+
+    The last of equal rows stays where keys go in reverse, `keys[::-1]`. Against an index, the keys of the index come
+    first. The columns of `ngrams` find runs that stood before: `first_of_equal([*grams.T])`.
 
     >>> first_of_equal([np.array([7, 7, 5, 7])])
     array([0, 0, 2, 0])

@@ -140,8 +140,9 @@ def _bound_pieces(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
-    known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split lines; "
-    "tf.strings.unicode_split; characters of a text",
+    known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split "
+    "lines; tf.strings.unicode_split; characters of a text; share of lines; lines that end in a mark; "
+    "bullet lines; short lines",
     shape=_bound_pieces,
 )
 def split_text(
@@ -162,6 +163,11 @@ def split_text(
     `keep_empty` is false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts;
     the rest stays together. An empty text has one empty piece, or none. For white space alone `split_words` is
     faster.
+
+    The share of lines that end in dots:
+
+        lines, n, counts = split_text(data, lengths, delimiter="\\n")
+        lengths_mean(ends_with(lines, n, pattern="..."), counts)
 
     >>> split_text(np.frombuffer(b"a,b,,c", np.uint8), np.array([6, 0]), delimiter=",").lengths
     array([1, 1, 0, 1, 0])
