@@ -15,7 +15,8 @@ from seqflow.signature import Fill, Positive
     "data[sum(lengths), *d], position(lengths) positions[sum(picked)], lengths[B], lens picked[B]"
     " -> rows[sum(picked), *d]",
     known_as="tf.gather batch_dims=1; tf.batch_gather; batch gather; torch.gather per row; list.gather; "
-    "ragged[:, -2]; negative positions; list_resize; resize each list; pad or cut each sequence to its own length",
+    "ragged[:, -2]; negative positions; list_resize; resize each list; pad or cut each sequence to "
+    "its own length; element_at; list.get; nth element of each row",
     grad=MovedRows(fill="fill"),
 )
 def gather_within(

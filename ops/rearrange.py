@@ -18,7 +18,7 @@ from seqflow.signature import Fill, NonNegative, Positive
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, max_length)",
-    known_as="tokenizer truncation; fluid.layers.sequence_slice from 0; ragged[:, :n]",
+    known_as="tokenizer truncation; fluid.layers.sequence_slice from 0; ragged[:, :n]; list.head",
     grad=MovedRows(),
 )
 def truncate(

@@ -54,7 +54,8 @@ def run_lengths(data: Array, lengths: Array, *, gap: float | None = None) -> tup
     "bool starts[sum(lengths)], lengths[B]"
     " -> int64 lengths'[sum(counts)] <= max(lengths), int64 counts[B] <= lengths, sum(lengths') <= sum(lengths)",
     known_as="pieces to words; word starts; flags to lengths; cumsum of starts; positions start again after "
-    "each end; forward fill; df.groupby.ffill; last valid value; reset_position_ids; positions of "
+    "each end; forward fill; backward fill; df.groupby.bfill; df.groupby.ffill; last valid value; "
+    "reset_position_ids; positions of "
     "documents",
     describes={"lengths": "sum(lengths)"},
 )
@@ -68,6 +69,8 @@ def starts_to_lengths(starts: Array, lengths: Array) -> tuple[Array, Array]:
 
         runs = starts_to_lengths(logical_not(isnan(x)), n).lengths
         expand(lengths_first(x, runs), runs)
+
+    By the next one: runs that begin after each number, `np.append(True, ~isnan(x))[:-1]`, and `lengths_last`.
 
     >>> starts_to_lengths(np.array([True, False, True, False]), np.array([3, 1]))
     StartsToLengthsResult(lengths=array([2, 1, 1]), counts=array([2, 1]))

@@ -206,7 +206,7 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     Each row standardised:
 
         i = lengths_to_segment_ids(n)
-        (x - lengths_mean(x, n)[i]) / lengths_std(x, n)[i]
+        (x - lengths_mean(x, n)[i]) / np.maximum(lengths_std(x, n), 1e-6)[i]
 
     >>> lengths_std(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])

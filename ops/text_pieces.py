@@ -141,7 +141,8 @@ def _bound_pieces(ctx: InferenceContext) -> None:
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
     known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split "
-    "lines; tf.strings.unicode_split; characters of a text; share of lines; lines that end in a mark; "
+    "lines; tf.strings.unicode_split; characters of a text; share of lines; str.find; locate; "
+    "position of a substring; lines that end in a mark; "
     "bullet lines; short lines",
     shape=_bound_pieces,
 )
@@ -168,6 +169,8 @@ def split_text(
 
         lines, n, counts = split_text(data, lengths, delimiter="\\n")
         lengths_mean(ends_with(lines, n, pattern="..."), counts)
+
+    The first place of a text in bytes, cut at it once: `where(counts > 1, lengths_first(n, counts), -1)`.
 
     >>> split_text(np.frombuffer(b"a,b,,c", np.uint8), np.array([6, 0]), delimiter=",").lengths
     array([1, 1, 0, 1, 0])

@@ -137,7 +137,8 @@ def _bound_replaced(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
     known_as="str.replace; re.sub; pc.replace_substring; tf.strings.regex_replace; remove punctuation; "
-    "substring_index; regexp_replace; text before the second delimiter; strip punctuation",
+    "substring_index; regexp_replace; text before the second delimiter; substring of characters; drop lines; "
+    "strip punctuation",
     shape=_bound_replaced,
 )
 def replace_text(
@@ -152,7 +153,9 @@ def replace_text(
     """Replace each occurrence of a text, or match of a regular expression, by another text; an empty one stays empty.
 
     `pattern`, `regex` and `errors` are as in `count_text`. In `by`, with `regex`, `\\1` is what the first group
-    matched: `regex=r"^([^.]*\\.[^.]*)\\..*$", by=r"\\1"` keeps the text before the second dot.
+    matched: `regex=r"^([^.]*\\.[^.]*)\\..*$", by=r"\\1"` keeps the text before the second dot,
+    `regex="(?s)^.{0,2}(.{0,3}).*$"` three characters from the third on, and `regex=r"(?m)^.*[^.!?\\n]$\\n?"` without
+    `by` only the lines that end in a mark.
 
     >>> replace_text(np.frombuffer(b"a-b-", np.uint8), np.array([4]), pattern="-", by=", ").values.tobytes()
     b'a, b, '

@@ -1284,8 +1284,7 @@ def skewness(o, x):
 @answers("list_bit_and / bit_or / bit_xor")
 def bitwise(o, x):
     values, n = flat(x)
-    bits = (values[:, None] >> np.arange(63)) & 1
-    powers = 1 << np.arange(63)
+    bits, powers = (values[:, None] >> np.arange(64)) & 1, 1 << np.arange(64)
     return [
         o.lengths_min(bits, n) @ powers,
         o.lengths_max(bits, n) @ powers,
