@@ -17,13 +17,15 @@ from seqflow.signature import NonNegative
 @op(
     "number x[N, *i], number boundaries[K] -> int64 buckets[N, *i] <= maximum(K, nan|0)",
     caffe2="Bucketize",
-    known_as="torch.bucketize; np.digitize; tf.searchsorted; pd.cut; quantile bins",
+    known_as="torch.bucketize; np.digitize; tf.searchsorted; pd.cut; quantile bins; calibration by bins; "
+    "histogram binning calibration",
 )
 def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) -> Array:
     """Return the bucket of each number, 0 to K: the number of the ascending `boundaries` that are below it.
 
     The buckets are (-inf, b0], (b0, b1] … (b_last, inf). NaN goes to the last bucket, or to the bucket `nan`
-    (Caffe2: 0). Numbers and boundaries are compared in the dtype that NumPy promotes both to.
+    (Caffe2: 0). Numbers and boundaries are compared in the dtype that NumPy promotes both to. Calibration by bins:
+    `where(counts[b] > 0, hits[b] / counts[b], p)` with `b = bucketize(p, boundaries)`.
 
     >>> bucketize(np.array([0.5, 1.0, 7.0, np.nan]), np.array([1.0, 5.0]))
     array([0, 0, 2, 2])

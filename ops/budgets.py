@@ -25,9 +25,9 @@ def _refuse_other_number(columns: int, given: int) -> None:
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+, int budget[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= maximum(*lengths)}*columns",
-    known_as="tf_text.RoundRobinTrimmer; tf_text.WaterfallTrimmer; tf_text.ShrinkLongestTrimmer; "
-    "tokenizer truncation longest_first; only_second; pair truncation; truncate two columns to one length; "
-    "token budget of a row",
+    known_as="tf_text.RoundRobinTrimmer; tf_text.WaterfallTrimmer; tf_text.ShrinkLongestTrimmer; tokenizer "
+    "truncation longest_first; only_second; pair truncation; truncate two columns to one length; "
+    "token budget of a row; whole words in turns; trim word pieces",
     shape=_check_columns,
     depends={"lengths": "lengths, budget"},
     grad=MovedRows(),
@@ -46,9 +46,11 @@ def truncate_together(
     Longest first (also round robin): the longest column loses a row until all fit, of equal ones the later.
     "waterfall": the first column takes what it needs, the next one of what is left. `keep` is the end of a column
     that stays. A budget of 0 or less empties the row, an empty column costs nothing, and where all fit nothing
-    changes. `columns` is their number; all have one dtype. To keep words whole, cut their lengths:
-    `truncate_together([pieces_p, pieces_q], [words_p, words_q], budget, columns=2)`, then `collapse_lengths` gives
-    the tokens to keep, and `slice_sequences` with `clip` keeps them.
+    changes. `columns` is their number; all have one dtype. To keep words whole, cut their numbers:
+
+        numbers = [np.arange(len(pieces_p)), np.arange(len(pieces_q))]    # of the words, with their pieces
+        p, q = truncate_together(numbers, [words_p, words_q], budget, columns=2).values
+        gather_sequences(tokens_p, p, pieces_p), gather_sequences(tokens_q, q, pieces_q)
 
     >>> p, q = (np.array([1, 2, 3]), np.array([3])), (np.array([7, 8]), np.array([2]))
     >>> truncate_together([p[0], q[0]], [p[1], q[1]], np.array([3]), columns=2)

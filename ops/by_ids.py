@@ -14,9 +14,11 @@ from seqflow.signature import NonNegative
 @op(
     "int ids[N] -> index(N) order[sum(lengths)], int64 lengths[num_segments|S], index(sum(lengths)) back[N],"
     " S <= max(ids)+1, sum(lengths) <= N",
-    known_as="df.groupby; torch_scatter.scatter; torch_scatter.scatter_std; torch_scatter.scatter_mul; stable sort "
-    "by id; unsorted_segment_prod; unsorted_segment_std; unsorted_segment_var; unsorted_segment_any; softmax by id; "
-    "softmax_by_id; cumsum_by_id; rank_by_id; shift_by_id; df.groupby.transform; group by key; jax.ops.segment_prod",
+    known_as="df.groupby; torch_scatter.scatter; torch_scatter.scatter_std; torch_scatter.scatter_mul; stable "
+    "sort by id; unsorted_segment_prod; unsorted_segment_std; unsorted_segment_var; "
+    "unsorted_segment_any; softmax by id; softmax_by_id; cumsum_by_id; rank_by_id; shift_by_id; "
+    "df.groupby.transform; group by key; jax.ops.segment_prod; df.groupby.nth; df.groupby.shift; "
+    "df.groupby.head; tokens of each expert; load balancing loss; torch_scatter.scatter_softmax by id",
     rows={"S": "groups(ids, num_segments)"},
 )
 def group_order(
@@ -29,6 +31,9 @@ def group_order(
         order, n, back = group_order(ids)
         stds = lengths_std(gather(x, order), n)                     # a row for each id
         shares = gather(softmax_within(gather(x, order), n), back)  # a row for each row
+
+    NumPy and torch index by `order` and `back` as well: `shift(x[order], n, by=1, fill=nan)[back]`. The second row of
+    each is `stride_within(x[order], n, start=ones, stop=twos)`; `n` alone is a histogram.
 
     An id without rows has the length 0, an empty sequence. Without `num_segments` the largest id is the last. An id
     below 0 or from `num_segments` on is an error; `outside="drop"` omits its row, and its place in `back` is -1,

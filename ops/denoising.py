@@ -17,9 +17,9 @@ from seqflow.signature import Ints, NonNegative, Positive
 @op(
     "int tokens[sum(lengths)], lengths[B], lens words[sum(counts)]?, counts[B]?"
     " -> values[sum(lengths)], labels[sum(lengths)], bool chosen[sum(lengths)]",
-    known_as="DataCollatorForLanguageModeling; DataCollatorForWholeWordMask; masked language modelling; "
-    "BERT masking; MLM; whole word masking; tf_text.mask_language_model; "
-    "keras_hub MaskedLMMaskGenerator; random masking of tokens",
+    known_as="DataCollatorForLanguageModeling; DataCollatorForWholeWordMask; masked language modelling; BERT "
+    "masking; MLM; whole word masking; tf_text.mask_language_model; keras_hub MaskedLMMaskGenerator; "
+    "random masking of tokens; masked_lm_positions; masked positions padded",
     random="seed",
 )
 def mask_tokens(
@@ -45,6 +45,11 @@ def mask_tokens(
     nor put in as random ids, and a word that holds one is not chosen. An empty sequence stays empty. A token,
     `mask` or an id of `never` outside the vocabulary is an error. The same seed chooses the same places on every
     machine; in a loader they follow seed, epoch and row.
+
+    Positions and ids of up to k chosen tokens of each sequence, padded:
+
+        flags, positions = lengths_topk(chosen, lengths, k=k)    # flags are false where there is none
+        gather_within_padded(tokens, positions, lengths, fill=0)
 
     >>> tokens, special = np.array([1, 7, 8, 2]), [1, 2]
     >>> masked = mask_tokens(tokens, np.array([4]), ratio=1.0, mask=3, vocabulary_size=9, seed=0, never=special,
@@ -143,8 +148,9 @@ def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0
     "int tokens[sum(lengths)], bool noise[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths,"
     " targets[sum(target_lengths)], int64 target_lengths[B] <= lengths + lengths",
-    known_as="T5 span corruption; seqio noise_span_to_unique_sentinel; nonnoise_span_to_unique_sentinel; denoise; "
-    "sentinels; FlaxDataCollatorForT5MLM",
+    known_as="T5 span corruption; seqio noise_span_to_unique_sentinel; nonnoise_span_to_unique_sentinel; "
+    "denoise; sentinels; FlaxDataCollatorForT5MLM; seqio random_spans_helper; one sentinel; "
+    "nonnoise_span_to_sentinel",
     moves="",
 )
 def span_corrupt(
@@ -155,6 +161,9 @@ def span_corrupt(
     Sentinels count down from `first` in each sequence. Without noise, a sequence stays as it is, without targets;
     an empty sequence stays empty. More runs than there are sentinels (an id below 0) are an error. `noise_spans`
     draws the noise; with `logical_not(noise)` each run of the rest becomes a sentinel.
+
+    The same sentinel for every run: `begins = noise & ~shift(noise, lengths, by=1)`, then
+    `mask_sequences(where(begins, sentinel, tokens), begins | ~noise, lengths)`.
 
     >>> found = span_corrupt(np.array([5, 6, 7, 8]), np.array([False, True, True, False]), np.array([4]), first=99)
     >>> found.values, found.targets

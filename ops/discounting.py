@@ -40,7 +40,8 @@ def _last_back(reverse: bool) -> str:
     " -> mean_of(x) y[sum(lengths), *d]",
     known_as="discounted sum; discounted return; discounted cumsum; rewards to go; scipy.signal.lfilter; "
     "generalised advantage estimation; GAE; exponentially weighted mean; df.ewm; decayed counts; "
-    "torch_discounted_cumsum; rlax.lambda_returns",
+    "torch_discounted_cumsum; rlax.lambda_returns; n-step returns; masked advantages; multi turn "
+    "advantages; rolling decay",
     grad={"x": _x_back, "discount": _discount_back, "last": _last_back},
 )
 def discounted_sum_within(
@@ -52,8 +53,14 @@ def discounted_sum_within(
     the discounts are ones: `lengths_to_weights(lengths, power=0.0)`. A discount of 0 ends an episode; NaN and inf go
     on as in the formula. An empty sequence stays empty and does not read its `last`. float32 and float64 keep their
     dtype, everything else gives float64; the sums are made in float64. Generalised advantages: `x` is
-    r + g * next_v - v, the discount g * lambda. An exponentially weighted mean: `x` is alpha times the value, but the
-    first value itself, the discount 1 - alpha, forward.
+    r + g * next_v - v, the discount g * lambda. An exponentially weighted mean: `x` is alpha times the value, the
+    discount 1 - alpha, `last` is `lengths_first` of the values, forward.
+
+    Rows that do not take part are dropped first, by `mask_sequences` of rewards and values together. Returns of k
+    steps begin as `y = r + g * v`; then k - 1 times:
+
+        after = shift(y, lengths, by=-1, fill=nan)
+        y = r + g * where(isnan(after), v, after)
 
     >>> discounted_sum_within(np.array([1.0, 1.0, 4.0]), np.array([0.5, 0.5, 0.0]), np.array([2, 1]))
     array([1.5, 1. , 4. ])

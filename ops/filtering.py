@@ -91,11 +91,17 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
 @op(
     "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := boolean_mask_lengths(mask, lengths)",
-    known_as="zero after the mask of a row; masked fill of sequences; attention mask on values",
+    known_as="zero after the mask of a row; masked fill of sequences; attention mask on values; valid mask of "
+    "a reducer; masked mean per row; masked max per row; skip nulls; skipna; nanmean per row; drop "
+    "nulls; array_compact; list.filter",
     grad=MovedRows(),
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     """Select the rows of each sequence where `mask` is true; a sequence that becomes empty stays.
+
+    With it every reducer skips rows that are not valid, and gives `empty` where none is:
+
+        lengths_max(*mask_sequences(x, valid, n), empty=0)
 
     >>> mask_sequences(np.array([1, 2, 3]), np.array([True, False, True]), np.array([2, 0, 1]))
     MaskSequencesResult(values=array([1, 3]), lengths=array([1, 0, 1]))

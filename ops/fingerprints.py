@@ -70,7 +70,8 @@ def ngram_overlap(
 
 @op(
     "uint64 shingles[sum(lengths)], lengths[B] -> uint64 signature[B, num_perm]",
-    known_as="datasketch.MinHash; rensa; MinHash LSH; signature of a set; near duplicates",
+    known_as="datasketch.MinHash; rensa; MinHash LSH; signature of a set; near duplicates; SimHash; bands and "
+    "rows of a threshold",
 )
 def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: NonNegative = 1) -> Array:
     """Return the least of (a * x + b) mod 2**61 - 1 over each set of hashes, for `num_perm` pairs a, b.
@@ -78,6 +79,9 @@ def minhash(shingles: Array, lengths: Array, *, num_perm: Positive = 128, seed: 
     The share of equal numbers of two signatures estimates the Jaccard index of both sets. `hash_ngrams` gives hashes.
     The pairs are uniform: with `random_bits` of `seqflow.ops.shared.random_bits`, a is 1 + bits(2j) mod 2**61 - 2 and
     b is bits(2j + 1) mod 2**61 - 1, of sequences 2j and 2j + 1. An empty set gives 2**61 - 1 everywhere.
+
+    The bits of a SimHash are `lengths_sum(2 * ((h[:, None] >> np.arange(63)) & 1) - 1, lengths) > 0`, of hashes `h`
+    of int64. Bands of r numbers each find pairs with an index from about `(1 / bands) ** (1 / r)` on.
 
     >>> minhash(np.array([5, 7], np.uint64), np.array([2, 0]), num_perm=2).shape
     (2, 2)
@@ -131,14 +135,18 @@ def connected_components(pairs: Array, *, num_rows: NonNegative) -> Array:
 
 @op(
     "{ordered keys[N]}+ -> index(N) first[N]",
-    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url dedup; "
-    "drop duplicate rows",
+    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url "
+    "dedup; drop duplicate rows; keep the last duplicate; deduplicate against an index; sentence "
+    "deduplication; repeated runs in documents",
 )
 def first_of_equal(keys: list[Array]) -> Array:
     """Return the row of the first of equal keys, for each row: a row that is its own first stays.
 
     Rows are equal if they are equal in every column of `keys`; NaN is equal to NaN. Texts are compared by their
     hashes (`hash_text`).
+
+    The last of equal rows stays where keys go in reverse, `keys[::-1]`. Against an index, the keys of the index come
+    first. The columns of `ngrams` find runs that stood before: `first_of_equal([*grams.T])`.
 
     >>> first_of_equal([np.array([7, 7, 5, 7])])
     array([0, 0, 2, 0])
@@ -153,29 +161,47 @@ def first_of_equal(keys: list[Array]) -> Array:
 @op(
     "uint64 pieces[sum(counts)], lens sizes[sum(counts)], counts[B] -> float64 shares[B, 2]",
     known_as="Gopher repetition; duplicate line fraction; duplicate n-gram fraction; repeated lines; repeated "
-    "paragraphs; top n-gram; quality filter; fraction of duplicates",
+    "paragraphs; top n-gram; quality filter; fraction of duplicates; repeated n-grams of words; find_all_duplicate; "
+    "repeating duplicate n-grams; share of distinct lines",
 )
-def repetition_shares(pieces: Array, sizes: Array, counts: Array, *, top: bool = False) -> Array:
+def repetition_shares(
+    pieces: Array, sizes: Array, counts: Array, *, n: Positive = 1, top: bool = False
+) -> Array:
     """Return the share of the pieces of each text that stood in it before, and their share of its bytes.
 
-    Pieces are hashes of lines, paragraphs or n-grams, and `sizes` their numbers of bytes. With `top`, the shares
-    are those of the most frequent piece, the first of equals. A text without pieces, an empty one, gives 0. Counts
-    of words, digits or marks are `count_text` with a regular expression.
+    Pieces are hashes of lines, paragraphs or words, and `sizes` their numbers of bytes. With `n`, the first share is
+    that of all full runs of `n` pieces, and the second that of the pieces in such runs, each counted once. With
+    `top`, the shares are those of the most frequent piece or run, the first of equals. A text without any, an empty
+    one, gives 0. Counts of words, digits or marks are `count_text` with a regular expression. Gopher's repeated
+    pairs of words:
+
+        words, sizes, counts = split_words(data, lengths)
+        repetition_shares(uint64(hash_text(words, sizes)), sizes, counts, n=2)
 
     >>> repetition_shares(np.array([1, 1, 2], np.uint64), np.array([2, 2, 4]), np.array([3]))
     array([[0.33333333, 0.25      ]])
     """
-    held, keys = int64(counts), as_integers(pieces)
-    order = kernels.argsort_within(keys, held) + kernels.expand(starts_of(held), held)
+    held = int64(counts)
+    grams, found = (pieces, held) if n == 1 else _grams(pieces, held, n, 0)
+    keys = as_integers(grams)
+    order = kernels.argsort_within(keys, found) + kernels.expand(starts_of(found), found)
     opens = np.ones(len(keys), bool)
     opens[1:] = keys[order][1:] != keys[order][:-1]
-    opens[starts_of(held)[held > 0]] = True
+    opens[starts_of(found)[found > 0]] = True
     chosen = np.zeros(len(keys), bool)
-    chosen[order] = _most_frequent(order, opens, held) if top else ~opens
+    chosen[order] = _most_frequent(order, opens, found) if top else ~opens
+    first = kernels.lengths_to_positions(found) + kernels.expand(starts_of(held), found)
+    begins, ends = (
+        np.bincount(at, minlength=len(pieces) + 1)[:-1] for at in (first[chosen], first[chosen] + n)
+    )
+    covered = np.cumsum(begins - ends) > 0
     shares = []
-    for weight in (np.ones(len(keys)), sizes.astype(np.float64)):
-        whole = kernels.segment_reduce("sum", weight, held)
-        shares.append(kernels.segment_reduce("sum", weight * chosen, held) / np.maximum(whole, 1))
+    for weight, mask, rows in (
+        (np.ones(len(keys)), chosen, found),
+        (sizes.astype(np.float64), covered, held),
+    ):
+        whole = kernels.segment_reduce("sum", weight, rows)
+        shares.append(kernels.segment_reduce("sum", weight * mask, rows) / np.maximum(whole, 1))
     return np.stack(shares, axis=1)
 
 

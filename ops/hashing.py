@@ -14,7 +14,8 @@ from seqflow.signature import NonNegative, Positive
 @op(
     "int x[N, *i] -> int64 ids[N, *i] <= num_buckets-1",
     caffe2="IndexHash",
-    known_as="torchrec.modules.hash; tf.keras.layers.Hashing; hashing trick",
+    known_as="torchrec.modules.hash; tf.keras.layers.Hashing; hashing trick; sample rows by hash; "
+    "SamplerFilter",
 )
 def hash_indices(
     x: Array,

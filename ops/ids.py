@@ -84,19 +84,21 @@ def isin(data: Array, values: Array) -> Array:
 @op(
     "ordered data[sum(lengths)], lengths[B], like(data) other[sum(other_lengths)], lens other_lengths[B]"
     " -> bool found[sum(lengths)]",
-    known_as="isin per row; np.isin per row; list contains; has any of; intersection of two lists per row; "
-    "set difference per row; jaccard similarity; list.set_intersection; array_intersect; array_except",
+    known_as="isin per row; np.isin per row; list contains; has any of; intersection of two lists per row; set "
+    "difference per row; jaccard similarity; list.set_intersection; array_intersect; array_except; "
+    "list_has_all; has all of; array_contains; map_concat; later key wins",
 )
 def isin_within(data: Array, lengths: Array, other: Array, other_lengths: Array) -> Array:
     """Return whether each value is among those of the other column in the same row; NaN is equal to NaN.
 
     All are false if the other sequence is empty; an empty sequence stays empty. The dtypes must be equal; texts are
-    compared by their hashes (`hash_text`). Sets of two columns are recipes:
+    compared by their hashes (`hash_text`). For their Jaccard index see `jaccard`. Sets of two columns are recipes:
 
         intersection   unique_within(*mask_sequences(p, isin_within(p, n, q, m), n), order="first")
         difference     the same of logical_not(isin_within(p, n, q, m))
         union          unique_within(*concat_sequences([p, q], [n, m]), order="first")
-        jaccard        lengths of the intersection / lengths of the union
+        has any of     lengths_any(isin_within(q, m, p, n), m); with lengths_all and empty=True, has all of
+        later key wins mask_sequences(p, logical_not(isin_within(p, n, q, m)), n), then concat_sequences with q
 
     >>> isin_within(np.array([1, 2, 3, 1]), np.array([3, 1]), np.array([4, 2, 1]), np.array([2, 1]))
     array([False,  True, False,  True])

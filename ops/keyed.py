@@ -26,7 +26,8 @@ Duplicates = Literal["raise", "join"]
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int64 keys[B]",
-    known_as="regex on names; pc.match_substring_regex; re.search",
+    known_as="regex on names; pc.match_substring_regex; re.search; remove listed texts; StringNormalizer "
+    "stopwords",
 )
 def match_names(data: Array, lengths: Array, *, names: Any) -> Array:
     """Return the position of each string in `names`, a list of texts; -1 if it is not among them.

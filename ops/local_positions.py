@@ -14,24 +14,37 @@ from seqflow.signature import Fill, Positive
 @op(
     "data[sum(lengths), *d], position(lengths) positions[sum(picked)], lengths[B], lens picked[B]"
     " -> rows[sum(picked), *d]",
-    known_as="tf.gather batch_dims=1; tf.batch_gather; batch gather; torch.gather per row",
+    known_as="tf.gather batch_dims=1; tf.batch_gather; batch gather; torch.gather per row; list.gather; "
+    "ragged[:, -2]; negative positions; list_resize; resize each list; pad or cut each sequence to "
+    "its own length; element_at; list.get; nth element of each row",
     grad=MovedRows(fill="fill"),
 )
 def gather_within(
-    data: Array, positions: Array, lengths: Array, picked: Array, *, fill: Fill | None = None
+    data: Array,
+    positions: Array,
+    lengths: Array,
+    picked: Array,
+    *,
+    fill: Fill | None = None,
+    wrap: bool = False,
 ) -> Array:
     """Gather the rows of each sequence at positions counted inside it, `picked[i]` of sequence i.
 
     For positions from `argsort_within`, for instance, `picked` are the lengths themselves. Positions may repeat, in
-    any order. A position outside its sequence is an error; with `fill`, the position -1 gives a row of `fill`. A
-    sequence of which no rows are picked becomes empty; an empty one can only have the position -1.
+    any order. A position outside its sequence is an error; with `fill`, the position -1 gives a row of `fill`. With
+    `wrap`, positions below 0 count from the end, and `fill` is for all positions outside the sequence. A sequence of
+    which no rows are picked becomes empty; an empty one has no rows to pick, so it needs `fill`. Each sequence cut or
+    filled to a length of its own, `m`:
+
+        p = lengths_to_positions(m)
+        gather_within(x, where(p < expand(n, m), p, -1), n, m, fill=0)
 
     >>> data, positions = np.array([10, 11, 12, 20]), np.array([2, 0, 0])
     >>> gather_within(data, positions, np.array([3, 1]), np.array([2, 1]))
     array([12, 10, 20])
     """
     rows = kernels.lengths_to_segment_ids(picked)
-    return _at(data, int64(positions), int64(lengths), rows, fill)
+    return _at(data, int64(positions), int64(lengths), rows, fill, wrap)
 
 
 @op(
@@ -40,11 +53,14 @@ def gather_within(
     grad=MovedRows(fill="fill"),
     several="gather_within",
 )
-def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None) -> Array:
+def gather_within_padded(
+    data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None, wrap: bool = False
+) -> Array:
     """Gather K rows of each sequence at positions counted inside it, for instance those of `lengths_topk`.
 
-    A position outside its sequence is an error; with `fill`, the position -1 gives a row of `fill`. An empty sequence
-    can only have the position -1.
+    A position outside its sequence is an error; with `fill`, the position -1 gives a row of `fill`. With `wrap`,
+    positions below 0 count from the end, and `fill` is for all positions outside the sequence. An empty sequence has
+    no rows to pick, so it needs `fill`.
 
     >>> ids, scores, lengths = np.array([7, 8, 9]), np.array([0.1, 0.3, 0.2]), np.array([2, 1])
     >>> gather_within_padded(ids, lengths_topk(scores, lengths, k=2).positions, lengths, fill=0)
@@ -52,12 +68,14 @@ def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill:
            [9, 0]])
     """
     rows = np.broadcast_to(np.arange(len(lengths))[:, None], positions.shape)
-    return _at(data, int64(positions), int64(lengths), rows, fill)
+    return _at(data, int64(positions), int64(lengths), rows, fill, wrap)
 
 
-def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: Fill | None) -> Array:
+def _at(
+    data: Array, positions: Array, lengths: Array, sequences: Array, fill: Fill | None, wrap: bool
+) -> Array:
     """Return the rows of `data` at `positions` inside `sequences`, which has the shape of `positions`."""
-    rows = _rows_of(positions, lengths, sequences, may_be_missing=fill is not None)
+    rows = _rows_of(positions, lengths, sequences, fill is not None, wrap)
     data, value = with_fill("fill", 0 if fill is None else fill, data)
     gathered = kernels.gather(data, rows, ignore_index=-1)
     if fill is not None and fill != 0:
@@ -65,14 +83,21 @@ def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: F
     return gathered
 
 
-def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing: bool) -> Array:
-    """Return the rows at `positions` inside `sequences`; -1 stays -1 if it is allowed."""
-    missing = positions == -1 if may_be_missing else np.zeros(positions.shape, bool)
-    outside = ((positions < 0) | (positions >= lengths[sequences])) & ~missing
+def _rows_of(
+    positions: Array, lengths: Array, sequences: Array, may_be_missing: bool, wrap: bool = False
+) -> Array:
+    """Return the rows at `positions` inside `sequences`, and -1 for missing ones if they are allowed."""
+    sizes = lengths[sequences]
+    outside = (positions < (-sizes if wrap else 0)) | (positions >= sizes)
+    missing = (outside if wrap else positions == -1) & may_be_missing
+    outside &= ~missing
     if outside.any():
         place = np.unravel_index(int(np.argmax(outside)), positions.shape)
         found, row = f"positions[{', '.join(map(str, place))}] = {positions[place]}", sequences[place]
-        raise OpIndexError(f"{found} is outside [0, {lengths[row]}), the rows of sequence {row}")
+        low = -lengths[row] if wrap else 0
+        raise OpIndexError(f"{found} is outside [{low}, {lengths[row]}), the rows of sequence {row}")
+    if wrap:
+        positions = np.where(positions < 0, positions + sizes, positions)
     return np.where(missing, -1, positions + starts_of(lengths)[sequences])
 
 

@@ -26,7 +26,8 @@ Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_
 
 @op(
     "lengths[B] -> bool mask[B, max_length|max(lengths)]",
-    known_as="tf.sequence_mask; attention mask from lengths; fluid.layers.sequence_mask; padding mask",
+    known_as="tf.sequence_mask; attention mask from lengths; fluid.layers.sequence_mask; padding mask; prefix "
+    "LM mask",
     masks={"mask": "lengths"},
 )
 def lengths_to_mask(

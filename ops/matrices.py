@@ -24,8 +24,9 @@ def _infer_product(ctx: InferenceContext) -> None:
 
 @op(
     "float x[sum(lengths), K], like(x) weight[B, P, Q], lengths[B] -> y[sum(lengths), _]",
-    known_as="torch._grouped_mm; pyg segment_matmul; fbgemm.jagged_dense_bmm; jax.lax.ragged_dot; grouped matmul; "
-    "grouped GEMM; a matrix for each sequence; experts' layers; torch.nested matmul",
+    known_as="torch._grouped_mm; pyg segment_matmul; fbgemm.jagged_dense_bmm; jax.lax.ragged_dot; grouped "
+    "matmul; grouped GEMM; a matrix for each sequence; experts' layers; torch.nested matmul; rows "
+    "beyond the groups",
     shape=_infer_product,
     moves="",
     grad={
@@ -40,6 +41,9 @@ def segment_matmul(x: Array, weight: Array, lengths: Array, *, transpose: bool =
 
     With `transpose` the matrices are [M, K]. An empty sequence has no rows. Sequences of one length are one call of
     the matrix product, all others a call each.
+
+    Rows beyond the groups give 0 as padding of the others:
+    `pad(segment_matmul(x[:total], weight, n), [total], max_length=len(x)).padded[0]`, with `total = n.sum()`.
 
     >>> weight = np.array([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [0.0, 3.0]]])
     >>> segment_matmul(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), weight, np.array([1, 2]))

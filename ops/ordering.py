@@ -31,12 +31,15 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[sum(lengths), *d]",
-    known_as="ak.argsort; argsort per row; tf.argsort ragged",
+    known_as="ak.argsort; argsort per row; tf.argsort ragged; inverse of a permutation; invert_permutation; "
+    "permutation language modelling; XLNet permutation mask",
 )
 def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
     """Return the positions in each sequence that sort it as `sort_within` does; equal values keep their order.
 
     An empty sequence stays empty.
+
+    Of permutations these are the inverses.
 
     >>> argsort_within(np.array([3, 1, 2]), np.array([2, 0, 1]))
     array([1, 0, 0])
@@ -48,7 +51,8 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
     "ordered data[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths, int64 counts[sum(lengths')] <= max(lengths)",
     known_as="deduplicate in a row; deduplicate within each row; set per row; dedupe per row; "
-    "df.drop_duplicates per group",
+    "df.drop_duplicates per group; mode per row; list_mode; most frequent value; value counts per "
+    "row; entropy per row; list_entropy; inverse of unique per row; number of distinct values per row",
     grad=NoDerivative("it picks by value"),
 )
 def unique_within(
@@ -58,6 +62,12 @@ def unique_within(
 
     They are in ascending order or, with `order="first"`, in the order of their first occurrence. All NaN are one
     value, and all NaT are one value.
+
+    Of `v, m, c = unique_within(x, n)`:
+
+        mode       topk_within(v, c, m, k=1)                  with order="first" the first of equally frequent values
+        entropy    log(n) - lengths_sum(c * log(c), m) / n    in nats, of sequences that are not empty
+        inverse    rank_within(x, n, ties="dense")            the place of each row among the sorted values
 
     >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
     UniqueWithinResult(values=array([1, 3, 5]), lengths=array([2, 0, 1]), counts=array([1, 2, 1]))

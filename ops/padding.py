@@ -81,7 +81,8 @@ def pad(
     "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
     caffe2="UnpackSegments",
     known_as="torch.nn.utils.rnn.unpad_sequence; RaggedTensor.from_tensor; fbgemm.dense_to_jagged; "
-    "fluid.layers.sequence_unpad; padded[mask]; dense to ragged",
+    "fluid.layers.sequence_unpad; padded[mask]; dense to ragged; zip of unequal lengths; zip_longest; "
+    "arrays_zip; list_zip",
     inverse="pad",
     grad={"padded": "pad_like(d.data, padded, lengths, side=side)"},
 )
@@ -89,6 +90,11 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
     """Flatten a padded array, without its padding: the inverse of `pad` with the same `side`.
 
     An empty sequence has no rows; its row of `padded` is ignored. `out` is an array for the result.
+
+    Two columns of unequal lengths zipped, the shorter one filled with 0, with `m = maximum(n, k)`:
+
+        both = [pad(p, n, max_length=m.max()).padded, pad(q, k, max_length=m.max()).padded]
+        unpad(np.stack(both, 2), m)
 
     >>> unpad(np.array([[1, 2], [0, 0], [3, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])

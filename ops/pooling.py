@@ -17,7 +17,8 @@ from seqflow.signature import Scalar
     "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
     caffe2="SparseLengthsSum",
     known_as="torch.nn.EmbeddingBag; torch.nn.functional.embedding_bag; tf.nn.embedding_lookup_sparse; "
-    "EmbeddingBagCollection; embedding bag; bag of embeddings",
+    "EmbeddingBagCollection; embedding bag; bag of embeddings; CountVectorizer; bag of words; counts "
+    "of each id per row; tf-idf; TextVectorization count; category encoding count",
     sparse_factor="one",
     grad={"table": "scatter_pooled(d.sums, table, indices, lengths, ignore_index=ignore_index)"},
 )
@@ -28,6 +29,9 @@ def sparse_lengths_sum(
 
     The result is that of `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in memory. Rows at
     `ignore_index` are not counted.
+
+    The identity as a table counts ids: `sparse_lengths_sum(np.eye(size), ids, lengths)` is a bag of words, and with
+    `np.diag(weights)` a weighted one (tf-idf).
 
     >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([101.,   0.,  10.])

@@ -156,7 +156,7 @@ def median_within_backward(d: Array, data: Array, lengths: Array) -> Array:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) medians[B, *d]",
-    known_as="np.median; list.median; df.groupby.median; torch_scatter median",
+    known_as="np.median; list.median; df.groupby.median; torch_scatter median; median absolute deviation",
     grad={"data": "median_within_backward(d.medians, data, lengths)"},
 )
 def lengths_median(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:

@@ -18,7 +18,7 @@ from seqflow.signature import Fill, NonNegative, Positive
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, max_length)",
-    known_as="tokenizer truncation; fluid.layers.sequence_slice from 0; ragged[:, :n]",
+    known_as="tokenizer truncation; fluid.layers.sequence_slice from 0; ragged[:, :n]; list.head",
     grad=MovedRows(),
 )
 def truncate(
@@ -48,7 +48,8 @@ def _infer_slices(ctx: InferenceContext) -> None:
 @op(
     "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= minimum(lengths, sizes)",
-    known_as="ragged[:, a:b]; ak slices; fluid.layers.sequence_slice; str.slice; crop",
+    known_as="ragged[:, a:b]; ak slices; fluid.layers.sequence_slice; str.slice; crop; array_insert; insert at "
+    "a position of each row; list.slice",
     shape=_infer_slices,
     depends={"lengths": "starts, sizes, lengths"},
     grad=MovedRows(),
@@ -60,6 +61,12 @@ def slice_sequences(
 
     A slice that goes beyond its sequence is an error, unless `clip` cuts it at the end. An empty slice is allowed,
     also at the end of its sequence. Negative starts and sizes are errors. This is Paddle's sequence_slice.
+
+    A row inserted at the place `at[i]` of sequence i:
+
+        head = slice_sequences(x, zeros_like(at), at, n)
+        tail = slice_sequences(x, at, n - at, n)
+        concat_sequences([head.values, rows, tail.values], [head.lengths, ones, tail.lengths])
 
     >>> slice_sequences(np.array([1, 2, 3, 4]), np.array([1, 0, 0]), np.array([2, 0, 1]), np.array([3, 0, 1]))
     SliceSequencesResult(values=array([2, 3, 4]), lengths=array([2, 0, 1]))
@@ -167,7 +174,8 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]",
-    known_as="causal lm labels; next-token labels; np.roll per row; df.groupby.shift; sessions by a time gap",
+    known_as="causal lm labels; next-token labels; np.roll per row; df.groupby.shift; sessions by a time gap; "
+    "df.groupby.diff; list.diff; difference to the row before; pct_change; lag; lead",
     grad={"data": "shift(d.shifted, lengths, by=-by)"},
 )
 def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
@@ -175,6 +183,10 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
 
     Rows moved out of their sequence are dropped, free places are filled with `fill`, and no row enters another
     sequence. An empty sequence stays empty. `shift(tokens, lengths, by=-1)` gives the next token of each.
+
+    The difference of each row to the one before, 0 for the first:
+
+        where(lengths_to_positions(n) == 0, 0, x - shift(x, n, by=1))
 
     >>> shift(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), by=1)
     array([0, 1, 2, 0])
@@ -263,7 +275,8 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     "data[sum(lengths), *d], int repeats[B], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)] := expand(lengths, repeats),"
     " sum(lengths') <= sum(lengths)*max(repeats)",
-    known_as="repeat rows; tf.repeat of a ragged; oversample rows",
+    known_as="repeat rows; tf.repeat of a ragged; oversample rows; several slices of each row; split texts by "
+    "offsets; substrings by starts and ends; spans of texts",
     grad=MovedRows(),
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
@@ -271,6 +284,11 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
 
     A sequence with 0 repeats is omitted; an empty sequence gives as many empty copies. This is Paddle's
     sequence_expand, with the lengths of its `y` as `repeats`.
+
+    Several slices of each, `counts[i]` of sequence i:
+
+        copies, n = repeat_sequences(data, counts, lengths)
+        slice_sequences(copies, starts, ends - starts, n)
 
     >>> repeat_sequences(np.array([1, 2, 3]), np.array([2, 1, 0]), np.array([2, 0, 1]))
     RepeatSequencesResult(values=array([1, 2, 1, 2]), lengths=array([2, 2, 0]))

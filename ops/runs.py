@@ -53,7 +53,10 @@ def run_lengths(data: Array, lengths: Array, *, gap: float | None = None) -> tup
 @op(
     "bool starts[sum(lengths)], lengths[B]"
     " -> int64 lengths'[sum(counts)] <= max(lengths), int64 counts[B] <= lengths, sum(lengths') <= sum(lengths)",
-    known_as="pieces to words; word starts; flags to lengths; cumsum of starts; positions start again after each end",
+    known_as="pieces to words; word starts; flags to lengths; cumsum of starts; positions start again after "
+    "each end; forward fill; backward fill; df.groupby.bfill; df.groupby.ffill; last valid value; "
+    "reset_position_ids; positions of "
+    "documents",
     describes={"lengths": "sum(lengths)"},
 )
 def starts_to_lengths(starts: Array, lengths: Array) -> tuple[Array, Array]:
@@ -61,6 +64,13 @@ def starts_to_lengths(starts: Array, lengths: Array) -> tuple[Array, Array]:
 
     A sequence begins with a piece, marked or not; an empty one has none. `lengths_to_positions` of the lengths counts
     again from each start, and `lengths_to_segment_ids` numbers the pieces.
+
+    Each NaN replaced by the last number before it:
+
+        runs = starts_to_lengths(logical_not(isnan(x)), n).lengths
+        expand(lengths_first(x, runs), runs)
+
+    By the next one: runs that begin after each number, `np.append(True, ~isnan(x))[:-1]`, and `lengths_last`.
 
     >>> starts_to_lengths(np.array([True, False, True, False]), np.array([3, 1]))
     StartsToLengthsResult(lengths=array([2, 1, 1]), counts=array([2, 1]))

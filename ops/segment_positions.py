@@ -8,12 +8,17 @@ from seqflow.signature import Positive
 
 @op(
     "ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]",
-    known_as="ak.argmax; df.groupby.idxmax; argmax per row; torch_scatter.scatter_max arg",
+    known_as="ak.argmax; df.groupby.idxmax; argmax per row; torch_scatter.scatter_max arg; array_position; "
+    "list_position; list.index; position of a value per row; first match per row",
 )
 def lengths_argmax(data: Array, lengths: Array) -> Array:
     """Return the position of the largest element inside each segment, column by column.
 
     The first of equal elements is taken. NaN and NaT are the largest, as in `np.argmax`. An empty segment gives -1.
+
+    The position of the first row that is `v`, or -1 (with `expand(v, n)` for a value of each row):
+
+        where(lengths_any(x == v, n), lengths_argmax(x == v, n), -1)
 
     >>> lengths_argmax(np.array([1, 3, 2]), np.array([2, 0, 1]))
     array([ 1, -1,  0])

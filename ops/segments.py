@@ -22,9 +22,9 @@ FINITE_LOGS = "where(out.logs == -inf, 0.0, out.logs)"
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
     caffe2="LengthsSum",
-    known_as="tf.reduce_sum ragged; ak.sum; np.add.reduceat; torch.segment_reduce; "
-    "torch_scatter.segment_csr; df.groupby.sum; fluid.layers.sequence_pool sum; "
-    "fbgemm.segment_sum_csr; sum per row",
+    known_as="tf.reduce_sum ragged; ak.sum; np.add.reduceat; torch.segment_reduce; torch_scatter.segment_csr; "
+    "df.groupby.sum; fluid.layers.sequence_pool sum; fbgemm.segment_sum_csr; sum per row; count "
+    "matches per row; list.count_matches; list_distance",
     describes={"sums": "sum(data) unless empty"},
     grad={"data": "expand(d.sums, lengths)"},
 )
@@ -45,8 +45,8 @@ def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]",
     caffe2="LengthsMean",
-    known_as="tf.reduce_mean ragged; ak.mean; torch_scatter.segment_mean_csr; df.groupby.mean; "
-    "mean pooling; fluid.layers.sequence_pool average",
+    known_as="tf.reduce_mean ragged; ak.mean; torch_scatter.segment_mean_csr; df.groupby.mean; mean pooling; "
+    "fluid.layers.sequence_pool average; share per row",
     grad={"data": "expand(scale_rows(d.means, 1.0 / maximum(float64(lengths), 1)), lengths)"},
 )
 def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
@@ -158,7 +158,7 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]",
-    known_as="ak.var; df.groupby.var",
+    known_as="ak.var; df.groupby.var; skewness per row; kurtosis per row; higher moments",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 2.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -173,6 +173,12 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     The sum of squares is divided by `length - ddof`. An empty segment, and every segment that is not longer than
     `ddof`, gives `empty` (NumPy: nan and a warning). The dtypes are those of `lengths_mean`.
 
+    Skewness from both moments at once:
+
+        centred = x - expand(lengths_mean(x, n), n)
+        second, third = lengths_mean(np.stack([centred**2, centred**3], 1), n).T
+        third / second**1.5
+
     >>> lengths_var(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])
     """
@@ -181,7 +187,8 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]",
-    known_as="ak.std; torch_scatter.scatter_std; df.groupby.std",
+    known_as="ak.std; torch_scatter.scatter_std; df.groupby.std; standardise per row; z-score per row; whiten; "
+    "group advantages; GRPO",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -195,6 +202,11 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     """Return the standard deviation of the rows of each segment: the root of `lengths_var`.
 
     An empty segment, and every segment that is not longer than `ddof`, gives `empty` (NumPy: nan and a warning).
+
+    Each row standardised:
+
+        i = lengths_to_segment_ids(n)
+        (x - lengths_mean(x, n)[i]) / np.maximum(lengths_std(x, n), 1e-6)[i]
 
     >>> lengths_std(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])
@@ -222,11 +234,21 @@ def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Arra
     return kernels.segment_logsumexp(data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]", known_as="ak.any; df.groupby.any")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]",
+    known_as="ak.any; df.groupby.any; bitwise reducers; bit_or per row; bit_and per row; bit_xor per row; list "
+    "contains a value",
+)
 def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     """Return whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
 
     NaN is not 0, as in `np.any`.
+
+    Bitwise reducers of int64 go by bits, `bits = (x[:, None] >> np.arange(64)) & 1`:
+
+        or     lengths_max(bits, n) @ (1 << np.arange(64))
+        and    lengths_min(bits, n) @ (1 << np.arange(64))
+        xor    lengths_sum(bits, n) % 2 @ (1 << np.arange(64))
 
     >>> lengths_any(np.array([0, 2, 0]), np.array([2, 0, 1]))
     array([ True, False, False])

@@ -73,13 +73,19 @@ def _exact(name: str, numbers: Array) -> Array:
     " -> position(lengths) left[sum(lengths')], position(other) right[sum(lengths')],"
     " int64 lengths'[B] := lengths*other",
     known_as="ak.cartesian; cross product per row; all pairs of two lists; itertools.product; span overlaps; "
-    "fully connected graph; list.eval cross join",
+    "fully connected graph; list.eval cross join; span alignment; which spans overlap; spans that "
+    "contain a span",
 )
 def product_within(lengths: Array, other: Array) -> tuple[Array, Array, Array]:
     """Return the places of all pairs of rows of two sequences, in the order of two loops.
 
     `gather_within` takes the rows at the places, with `lengths` of the result as `picked`. There are none if one side
     is empty. Too many for the memory are an error, before any memory is taken.
+
+    Relations of spans compare the rows at both places. The last place that is related to each row, or -1:
+
+        left, right, pairs = product_within(n, m)
+        lengths_max(where(related, right, -1), expand(m, n), empty=-1)
 
     >>> product_within(np.array([2]), np.array([3]))
     ProductWithinResult(left=array([0, 0, 0, 1, 1, 1]), right=array([0, 1, 2, 0, 1, 2]), lengths=array([6]))

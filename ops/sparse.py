@@ -37,7 +37,7 @@ def gather(
     " -> values[sum(lengths'), *d], int64 lengths'[K] := gather(lengths, indices)",
     caffe2="LengthsGather",
     known_as="tf.gather of a ragged; ak.take; batch gather by ids; jagged_index_select; "
-    "keyed_jagged_index_select_dim1",
+    "keyed_jagged_index_select_dim1; whole words; nested lists; rows of an outer level; list of lists",
     grad=MovedRows(),
 )
 def gather_sequences(
@@ -46,6 +46,11 @@ def gather_sequences(
     """Gather whole sequences, in the order of `indices`, which may repeat.
 
     An empty sequence stays empty. `out` is an array for the values.
+
+    So any op moves whole sequences, such as the words of texts: it moves their numbers.
+
+        numbers, counts = truncate(np.arange(len(lengths)), counts, max_length=2)
+        gather_sequences(data, numbers, lengths)
 
     >>> gather_sequences(np.array([1, 2, 3]), np.array([2, 0]), np.array([2, 0, 1]))
     GatherSequencesResult(values=array([3, 1, 2]), lengths=array([1, 2]))

@@ -16,7 +16,11 @@ from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> str text[B]", known_as="tf.strings.as_string; astype(str)")
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> str text[B]",
+    known_as="tf.strings.as_string; astype(str); code points; tf.strings.unicode_decode; ord of characters; "
+    "utf8_binarize",
+)
 def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
     """Convert UTF-8 bytes to NumPy strings, one for each sequence; a job writes them as a column of text.
 
@@ -24,6 +28,8 @@ def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
     different lengths take much memory. Bytes that are not UTF-8 are an error that names sequence and byte;
     `errors="replace"` puts U+FFFD in their place. A text that ends with the character NUL, which NumPy would cut off,
     is an error. An empty sequence gives an empty text.
+
+    Its code points, 0 after the end: `as_text(data, lengths).view(np.uint32).reshape(len(lengths), -1)`.
 
     >>> as_text(np.frombuffer(b"lowlower", np.uint8), np.array([3, 0, 5]))
     array(['low', '', 'lower'], dtype='<U5')
@@ -171,7 +177,8 @@ def _bound_words(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
-    known_as="str.split; tf.strings.split; whitespace tokenizer",
+    known_as="str.split; tf.strings.split; whitespace tokenizer; mean word length; longest word; words of "
+    "texts",
     shape=_bound_words,
 )
 def split_words(
@@ -182,6 +189,8 @@ def split_words(
     `pattern` is a regular expression (RE2) for the text between words. Words are never empty, so a text without words
     has a count of 0. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts
     U+FFFD in their place.
+
+    The mean length of words in bytes is `lengths_mean(lengths, counts)` of its results.
 
     >>> split_words(np.frombuffer(b"to be  or", np.uint8), np.array([5, 4])).lengths
     array([2, 2, 2])

@@ -1,6 +1,7 @@
 """Texts cut at delimiters, and texts joined."""
 
 import re
+from typing import Annotated
 
 import numpy as np
 
@@ -10,83 +11,121 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.registry import op
-from seqflow.shape import InferenceContext
-from seqflow.signature import NonNegative, Positive, Texts
+from seqflow.shape import Dimension, InferenceContext
+from seqflow.signature import NonNegative, Texts
+
+Widths = Annotated[tuple[int, ...], 1]
+"""One integer or a list of them, each 1 or more."""
 
 
 def _bound_joined(ctx: InferenceContext) -> None:
-    size = len(ctx.attr("separator").encode())
+    size: int | Dimension = len(ctx.attr("separator").encode())
+    if ctx.has("separator_lengths"):
+        size = ctx.max_of("separator_lengths")
     ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") + size * ctx.sum_of("counts"))
     ctx.limit(ctx.max_of("lengths'"), ctx.sum_of("lengths") + size * ctx.max_of("counts"))
 
 
 @op(
-    "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B]"
+    "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B],"
+    " uint8 separators[sum(separator_lengths)]?, lens separator_lengths[B]?"
     " -> uint8 values[sum(lengths')], int64 lengths'[B]",
     known_as="str.join; tf.strings.reduce_join; array_join; list.join; array_to_string; join texts with a separator; "
-    "tf.strings.unsorted_segment_join",
+    "tf.strings.unsorted_segment_join; join with a separator of each row",
     shape=_bound_joined,
 )
-def join_texts(data: Array, lengths: Array, counts: Array, *, separator: str = "") -> tuple[Array, Array]:
+def join_texts(
+    data: Array,
+    lengths: Array,
+    counts: Array,
+    separators: Array | None,
+    separator_lengths: Array | None,
+    *,
+    separator: str = "",
+) -> tuple[Array, Array]:
     """Join the texts of each row, with a separator between them.
 
-    A row without texts gives an empty text, and one text gives itself. For a separator in each row, interleave it as
-    text: `interleave` of both columns one level up, then `join_texts`.
+    The separator is `separator` in every row, or `separators` has one for each row. A row without texts gives an
+    empty text, and one text gives itself.
 
     >>> words, lengths = np.frombuffer(b"abcd", np.uint8), np.array([2, 1, 1])
     >>> join_texts(words, lengths, np.array([2, 1]), separator="-").values.tobytes()
     b'ab-cd'
     """
-    return _joined(data, int64(lengths), int64(counts), separator)
+    sizes, rows = int64(lengths), int64(counts)
+    if separators is None and separator_lengths is None:
+        return _joined(data, sizes, rows, *_separator(separator, len(rows)))
+    if separators is None or separator_lengths is None:
+        missing = "separators" if separators is None else "separator_lengths"
+        raise OpError(f"{missing} is missing, expected both separators and separator_lengths")
+    if separator:
+        raise OpError(f"separator is {separator!r} and separators are given, expected one of them")
+    between = int64(separator_lengths)
+    return _joined(data, sizes, rows, separators, starts_of(between), between)
 
 
-def _joined(data: Array, lengths: Array, counts: Array, separator: str) -> tuple[Array, Array]:
-    between = np.frombuffer(separator.encode(), np.uint8)
+def _separator(text: str, count: int) -> tuple[Array, Array, Array]:
+    """Return the bytes of a text, and the start and size of it for each of `count` rows."""
+    between = np.frombuffer(text.encode(), np.uint8)
+    return between, np.zeros(count, np.int64), np.full(count, len(between))
+
+
+def _joined(
+    data: Array, lengths: Array, counts: Array, separators: Array, starts: Array, sizes: Array
+) -> tuple[Array, Array]:
+    """Join the texts of each row by the slice of `separators` at its start, of its size."""
+    rows = kernels.lengths_to_segment_ids(counts)
     last = np.zeros(len(lengths), bool)
     last[(starts_of(counts) + counts - 1)[counts > 0]] = True
-    room = np.where(last, lengths, lengths + len(between))
+    between = np.where(last, 0, sizes[rows])
+    room = lengths + between
     ends = kernels.lengths_to_offsets(room)
     values = np.empty(int(ends[-1]), np.uint8)
     kernels.move_slices(data, starts_of(lengths), lengths, values, ends[:-1])
-    places = (ends[:-1] + lengths)[~last]
-    values[places[:, None] + np.arange(len(between))] = between
+    kernels.move_slices(separators, starts[rows], between, values, ends[:-1] + lengths)
     return values, kernels.segment_reduce("sum", room, counts)
 
 
 def _bound_grams(ctx: InferenceContext) -> None:
-    n, size = ctx.attr("n"), len(ctx.attr("separator").encode())
-    ctx.limit(ctx.sum_of("lengths'"), n * ctx.sum_of("lengths") + n * size * ctx.sum_of("counts"))
-    ctx.limit(ctx.max_of("lengths'"), n * ctx.max_of("lengths") + n * size)
+    widths, size = ctx.attr("n"), len(ctx.attr("separator").encode())
+    grams, longest = sum(widths), max(widths, default=0)
+    ctx.limit(ctx.sum_of("lengths'"), grams * ctx.sum_of("lengths") + grams * size * ctx.sum_of("counts"))
+    ctx.limit(ctx.max_of("lengths'"), longest * ctx.max_of("lengths") + longest * size)
+    for most in (ctx.sum_of, ctx.max_of):
+        ctx.limit(most("counts'"), len(widths) * most("counts"))
 
 
 @op(
     "uint8 data[sum(lengths)], lens lengths[sum(counts)], counts[B]"
-    " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts')], int64 counts'[B] <= counts",
-    known_as="tf.strings.ngrams; n-grams of words; bigrams of texts joined; shingles of words",
+    " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts')], int64 counts'[B]",
+    known_as="tf.strings.ngrams; n-grams of words; bigrams of texts joined; shingles of words; "
+    "TextVectorization ngrams; words and bigrams; CountVectorizer ngram_range",
     shape=_bound_grams,
     depends={"counts": "counts"},
 )
 def ngram_texts(
-    data: Array, lengths: Array, counts: Array, *, n: Positive, separator: str = " ", partial: bool = False
+    data: Array, lengths: Array, counts: Array, *, n: Widths, separator: str = " ", partial: bool = False
 ) -> tuple[Array, Array, Array]:
     """Join each run of `n` texts of a row, with a separator between them.
 
     A row with fewer texts has none; with `partial`, runs at the end of a row may be shorter. An empty row stays
-    empty.
+    empty. Several `n` give the runs of the first one, then those of the next: [1, 2] is each word, then each pair.
 
     >>> words, lengths = np.frombuffer(b"abc", np.uint8), np.array([1, 1, 1])
     >>> ngram_texts(words, lengths, np.array([3]), n=2, separator="|").values.tobytes()
     b'a|bb|c'
     """
     sizes, rows = int64(lengths), int64(counts)
-    n = min(n, max(kernels.max_length(rows), 1) + 1)
-    grams = rows if partial else np.maximum(rows - (n - 1), 0)
-    first = np.arange(int(grams.sum())) + kernels.expand(starts_of(rows) - starts_of(grams), grams)
-    ends = kernels.expand(starts_of(rows) + rows, grams)
-    of_each = np.minimum(ends - first, n)
+    longest = max(kernels.max_length(rows), 1) + 1
+    widths = np.array([min(width, longest) for width in n], np.int64)
+    grams = np.maximum(rows[:, None] - (widths - 1) * (not partial), 0)
+    each, starts = grams.ravel(), np.repeat(starts_of(rows), len(n))
+    first = kernels.lengths_to_positions(each) + kernels.expand(starts, each)
+    ends = kernels.expand(starts + np.repeat(rows, len(n)), each)
+    of_each = np.minimum(ends - first, kernels.expand(np.tile(widths, len(rows)), each))
     texts = move_sequences(np.arange(len(sizes)), first, of_each)
     moved = move_sequences(data, starts_of(sizes)[texts], sizes[texts])
-    return *_joined(moved, sizes[texts], of_each, separator), grams
+    return *_joined(moved, sizes[texts], of_each, *_separator(separator, len(of_each))), grams.sum(axis=1)
 
 
 def _bound_pieces(ctx: InferenceContext) -> None:
@@ -101,8 +140,10 @@ def _bound_pieces(ctx: InferenceContext) -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
-    known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split lines; "
-    "tf.strings.unicode_split; characters of a text",
+    known_as="str.split with a delimiter; tf_text.regex_split; StringSplit; Spark split; str.splitn; split "
+    "lines; tf.strings.unicode_split; characters of a text; share of lines; str.find; locate; "
+    "position of a substring; lines that end in a mark; "
+    "bullet lines; short lines",
     shape=_bound_pieces,
 )
 def split_text(
@@ -123,6 +164,13 @@ def split_text(
     `keep_empty` is false, and with `keep_delimiter` each delimiter is a piece. There are at most `max_splits` cuts;
     the rest stays together. An empty text has one empty piece, or none. For white space alone `split_words` is
     faster.
+
+    The share of lines that end in dots:
+
+        lines, n, counts = split_text(data, lengths, delimiter="\\n")
+        lengths_mean(ends_with(lines, n, pattern="..."), counts)
+
+    The first place of a text in bytes, cut at it once: `where(counts > 1, lengths_first(n, counts), -1)`.
 
     >>> split_text(np.frombuffer(b"a,b,,c", np.uint8), np.array([6, 0]), delimiter=",").lengths
     array([1, 1, 0, 1, 0])

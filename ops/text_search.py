@@ -35,7 +35,8 @@ def _with_pattern(function: str, strings: Any, pattern: str | None, regex: str |
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int64 counts[B] <= lengths",
-    known_as="str.count; pc.count_substring; how often a text occurs; count of a substring",
+    known_as="str.count; pc.count_substring; how often a text occurs; count of a substring; word count; number "
+    "of words; symbols to words; Gopher quality; number of characters",
 )
 def count_text(
     data: Array,
@@ -51,6 +52,8 @@ def count_text(
     `pattern` is the text, or `regex` a regular expression (RE2). An empty pattern is an error, like bytes that
     are not UTF-8; `errors="replace"` puts U+FFFD in their place.
 
+    Words are `regex=r"\\S+"`, characters `regex="(?s)."`; symbols to words are a quotient of two counts.
+
     >>> count_text(np.frombuffer(b"abcabaaa", np.uint8), np.array([5, 0, 3]), pattern="a")
     array([2, 0, 3])
     """
@@ -65,7 +68,9 @@ def count_text(
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> bool found[B]",
-    known_as="str.contains; pc.match_substring; str.__contains__; LIKE; text contains; tf.strings.regex_full_match",
+    known_as="str.contains; pc.match_substring; str.__contains__; LIKE; text contains; "
+    "tf.strings.regex_full_match; isalpha; isdigit; tf_text.wordshape; character classes; letters of "
+    "any script; regexp_matches",
 )
 def contains_text(
     data: Array,
@@ -79,6 +84,9 @@ def contains_text(
     """Return whether a text, or a match of a regular expression, occurs in each UTF-8 text.
 
     The arguments are those of `count_text`. An empty text contains nothing but an empty match.
+
+    A regular expression also finds classes of characters: `\\p{L}` is a letter of any script, `\\p{Nd}` a digit,
+    `\\p{P}` a mark, `\\p{Pd}` a dash, `\\p{Lu}` a capital; `^[0-9]+$` is a text of digits alone.
 
     >>> contains_text(np.frombuffer(b"code {text", np.uint8), np.array([6, 4]), pattern="{")
     array([ True, False])
@@ -128,7 +136,9 @@ def _bound_replaced(ctx: InferenceContext) -> None:
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    known_as="str.replace; re.sub; pc.replace_substring; tf.strings.regex_replace; remove punctuation",
+    known_as="str.replace; re.sub; pc.replace_substring; tf.strings.regex_replace; remove punctuation; "
+    "substring_index; regexp_replace; text before the second delimiter; substring of characters; drop lines; "
+    "strip punctuation",
     shape=_bound_replaced,
 )
 def replace_text(
@@ -142,8 +152,10 @@ def replace_text(
 ) -> tuple[Array, Array]:
     """Replace each occurrence of a text, or match of a regular expression, by another text; an empty one stays empty.
 
-    `pattern`, `regex` and `errors` are as in `count_text`. In `by`, with `regex`, `\\\\1` is what the first group
-    matched.
+    `pattern`, `regex` and `errors` are as in `count_text`. In `by`, with `regex`, `\\1` is what the first group
+    matched: `regex=r"^([^.]*\\.[^.]*)\\..*$", by=r"\\1"` keeps the text before the second dot,
+    `regex="(?s)^.{0,2}(.{0,3}).*$"` three characters from the third on, and `regex=r"(?m)^.*[^.!?\\n]$\\n?"` without
+    `by` only the lines that end in a mark.
 
     >>> replace_text(np.frombuffer(b"a-b-", np.uint8), np.array([4]), pattern="-", by=", ").values.tobytes()
     b'a, b, '

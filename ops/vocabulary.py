@@ -38,7 +38,8 @@ def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> 
 
 @op(
     "uint8 data[sum(lengths)], lengths[B], uint8 vocabulary[K] -> int64 encoded[B]",
-    known_as="tf.keras.layers.StringLookup; pc.index_in; vocabulary look up of strings",
+    known_as="tf.keras.layers.StringLookup; pc.index_in; vocabulary look up of strings; words of a list; share "
+    "of listed words; remove unknown words",
 )
 def encode_strings(
     data: Array, lengths: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero"
@@ -48,6 +49,9 @@ def encode_strings(
     Strings are compared byte by byte; the empty string is a key like any other key. `vocabulary` is a
     `seqflow.Vocabulary` or its `table`; in a net it is a constant. With `on_unknown="raise"` an unknown string is an
     error that names it.
+
+    Words of a list are those with an id above 0: `lengths_sum(encode_strings(words, n, listed) > 0, counts)` counts
+    them in each text.
 
     >>> import seqflow as sf
     >>> data, lengths = np.frombuffer(b"osrenumpy", np.uint8), np.array([2, 2, 5])

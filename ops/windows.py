@@ -9,13 +9,18 @@ from seqflow.signature import Fill, NonNegative, Positive
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]",
-    known_as="tf.strings.ngrams; tft.ngrams; nltk.ngrams; n-grams; bigrams",
+    known_as="tf.strings.ngrams; tft.ngrams; nltk.ngrams; n-grams; bigrams; full n-grams only; counts of "
+    "listed n-grams; TfIdfVectorizer; skip-grams",
     grad=MovedRows(fill="fill"),
 )
 def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array:
     """Return each row with the `n - 1` rows that follow it in its sequence, and `fill` after the end.
 
     There is one n-gram for each row, so an empty sequence has none. This is Paddle's sequence_enumerate.
+
+    With a `fill` that is not in the data, `mask_sequences(grams, grams[:, -1] != fill, lengths)` keeps the full ones,
+    and `lengths_sum((grams[:, None] == listed).all(2), lengths)` counts each of `listed[K, n]`. Pairs with gaps are
+    the first and each later column of wider n-grams.
 
     >>> ngrams(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), n=2)
     array([[1, 2],

@@ -88,7 +88,8 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]",
-    known_as="df.groupby.cumsum; running total per row; torch.cumsum per sequence; cumulative sum per group",
+    known_as="df.groupby.cumsum; running total per row; torch.cumsum per sequence; cumulative sum per group; "
+    "running maximum; df.groupby.cummax; df.groupby.cumprod; expanding mean; cumulative max per row",
     grad={"data": "cumsum_within(d.sums, lengths, reverse=logical_not(reverse), exclusive=exclusive)"},
 )
 def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
@@ -96,6 +97,10 @@ def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusi
 
     `reverse` adds up from the end of the segment, `exclusive` omits the row itself. The dtypes are those of
     `lengths_sum`; floats are added up in float64, integers wrap around.
+
+    NumPy's other running functions go by padding, with a `fill` that changes nothing:
+
+        unpad(np.maximum.accumulate(pad(x, n, fill=-np.inf).padded, axis=1), n)
 
     >>> cumsum_within(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1, 3, 3])

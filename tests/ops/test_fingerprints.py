@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seqflow import ops
 from seqflow.errors import OpError
@@ -54,3 +56,28 @@ def test_shares_of_repeated_pieces():
     np.testing.assert_allclose(found, [[1 / 3, 2 / 35], [0, 0], [0, 0]])
     top = ops.repetition_shares(A([1, 2, 2, 7], np.uint64), A([2, 3, 3, 2]), [4], top=True)
     np.testing.assert_allclose(top, [[0.5, 0.6]])
+
+
+def test_shares_of_repeated_runs_count_each_piece_once():
+    found = ops.repetition_shares(
+        A([1, 2, 1, 2, 3, 7, 7, 7, 5], np.uint64), A([1, 1, 1, 1, 1, 2, 2, 2, 9]), [5, 3, 1], n=2
+    )
+    np.testing.assert_allclose(found, [[1 / 4, 2 / 5], [1 / 2, 2 / 3], [0, 0]])
+    top = ops.repetition_shares(A([1, 2, 9, 1, 2], np.uint64), A([1, 1, 1, 1, 1]), [5], n=2, top=True)
+    np.testing.assert_allclose(top, [[2 / 4, 4 / 5]])
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=9), max_size=4), st.integers(1, 4))
+def test_repeated_runs_are_those_of_a_loop(rows, n):
+    expected = []
+    for row in rows:
+        grams = [tuple(row[i : i + n]) for i in range(len(row) - n + 1)]
+        again = [gram in grams[:i] for i, gram in enumerate(grams)]
+        covered = [any(again[max(i - n + 1, 0) : i + 1]) for i in range(len(row))]
+        expected.append([np.mean(one) if one else 0 for one in (again, covered)])
+    pieces, counts = (
+        A([piece for row in rows for piece in row], np.uint64),
+        A([len(row) for row in rows], np.int64),
+    )
+    found = ops.repetition_shares(pieces, np.ones(len(pieces), int), counts, n=n)
+    np.testing.assert_allclose(found, A(expected, float).reshape(-1, 2))

@@ -91,6 +91,17 @@ def test_a_position_outside_its_sequence_is_an_error(positions, fill, message):
         ops.gather_within([5, 6], positions, [2, 0], [2, 1], fill=fill)
 
 
+def test_positions_below_0_count_from_the_end_with_wrap():
+    data, lengths = np.arange(5), np.array([3, 0, 2])
+    assert ops.gather_within(data, [-1, -3, 1, -2], lengths, [3, 0, 1], wrap=True).tolist() == [2, 0, 1, 3]
+    padded = ops.gather_within_padded(data, [[-2, 2], [-1, 0], [-3, -1]], lengths, wrap=True, fill=9)
+    assert padded.tolist() == [[1, 2], [9, 9], [9, 4]]
+    with pytest.raises(
+        OpIndexError, match=r"positions\[0\] = -4 is outside \[-3, 3\), the rows of sequence 0"
+    ):
+        ops.gather_within(data, [-4], lengths, [1, 0, 0], wrap=True)
+
+
 def test_a_padded_position_outside_is_named_by_row_and_column():
     with pytest.raises(
         OpIndexError, match=r"positions\[1, 0\] = 0 is outside \[0, 0\), the rows of sequence 1"

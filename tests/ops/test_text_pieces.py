@@ -54,6 +54,25 @@ def test_runs_of_texts_are_joined():
     assert counts.tolist() == [3, 1]
 
 
+def test_each_row_may_have_a_separator_of_its_own():
+    words, counts = texts("ab", "c", "d", "e"), [3, 0, 1]
+    found = ops.join_texts(*words, counts, *texts("é", "-", ""))
+    assert strings(*found) == ["abécéd", "", "e"]
+    with pytest.raises(
+        OpError, match="separator_lengths is missing, expected both separators and separator_lengths"
+    ):
+        ops.join_texts(*words, counts, texts("")[0])
+    with pytest.raises(OpError, match="separator is '-' and separators are given, expected one of them"):
+        ops.join_texts(*words, counts, *texts("a", "b", "c"), separator="-")
+
+
+def test_runs_of_several_widths_come_width_by_width():
+    values, lengths, counts = ops.ngram_texts(*texts("a", "b", "c", "d"), [3, 1], n=[2, 1])
+    assert strings(values, lengths) == ["a b", "b c", "a", "b", "c", "d"]
+    assert counts.tolist() == [5, 1]
+    assert ops.ngram_texts(*texts("a"), [1], n=[]).counts.tolist() == [0]
+
+
 def test_what_cannot_cut_is_an_error():
     with pytest.raises(OpError, match="split_text: pattern is '\\('"):
         pieces("a", pattern="(")

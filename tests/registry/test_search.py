@@ -107,6 +107,29 @@ def test_the_op_is_among_the_first_three_of_those_found(query, op):
     assert op in found(query)[:3]
 
 
+@pytest.mark.parametrize(
+    ("query", "op"),
+    [
+        ("entropy", "unique_within"), ("mode", "unique_within"), ("skewness", "lengths_var"),
+        ("bit_xor", "lengths_any"), ("forward fill", "starts_to_lengths"), ("bfill", "starts_to_lengths"),
+        ("n-step returns", "discounted_sum_within"), ("tf-idf", "sparse_lengths_sum"), ("z-score", "lengths_std"),
+        ("array_insert", "slice_sequences"), ("array_position", "lengths_argmax"), ("groupby nth", "group_order"),
+        ("join with a separator of each row", "join_texts"), ("substring_index", "replace_text"),
+        ("isdigit", "contains_text"), ("code points", "as_text"), ("calibration", "bucketize"),
+        ("share of lines", "split_text"), ("valid mask", "mask_sequences"), ("masked mean", "mask_sequences"),
+        ("skip nulls", "mask_sequences"), ("nanmean", "mask_sequences"), ("span alignment", "product_within"),
+        ("zip unequal lengths", "unpad"), ("simhash", "minhash"), ("repeated n-grams", "repetition_shares"),
+        ("split texts by offsets", "repeat_sequences"), ("list diff", "shift"), ("word count", "count_text"),
+        ("negative positions", "gather_within"), ("list_resize", "gather_within"), ("has all of", "isin_within"),
+        ("map_concat", "isin_within"), ("keep last duplicate", "first_of_equal"), ("cummax", "cumsum_within"),
+        ("bag of words", "sparse_lengths_sum"), ("words and bigrams", "ngram_texts"), ("whiten", "lengths_std"),
+        ("invert_permutation", "argsort_within"), ("locate", "split_text"), ("nested lists", "gather_sequences"),
+    ],
+)  # fmt: skip
+def test_what_a_recipe_does_leads_to_the_op_that_has_it(query, op):
+    assert op in found(query)[:3]
+
+
 def test_nothing_is_found_for_words_that_no_op_has():
     assert found("xyzzy") == []
     assert found("") == []

@@ -100,7 +100,7 @@ def _crossed(draw: Any, op: Any = None) -> Call:
 
 
 @st.composite
-def _positioned(draw: Any, op: Any) -> Call:
+def _positioned(draw: Any, op: Any, wraps: bool = True) -> Call:
     """Positions inside each sequence, as many as `picked` says, or K of each; -1 where `fill` is given."""
     data, lengths = draw(ragged())
     fill = draw(st.sampled_from([None, 0, 1]))
@@ -119,14 +119,17 @@ def _positioned(draw: Any, op: Any) -> Call:
     }
     if op.name == "gather_within_padded":
         inputs["positions"] = inputs["positions"].reshape(len(counts), counts[0] if counts else 0)
-    return {name: inputs[name] for name in _names(op)}, {} if fill is None else {"fill": fill}
+    attributes = {"wrap": wraps and draw(st.booleans())} | ({} if fill is None else {"fill": fill})
+    if attributes["wrap"] and fill is None:  # the same rows, counted from the end
+        inputs["positions"] -= np.repeat(lengths.astype(dtype), counts).reshape(inputs["positions"].shape)
+    return {name: inputs[name] for name in _names(op)}, attributes
 
 
 @st.composite
 def _positions(draw: Any, op: Any) -> Call:
     """The positions that a gather takes."""
     gather = {"to_rows": "gather_within_padded", "to_rows_within": "gather_within"}[op.name]
-    inputs, attributes = draw(_positioned(registry.get(gather)))
+    inputs, attributes = draw(_positioned(registry.get(gather), wraps=False))
     return {name: inputs[name] for name in _names(op)}, {"keep_missing": "fill" in attributes}
 
 

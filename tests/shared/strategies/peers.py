@@ -170,10 +170,24 @@ def _listed_texts(draw: Any, op: Any) -> Call:
     """Lists of texts."""
     rows = draw(st.lists(TEXTS, max_size=3))
     counts = {"counts": np.array([len(row) for row in rows], np.int64)}
-    attributes = {"separator": draw(st.sampled_from(["", "-", ", "]))}
+    given = text_arrays([text for row in rows for text in row]) | counts
     if op.name == "ngram_texts":
-        attributes |= {"n": draw(st.integers(1, 3)), "partial": draw(st.booleans())}
-    return text_arrays([text for row in rows for text in row]) | counts, attributes
+        attributes = {"separator": draw(st.sampled_from(["", "-", ", "])), "partial": draw(st.booleans())}
+        return given, attributes | {"n": draw(st.sampled_from([1, 2, 3, [1, 2], [3, 1]]))}
+    between = text_arrays([draw(st.sampled_from(["", "-", "é "])) for _ in rows])
+    return given | {"separators": between["data"], "separator_lengths": between["lengths"]}, {}
+
+
+@st.composite
+def _repeating(draw: Any, op: Any = None) -> Call:
+    """Pieces of which some are equal, and their sizes."""
+    counts = draw(lengths_arrays(longest=8))
+    pieces, sizes = (
+        draw(hnp.arrays(dtype, int(counts.sum()), elements=st.integers(0, 3)))
+        for dtype in ("uint64", "int32")
+    )
+    options = {"n": draw(st.integers(1, 3)), "top": draw(st.booleans())}
+    return {"pieces": pieces, "sizes": sizes, "counts": counts}, options
 
 
 @st.composite
@@ -260,6 +274,7 @@ PEERS = {
     "quantile_within_backward": _quantiles,
     "mask_tokens": _maskable,
     "random_integers": _drawable,
+    "repetition_shares": _repeating,
     "route_topk": _experts,
     "segment_matmul": _matrices,
     "span_corrupt": _corruptible,
