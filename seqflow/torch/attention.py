@@ -97,11 +97,10 @@ def position_ids(batch: Mapping[str, Any], *, mrope: str | None = None) -> Any:
     """
     import torch
 
-    shape = _segment_ids(batch).shape
-    text = _integers(batch, "position_ids", "position_ids", shape)
+    text = np.array(to_array(tensor_named("position_ids", batch, "position_ids")), np.int64)
     if mrope is None:
         return torch.from_numpy(text)
-    places = _integers(batch, mrope, "mrope", (*shape, 3))
+    places = _integers(batch, mrope, "mrope", (*text.shape, 3))
     return torch.from_numpy(np.concatenate([text[None], places.transpose(2, 0, 1)]))
 
 
