@@ -170,7 +170,7 @@ def mrope_positions(
 
     After an image the text goes on at p + the longer side of its grid of tokens with `after="side"`, as Qwen2-VL and
     Qwen2.5-VL do in transformers 5, and at the largest position so far + 1 with `"max"`, as in transformers 4 and in
-    Qwen2.5-Omni. They differ for videos that are longer in time than in space. Use that which the model was trained
+    Qwen2.5-Omni. They differ for videos that are longer in time than in space; use the one that the model was trained
     with. Grids that are not multiples of `merge`, and images that overlap or are not inside their sequence, are
     errors.
 
@@ -203,8 +203,7 @@ def mrope_positions(
 
 def _in_time(frames: Array, counts: Array, intervals: Array) -> Array:
     """Return the positions in time of frames that are intervals apart."""
-    with np.errstate(invalid="ignore"):  # 0 frames that are infinitely far apart
-        last = np.maximum(counts - 1, 0) * intervals
+    last = np.maximum(counts - 1, 1) * intervals
     wrong = np.flatnonzero(~((intervals >= 0) & (last < _MOST_STEPS)))
     if len(wrong):
         i = int(wrong[0])

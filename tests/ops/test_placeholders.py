@@ -160,6 +160,15 @@ ERRORS = {
     "mrope_positions: intervals[0] is inf, expected 0 or more, and positions below 2147483648 for 1 frames": lambda: (
         ops.mrope_positions(A([0]), A([[1, 2, 2]]), A([1]), A([1]), A([np.inf]), after="side")
     ),
+    "mrope_positions: intervals[0] is 1e+300, expected 0 or more": lambda: ops.mrope_positions(
+        A([0]), A([[1, 2, 2]]), A([1]), A([1]), A([1e300]), after="side"
+    ),
+    "mrope_positions: intervals[0] is nan, expected 0 or more": lambda: ops.mrope_positions(
+        A([0]), A([[1, 2, 2]]), A([1]), A([1]), A([np.nan]), after="side"
+    ),
+    "mrope_positions: intervals[1] is 2000000000.0, expected 0 or more, and positions below 2147483648 for 3": lambda: (
+        ops.mrope_positions(A([0, 1]), A([[1, 2, 2], [3, 2, 2]]), A([2]), A([4]), A([1, 2e9]), after="side")
+    ),
 }
 
 
