@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
 
-__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'as_text', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'attention_within', 'attention_within_backward', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_gru_backward', 'bidirectional_lstm', 'bidirectional_lstm_backward', 'bidirectional_rnn', 'bidirectional_rnn_backward', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'broadcast_like', 'bucketize', 'bytes_to_tokens', 'casefold', 'cast', 'cast_like', 'ceil', 'cell_numbers', 'clip', 'collapse_lengths', 'combinations_within', 'concat', 'concat_sequences', 'connected_components', 'contains_text', 'context_windows', 'cos', 'cosh', 'count_text', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'discounted_sum_within', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'edit_distance', 'encode', 'encode_strings', 'ends_with', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'extreme_shares', 'fc', 'fill_in_middle', 'filter_sequences', 'find', 'find_duplicates', 'first_of_equal', 'flatten_rows', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_cells', 'gather_columns_within', 'gather_inside', 'gather_matmul', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'group_order', 'gru', 'gru_backward', 'hash_indices', 'hash_ngrams', 'hash_strings', 'hash_text', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isin', 'isin_within', 'isnan', 'jaccard', 'join_texts', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'labels_of_tokens', 'largest_shares', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_median', 'lengths_min', 'lengths_outer_sum', 'lengths_prod', 'lengths_quantile', 'lengths_range', 'lengths_reduce_positions', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'list_numbers', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'longest_common', 'lower', 'lshift', 'lstm', 'lstm_backward', 'mask_sequences', 'mask_tokens', 'match_names', 'matmul', 'matmul_backward', 'maximum', 'median_within_backward', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minhash', 'minimum', 'mul', 'neg', 'ngram_overlap', 'ngram_texts', 'ngrams', 'noise', 'noise_spans', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'one_like', 'outer_sum', 'outer_sums_by_id', 'pack_by_time', 'pack_by_time_like', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'pad_like', 'partition', 'partition_sequences', 'positions_by_id', 'prepend_token', 'product_within', 'products_of_others', 'products_of_others_backward', 'put_at_positions', 'quantile_within_backward', 'quantize_rowwise', 'random_integers', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'repetition_shares', 'replace_text', 'reshape', 'reshape_like', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rnn_backward', 'rotary', 'route_topk', 'row_dot', 'row_numbers', 'rshift', 'rsqrt', 'rsub', 'run_lengths', 'same_lengths', 'same_rows', 'scale_rows', 'scatter_axis', 'scatter_inside', 'scatter_pooled', 'scatter_pooled_weighted', 'scatter_rows', 'scatter_rows_of_list', 'scatter_sequences', 'scatter_within', 'segment_counts', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_matmul', 'segment_one_hot', 'sequence_mask', 'shard_sequences', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_backward', 'slice_sequences', 'softmax', 'softmax_within', 'softmax_within_backward', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'span_corrupt', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_like', 'split_sequences', 'split_text', 'split_words', 'spread', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'starts_to_lengths', 'starts_with', 'stop_gradient', 'stride_within', 'strip', 'sub', 'sum_to', 'take_at_positions', 'tan', 'tanh', 'tile', 'tile_backward', 'to_rows', 'to_rows_within', 'token_offsets', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'truncate_together', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unroute', 'unshard_sequences', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'upper', 'viterbi_decode', 'where', 'word_offsets', 'zero_after_length', 'zeros_like']
+__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'as_text', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'attention_within', 'attention_within_backward', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_gru_backward', 'bidirectional_lstm', 'bidirectional_lstm_backward', 'bidirectional_rnn', 'bidirectional_rnn_backward', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'broadcast_like', 'bucketize', 'bytes_to_tokens', 'casefold', 'cast', 'cast_like', 'ceil', 'cell_numbers', 'clip', 'collapse_lengths', 'combinations_within', 'concat', 'concat_sequences', 'connected_components', 'contains_text', 'context_windows', 'cos', 'cosh', 'count_text', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'discounted_sum_within', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'edit_distance', 'encode', 'encode_strings', 'ends_with', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expand_placeholders', 'expm1', 'expression', 'extreme_shares', 'fc', 'fill_in_middle', 'filter_sequences', 'find', 'find_duplicates', 'first_of_equal', 'flatten_rows', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_cells', 'gather_columns_within', 'gather_inside', 'gather_matmul', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'group_order', 'gru', 'gru_backward', 'hash_indices', 'hash_ngrams', 'hash_strings', 'hash_text', 'image_grids', 'image_ids', 'image_spans', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isin', 'isin_within', 'isnan', 'jaccard', 'join_texts', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'labels_of_tokens', 'largest_shares', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_median', 'lengths_min', 'lengths_outer_sum', 'lengths_prod', 'lengths_quantile', 'lengths_range', 'lengths_reduce_positions', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'list_numbers', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'longest_common', 'lower', 'lshift', 'lstm', 'lstm_backward', 'mask_sequences', 'mask_tokens', 'match_names', 'matmul', 'matmul_backward', 'maximum', 'median_within_backward', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minhash', 'minimum', 'mrope_positions', 'mul', 'neg', 'ngram_overlap', 'ngram_texts', 'ngrams', 'noise', 'noise_spans', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'one_like', 'outer_sum', 'outer_sums_by_id', 'pack_by_time', 'pack_by_time_like', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'pad_like', 'partition', 'partition_sequences', 'patch_positions', 'patchify', 'positions_by_id', 'prepend_token', 'product_within', 'products_of_others', 'products_of_others_backward', 'put_at_positions', 'quantile_within_backward', 'quantize_rowwise', 'random_integers', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'repetition_shares', 'replace_text', 'reshape', 'reshape_like', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rnn_backward', 'rotary', 'route_topk', 'row_dot', 'row_numbers', 'rshift', 'rsqrt', 'rsub', 'run_lengths', 'same_lengths', 'same_rows', 'scale_rows', 'scatter_axis', 'scatter_inside', 'scatter_pooled', 'scatter_pooled_weighted', 'scatter_rows', 'scatter_rows_of_list', 'scatter_sequences', 'scatter_within', 'segment_counts', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_matmul', 'segment_one_hot', 'sequence_mask', 'shard_sequences', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_backward', 'slice_sequences', 'softmax', 'softmax_within', 'softmax_within_backward', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'span_corrupt', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_like', 'split_sequences', 'split_text', 'split_words', 'spread', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'starts_to_lengths', 'starts_with', 'stop_gradient', 'stride_within', 'strip', 'sub', 'sum_to', 'take_at_positions', 'tan', 'tanh', 'tile', 'tile_backward', 'to_rows', 'to_rows_within', 'token_offsets', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'truncate_together', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unpatchify', 'unroute', 'unshard_sequences', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'upper', 'viterbi_decode', 'where', 'window_order', 'word_offsets', 'zero_after_length', 'zeros_like']
 
 def abs(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -279,6 +279,13 @@ def expand(x: ArrayLike, lengths: ArrayLike, *, out: Any = None) -> Array: ...
 
 def expand_dims(x: ArrayLike, *, axis: int | collections.abc.Sequence[int]) -> Array: ...
 
+class ExpandPlaceholdersResult(NamedTuple):
+    values: Array
+    lengths: Array
+    sources: Array
+
+def expand_placeholders(tokens: ArrayLike, sizes: ArrayLike, images: ArrayLike, lengths: ArrayLike, *, placeholder: int | collections.abc.Sequence[int]) -> ExpandPlaceholdersResult: ...
+
 def expm1(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def expression(*operands: ArrayLike, expr: Any, out: Any = None) -> Array: ...
@@ -399,6 +406,16 @@ def hash_ngrams(tokens: ArrayLike, lengths: ArrayLike, *, n: int = 13, seed: int
 def hash_strings(data: ArrayLike, lengths: ArrayLike, *, num_buckets: int, seed: int = 0) -> Array: ...
 
 def hash_text(data: ArrayLike, lengths: ArrayLike, *, seed: int = 0) -> Array: ...
+
+def image_grids(sizes: ArrayLike, *, patch: int, merge: int, min_pixels: int, max_pixels: int) -> Array: ...
+
+def image_ids(starts: ArrayLike, extents: ArrayLike, images: ArrayLike, lengths: ArrayLike) -> Array: ...
+
+class ImageSpansResult(NamedTuple):
+    starts: Array
+    extents: Array
+
+def image_spans(tokens: ArrayLike, sizes: ArrayLike, images: ArrayLike, lengths: ArrayLike, *, placeholder: int | collections.abc.Sequence[int]) -> ImageSpansResult: ...
 
 def int16(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -684,6 +701,8 @@ def minhash(shingles: ArrayLike, lengths: ArrayLike, *, num_perm: int = 128, see
 
 def minimum(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
+def mrope_positions(starts: ArrayLike, grids: ArrayLike, images: ArrayLike, lengths: ArrayLike, intervals: ArrayLike | None = None, *, after: Literal['side', 'max'], merge: int = 2) -> Array: ...
+
 def mul(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 def neg(x: ArrayLike, *, out: Any = None) -> Array: ...
@@ -769,6 +788,19 @@ class PartitionSequencesResult(NamedTuple):
     lengths: list[Array]
 
 def partition_sequences(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, *, parts: int) -> PartitionSequencesResult: ...
+
+class PatchPositionsResult(NamedTuple):
+    values: Array
+    lengths: Array
+
+def patch_positions(grids: ArrayLike, *, merge: int = 2) -> PatchPositionsResult: ...
+
+class PatchifyResult(NamedTuple):
+    values: Array
+    lengths: Array
+    grids: Array
+
+def patchify(pixels: ArrayLike, sizes: ArrayLike, lengths: ArrayLike, *, patch: int = 14, merge: int = 2, repeat: int = 2) -> PatchifyResult: ...
 
 def positions_by_id(ids: ArrayLike) -> Array: ...
 
@@ -1204,6 +1236,13 @@ def unpack_sequence(data: ArrayLike, order: ArrayLike, lengths: ArrayLike) -> Un
 
 def unpad(padded: ArrayLike, lengths: ArrayLike, *, side: Literal['right', 'left'] = 'right', out: Any = None) -> Array: ...
 
+class UnpatchifyResult(NamedTuple):
+    values: Array
+    lengths: Array
+    sizes: Array
+
+def unpatchify(patches: ArrayLike, grids: ArrayLike, lengths: ArrayLike, *, patch: int = 14, merge: int = 2, repeat: int = 2) -> UnpatchifyResult: ...
+
 def unroute(y: ArrayLike, choices: ArrayLike, weights: ArrayLike) -> Array: ...
 
 class UnshardSequencesResult(NamedTuple):
@@ -1235,6 +1274,12 @@ class ViterbiDecodeResult(NamedTuple):
 def viterbi_decode(scores: ArrayLike, transitions: ArrayLike, lengths: ArrayLike, allowed: ArrayLike | None = None) -> ViterbiDecodeResult: ...
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
+
+class WindowOrderResult(NamedTuple):
+    order: Array
+    lengths: Array
+
+def window_order(grids: ArrayLike, *, merge: int = 2, window: int = 4) -> WindowOrderResult: ...
 
 class WordOffsetsResult(NamedTuple):
     starts: Array

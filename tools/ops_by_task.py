@@ -87,6 +87,14 @@ OPS_BY_TASK: Mapping[str, Mapping[str, str]] = {
         "clusters of pairs": "connected_components",
         "ranges of numbers": "lengths_range",
     },
+    "Text with images, video, audio": {
+        "as many placeholders as an image has tokens": "expand_placeholders",
+        "where images are in the text, the image of each token": "image_spans image_ids",
+        "positions in time, height and width": "mrope_positions",
+        "the grid of patches for a size": "image_grids",
+        "patches of pixels, and back": "patchify unpatchify",
+        "places of patches, windows of the encoder": "patch_positions window_order",
+    },
     "Dense tensors": {
         "layers": "fc matmul layer_norm softmax dropout",
         "another shape": "reshape transpose expand_dims concat split tile slice_axes",

@@ -13,7 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from seqflow.arguments import check_public
-from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, cu_seqlens_padded, flex_block_mask
+from seqflow.torch.attention import (
+    block_diagonal_mask,
+    cu_seqlens,
+    cu_seqlens_padded,
+    flex_block_mask,
+    position_ids,
+)
 from seqflow.torch.collation import collate
 from seqflow.torch.compiler import mark_ragged
 from seqflow.torch.datasets import data_loader, iterable
@@ -68,6 +74,7 @@ __all__ = [
     "mark_ragged",
     "module",
     "ops",
+    "position_ids",
     "to_nested",
     "to_packed_sequence",
     "to_tensors",

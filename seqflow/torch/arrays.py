@@ -1,11 +1,13 @@
 """Conversion of PyTorch tensors to NumPy arrays."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from seqflow import kernels
 from seqflow.arguments import shown
-from seqflow.errors import OpTypeError
+from seqflow.errors import LodError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 
 
@@ -21,3 +23,25 @@ def to_array(tensor: Any) -> Array:
     except (TypeError, RuntimeError) as error:
         raise OpTypeError(f"a tensor is {tensor.dtype}, which NumPy does not have: {error}") from None
     return array
+
+
+def to_lengths(lengths: Any) -> Array:
+    """Return a copy of lengths as int64; raise LodError unless they are integers of one axis, 0 or more."""
+    array = to_array(lengths)
+    array = array if array.size else array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise LodError(f"lengths is {array.dtype}{list(array.shape)}, expected integers of one axis")
+    try:
+        kernels.check_lengths(array)
+    except kernels.KernelError as error:
+        raise LodError(str(error)) from None
+    return array.astype(np.int64)
+
+
+def tensor_named(name: str, batch: Mapping[str, Any], argument: str) -> Any:
+    """Return the tensor of a batch that an argument names; raise UnknownColumnError if there is none."""
+    if name not in batch:
+        raise UnknownColumnError(
+            f"{argument}: the batch has no tensor {name!r}{nearest(name, batch)}; it has {', '.join(batch)}"
+        )
+    return batch[name]

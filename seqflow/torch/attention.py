@@ -1,12 +1,16 @@
-"""Attention masks and offsets for packed batches."""
+"""Attention masks, offsets and position ids for packed batches."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import OpError, OpTypeError
-from seqflow.torch.arrays import to_array
+from seqflow import kernels
+from seqflow.errors import OpError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
+from seqflow.torch.arrays import tensor_named, to_array, to_lengths
+
+MAX_INT32 = np.iinfo(np.int32).max
 
 
 class CuSeqlens(NamedTuple):
@@ -18,13 +22,25 @@ class CuSeqlens(NamedTuple):
     """Length of the longest piece."""
 
 
-def cu_seqlens(batch: Mapping[str, Any]) -> CuSeqlens:
+def cu_seqlens(batch: Mapping[str, Any] | None = None, *, lengths: Any = None) -> CuSeqlens:
     """Return the offsets of the pieces of a packed batch with its rows laid end to end: `batch["tokens"].flatten()`.
 
-    The padding at the end of a row is a piece of its own, so the last offset is R * capacity.
+    The padding at the end of a row is a piece of its own, so the last offset is R * capacity. `lengths`, instead of
+    a batch, gives the offsets of sequences that lie end to end: frames and windows of images, flat rows. Raises
+    OpError for offsets that int32 cannot hold.
     """
     import torch
 
+    if lengths is not None:
+        if batch is not None:
+            raise OpTypeError("cu_seqlens: batch and lengths are both given, expected one of them")
+        sizes = to_lengths(lengths)
+        ends = kernels.lengths_to_offsets(sizes)
+        if ends[-1] > MAX_INT32:
+            raise OpError(
+                f"cu_seqlens: sum(lengths) is {ends[-1]}, expected at most {MAX_INT32}, as int32 holds"
+            )
+        return CuSeqlens(torch.from_numpy(ends.astype(np.int32)), int(sizes.max(initial=0)))
     segment_ids = _segment_ids(batch)
     rows, capacity = segment_ids.shape
     begins = np.ones((rows, capacity), np.bool_)
@@ -72,23 +88,54 @@ def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
     return PaddedCuSeqlens(found[0], found[1], int(padded.max(initial=0)))
 
 
-def block_diagonal_mask(batch: Mapping[str, Any], *, causal: bool = True) -> Any:
+def position_ids(batch: Mapping[str, Any], *, mrope: str | None = None) -> Any:
+    """Return the position ids of a packed batch as models of transformers take them: int64[R, capacity].
+
+    `mrope` names the tensor of `mrope_positions`, [R, capacity, 3], and the result is [4, R, capacity], as Qwen-VL
+    models take it: first the positions in the text, which begin at 0 in each piece and by which these models tell the
+    pieces apart, then those in time, height and width. Pass no mask of ones with them: it hides where pieces begin.
+    """
+    import torch
+
+    text = np.array(to_array(tensor_named("position_ids", batch, "position_ids")), np.int64)
+    if mrope is None:
+        return torch.from_numpy(text)
+    places = _integers(batch, mrope, "mrope", (*text.shape, 3))
+    return torch.from_numpy(np.concatenate([text[None], places.transpose(2, 0, 1)]))
+
+
+def block_diagonal_mask(
+    batch: Mapping[str, Any], *, causal: bool = True, image_ids: str | None = None, dtype: Any = None
+) -> Any:
     """Return true for each token that a token may attend to: bool[R, 1, capacity, capacity].
 
-    Tokens attend to tokens of their own piece, with `causal` only to themselves and those before. Padding attends to
-    padding, so no row of a softmax is empty. The second axis is for heads. Pass the mask as the `attn_mask` of
-    `scaled_dot_product_attention`.
+    Tokens attend to tokens of their own piece, with `causal` only to themselves and those before. `image_ids` names
+    a packed tensor of the op `image_ids`: tokens of an image then attend to all tokens of that image, as in Gemma 3.
+    Padding attends to padding, so no row of a softmax is empty. The second axis is for heads. Pass the mask as the
+    `attn_mask` of `scaled_dot_product_attention`. With `dtype`, a float dtype of torch, the mask is to be added to
+    scores: 0 where a token may attend, else the least number of the dtype. Models with "eager" attention take this
+    form alone.
     """
     import torch
 
     ids = torch.from_numpy(_segment_ids(batch))
-    mask = ids[:, :, None] == ids[:, None, :]
+    allowed: Any = True
     if causal:
-        mask = mask & torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
-    return mask[:, None]
+        allowed = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
+        if image_ids is not None:
+            images = _images(batch, image_ids)
+            allowed = allowed | ((images[:, :, None] == images[:, None, :]) & (images > 0)[:, None])
+    mask = ((ids[:, :, None] == ids[:, None, :]) & allowed)[:, None]
+    if dtype is None:
+        return mask
+    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise OpTypeError(f"block_diagonal_mask: dtype is {dtype}, expected a float dtype of torch, or None")
+    return torch.zeros(mask.shape, dtype=dtype).masked_fill_(~mask, torch.finfo(dtype).min)
 
 
-def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: str = "cpu") -> Any:
+def flex_block_mask(
+    batch: Mapping[str, Any], *, causal: bool = True, device: str = "cpu", image_ids: str | None = None
+) -> Any:
     """Return the same mask as a BlockMask for `flex_attention`, which skips blocks without a true element."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
@@ -98,16 +145,22 @@ def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: st
     except RuntimeError as error:
         raise OpError(f"flex_block_mask: device is {device!r}, expected one of torch: {error}") from None
     ids = torch.from_numpy(_segment_ids(batch)).to(place)
+    images = None if image_ids is None else _images(batch, image_ids).to(place)
 
     def together(row: Any, head: Any, query: Any, key: Any) -> Any:
         same = ids[row, query] == ids[row, key]
-        return same & (query >= key) if causal else same
+        if not causal:
+            return same
+        if images is None:
+            return same & (query >= key)
+        in_image = (images[row, query] == images[row, key]) & (images[row, key] > 0)
+        return same & ((query >= key) | in_image)
 
     rows, capacity = ids.shape
     return create_block_mask(together, rows, None, capacity, capacity, device=device)
 
 
-def _segment_ids(batch: Mapping[str, Any]) -> Any:
+def _segment_ids(batch: Mapping[str, Any] | None) -> Any:
     if not isinstance(batch, Mapping):
         raise OpTypeError(
             f"batch is {type(batch).__name__}, expected a packed batch, which maps names to tensors\n"
@@ -118,3 +171,21 @@ def _segment_ids(batch: Mapping[str, Any]) -> Any:
             f"the batch has no segment_ids, expected a packed batch\n  it has {', '.join(batch)}"
         )
     return np.array(to_array(batch["segment_ids"]), np.int64)
+
+
+def _images(batch: Mapping[str, Any], name: str) -> Any:
+    """Return the numbers of the images of the tokens of a packed batch: a tensor int64[R, capacity]."""
+    import torch
+
+    return torch.from_numpy(_integers(batch, name, "image_ids", _segment_ids(batch).shape))
+
+
+def _integers(batch: Mapping[str, Any], name: str, argument: str, shape: tuple[int, ...]) -> Array:
+    """Return a copy of the tensor that an argument names, as int64; raise ShapeError for another shape or dtype."""
+    array = to_array(tensor_named(name, batch, argument))
+    if array.dtype.kind not in "iu" or array.shape != shape:
+        raise ShapeError(
+            f"{argument}: {name} is {array.dtype}{list(array.shape)}, expected integers {list(shape)}, "
+            "one entry for each token"
+        )
+    return array.astype(np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
-from seqflow.torch.arrays import to_array
+from seqflow.torch.arrays import to_array, to_lengths
 
 PackedLike = Annotated[Any, lambda value: hasattr(value, "batch_sizes"), "a PackedSequence"]
 Rows = Annotated[Any, lambda value: getattr(value, "ndim", 0) > 0, "an array or a tensor of rows"]
@@ -113,10 +113,9 @@ def _places(lengths: Array, order: Array, batch_sizes: Array) -> Array:
 
 
 def _lengths(lengths: Any, rows: int) -> Array:
-    found = to_array(lengths).astype(np.int64)
-    total = kernels.check_lengths(found)
-    if total != rows:
-        raise LodError(f"sum(lengths) is {total} but values has {rows} rows")
+    found = to_lengths(lengths)
+    if int(found.sum()) != rows:
+        raise LodError(f"sum(lengths) is {found.sum()} but values has {rows} rows")
     return found
 
 

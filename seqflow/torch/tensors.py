@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import OpError, OpTypeError, UnknownColumnError, nearest
+from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
-from seqflow.torch.arrays import to_array
+from seqflow.torch.arrays import tensor_named, to_array
 from seqflow.torch.attention import PaddedCuSeqlens
 from seqflow.torch.attention import cu_seqlens as cu_seqlens_of
 from seqflow.torch.attention import cu_seqlens_padded as padded_cu_seqlens_of
@@ -25,7 +25,8 @@ def to_tensors(
     """Return the tensors of a batch by name; they share the memory of its arrays.
 
     Read-only arrays, such as slices of Arrow's memory, are copied, since PyTorch has no read-only tensors. `int64`
-    converts integers of other widths, in all tensors or in the named ones, for embeddings and losses of PyTorch. With
+    converts integers of other widths, for embeddings and losses of PyTorch: in all tensors but those of uint8, which
+    are mostly pixels and bytes and would take eight times the memory, or in the named ones. With
     `pin_memory` the tensors are in pinned memory, from which a GPU copies while it computes. With `cu_seqlens` a
     packed batch has more entries for variable-length attention: the tensor `cu_seqlens`, which stays int32, the
     number `max_seqlen`, and for padded pieces also `cu_seqlens_padded`; see the functions of these names. `ragged`
@@ -55,17 +56,16 @@ def to_tensors(
 def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Collection[str]:
     """Return the names of the tensors that become int64."""
     if isinstance(int64, bool):
-        return [name for name, array in batch.items() if int64 and array.dtype.kind in "iu"]
+        return [
+            name
+            for name, array in batch.items()
+            if int64 and array.dtype.kind in "iu" and array.dtype != np.uint8
+        ]
     named = (int64,) if isinstance(int64, str) else int64
     for name in named:
-        if name not in batch:
-            raise UnknownColumnError(
-                f"int64: the batch has no tensor {name!r}{nearest(name, batch)}; it has {', '.join(batch)}"
-            )
-        if batch[name].dtype.kind not in "iub":
-            raise OpTypeError(
-                f"int64: {name} is {batch[name].dtype}, expected integers or bool\n  cast it in net"
-            )
+        dtype = tensor_named(name, batch, "int64").dtype
+        if dtype.kind not in "iub":
+            raise OpTypeError(f"int64: {name} is {dtype}, expected integers or bool\n  cast it in net")
     return named
 
 

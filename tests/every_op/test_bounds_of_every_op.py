@@ -13,14 +13,16 @@ from seqflow.shape import Dimension, Equalities
 UNBOUNDED = {
     "decode",
     "lengths_range",
+    "patch_positions",
     "squeeze",
     "token_offsets",
     "tokenize",
     "tokenize_chat",
     "train_tokenizer",
+    "window_order",
 }
-"""Ops whose results may have no bound: what a token stands for is up to the tokenizer, and sizes decide on the
-rank that `squeeze` leaves."""
+"""Ops whose results may have no bound: what a token stands for is up to the tokenizer, sizes decide on the
+rank that `squeeze` leaves, and grids on the number of patches."""
 
 
 def is_count(array):

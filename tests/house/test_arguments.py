@@ -136,6 +136,7 @@ DOORS: dict[str, Door] = {
     "Rows": door(sf.Rows, of_plan, n=2),
     "TokenBudget": door(sf.TokenBudget, of_plan, max_tokens=8),
     "Packed": door(sf.Packed, of_plan, capacity=8, rows=2, fills={}, first_fills={}),
+    "Along": door(sf.Along, repr, start="start", extent="extent"),
     "Pad": door(sf.Pad, lambda pad: first(loader(pad={"t": pad})), fill=0),
     "Prefetch": door(sf.Prefetch, threads=1),
     "Ranks": door(sf.Ranks, rank=0, world_size=1),

@@ -226,3 +226,107 @@ def test_lengths_that_do_not_fit_are_refused():
 def test_lengths_that_add_up_to_fewer_or_more_rows_are_refused(convert, lengths):
     with pytest.raises(sf.LodError, match=rf"sum\(lengths\) is {sum(lengths)} but values has 3 rows"):
         convert(np.zeros((3, 2), np.float32), np.array(lengths))
+
+
+def test_bytes_and_pixels_stay_bytes_unless_they_are_named():
+    batch = {"patches": np.zeros((2, 12), np.uint8), "n": np.array([1, 2], np.uint16)}
+    tensors = st_torch.to_tensors(batch, int64=True)
+    assert (tensors["patches"].dtype, tensors["n"].dtype) == (torch.uint8, torch.int64)
+    assert st_torch.to_tensors(batch, int64=["patches"])["patches"].dtype == torch.int64
+
+
+def test_cu_seqlens_of_lengths_are_those_of_sequences_end_to_end():
+    for lengths in (np.array([24, 0, 6], np.uint16), torch.tensor([24, 0, 6])):
+        offsets, longest = st_torch.cu_seqlens(lengths=lengths)
+        assert (offsets.dtype, offsets.tolist(), longest) == (torch.int32, [0, 24, 24, 30], 24)
+    assert st_torch.cu_seqlens(lengths=np.array([])).cu_seqlens.tolist() == [0]
+    for wrong, message in (
+        ([-1], r"lengths\[0\] = -1 is negative"),
+        ([[1]], r"lengths is int64\[1, 1\], expected integers of one axis"),
+        ([0.5], r"lengths is float64\[1\], expected integers of one axis"),
+    ):
+        with pytest.raises(sf.LodError, match=message):
+            st_torch.cu_seqlens(lengths=np.array(wrong))
+    with pytest.raises(sf.OpError, match=r"sum\(lengths\) is 2147483648, expected at most 2147483647"):
+        st_torch.cu_seqlens(lengths=np.array([2**31]))
+
+
+def test_cu_seqlens_are_of_a_batch_or_of_lengths(packed):
+    with pytest.raises(TypeError, match="batch and lengths are both given"):
+        st_torch.cu_seqlens(packed, lengths=np.array([1]))
+    with pytest.raises(TypeError, match="batch is NoneType, expected a packed batch"):
+        st_torch.cu_seqlens()
+
+
+@pytest.fixture
+def with_images():
+    """Packed rows of documents in which some tokens are of images: two that touch, one that is cut."""
+    images = [[0, 1, 1, 2, 2], [0, 1, 1], [1, 1, 0, 2], [0, 0], [1]]
+    table = {"tokens": pa.array([[7] * len(one) for one in images]), "images": pa.array(images)}
+    return next(iter(sf.Loader(table, batch=sf.Packed(8, ("tokens", "images"), rows=3))))
+
+
+def test_tokens_of_an_image_attend_to_all_of_it(with_images):
+    mask = st_torch.block_diagonal_mask(with_images, image_ids="images")[:, 0]
+    segments, images = with_images["segment_ids"], with_images["images"]
+    for row, query, key in np.ndindex(*mask.shape):
+        same = segments[row, query] == segments[row, key]
+        in_image = images[row, query] == images[row, key] > 0
+        assert bool(mask[row, query, key]) == (same and (query >= key or in_image))
+    assert (mask != st_torch.block_diagonal_mask(with_images)[:, 0]).any()
+    both_ways = st_torch.block_diagonal_mask(with_images, causal=False, image_ids="images")
+    assert torch.equal(both_ways, st_torch.block_diagonal_mask(with_images, causal=False))
+
+
+def test_a_block_mask_of_images_says_the_same(with_images):
+    block_mask = st_torch.flex_block_mask(with_images, image_ids="images")
+    dense = st_torch.block_diagonal_mask(with_images, image_ids="images")
+    rows, capacity = with_images["segment_ids"].shape
+    index = torch.arange(capacity)
+    found = [block_mask.mask_mod(torch.tensor(r), 0, index[:, None], index[None, :]) for r in range(rows)]
+    assert torch.equal(torch.stack(found)[:, None], dense)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_mask_of_floats_is_added_to_scores(packed, dtype):
+    mask = st_torch.block_diagonal_mask(packed)
+    added = st_torch.block_diagonal_mask(packed, dtype=dtype)
+    assert added.dtype == dtype
+    assert torch.equal(added == 0, mask)
+    assert (added[~mask] == torch.finfo(dtype).min).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, "float32"])
+def test_a_mask_is_of_bools_or_floats(packed, dtype):
+    with pytest.raises(TypeError, match=f"dtype is {dtype}, expected a float dtype of torch, or None"):
+        st_torch.block_diagonal_mask(packed, dtype=dtype)
+
+
+def test_position_ids_are_those_of_the_text_and_then_of_time_height_and_width():
+    lists = pa.array([[1] * 5, [2] * 3, [3] * 4], pa.list_(pa.int64()))
+    places = [[[k, k + 10, k + 20] for k in range(len(one))] for one in lists]
+    table = {"tokens": lists, "mrope": pa.array(places, pa.list_(pa.list_(pa.int64(), 3)))}
+    batch = next(iter(sf.Loader(table, batch=sf.Packed(8, ("tokens", "mrope")))))
+    text = st_torch.position_ids(batch)
+    assert (text.dtype, text.tolist()) == (torch.int64, batch["position_ids"].tolist())
+    found = st_torch.position_ids(batch, mrope="mrope")
+    rows, capacity = text.shape
+    assert found.shape == (4, rows, capacity)
+    assert torch.equal(found[0], text)
+    for axis in range(3):
+        assert found[1 + axis].tolist() == batch["mrope"][:, :, axis].tolist()
+    assert torch.equal(st_torch.position_ids(st_torch.to_tensors(batch), mrope="mrope"), found)
+
+
+def test_tensors_of_packed_tokens_have_an_entry_for_each(packed):
+    with pytest.raises(KeyError, match=r"mrope: the batch has no tensor 'tokns' .did you mean 'tokens'"):
+        st_torch.position_ids(packed, mrope="tokns")
+    rows, capacity = packed["tokens"].shape
+    expected = rf"mrope: tokens is int64\[{rows}, {capacity}\], expected integers \[{rows}, {capacity}, 3\]"
+    with pytest.raises(sf.ShapeError, match=expected):
+        st_torch.position_ids(packed, mrope="tokens")
+    for mask in (st_torch.block_diagonal_mask, st_torch.flex_block_mask):
+        with pytest.raises(KeyError, match="image_ids: the batch has no tensor 'images'"):
+            mask(packed, image_ids="images")
+        with pytest.raises(sf.ShapeError, match=r"image_ids: pieces is int64.*one entry for each token"):
+            mask(packed, image_ids="pieces")

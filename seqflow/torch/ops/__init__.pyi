@@ -266,6 +266,13 @@ def expand(x: Tensor, lengths: Tensor, *, total: int | None = None) -> Tensor: .
 
 def expand_dims(x: Tensor, *, axis: int | collections.abc.Sequence[int]) -> Tensor: ...
 
+class ExpandPlaceholdersResult(NamedTuple):
+    values: Tensor
+    lengths: Tensor
+    sources: Tensor
+
+def expand_placeholders(tokens: Tensor, sizes: Tensor, images: Tensor, lengths: Tensor, *, placeholder: int | collections.abc.Sequence[int]) -> ExpandPlaceholdersResult: ...
+
 def expm1(x: Tensor) -> Tensor: ...
 
 def expression(*operands: Tensor, expr: Any) -> Tensor: ...
@@ -386,6 +393,16 @@ def hash_ngrams(tokens: Tensor, lengths: Tensor, *, n: int = 13, seed: int = 0) 
 def hash_strings(data: Tensor, lengths: Tensor, *, num_buckets: int, seed: int = 0) -> Tensor: ...
 
 def hash_text(data: Tensor, lengths: Tensor, *, seed: int = 0) -> Tensor: ...
+
+def image_grids(sizes: Tensor, *, patch: int, merge: int, min_pixels: int, max_pixels: int) -> Tensor: ...
+
+def image_ids(starts: Tensor, extents: Tensor, images: Tensor, lengths: Tensor) -> Tensor: ...
+
+class ImageSpansResult(NamedTuple):
+    starts: Tensor
+    extents: Tensor
+
+def image_spans(tokens: Tensor, sizes: Tensor, images: Tensor, lengths: Tensor, *, placeholder: int | collections.abc.Sequence[int]) -> ImageSpansResult: ...
 
 def int16(x: Tensor) -> Tensor: ...
 
@@ -667,6 +684,8 @@ def minhash(shingles: Tensor, lengths: Tensor, *, num_perm: int = 128, seed: int
 
 def minimum(x: Tensor, y: Tensor) -> Tensor: ...
 
+def mrope_positions(starts: Tensor, grids: Tensor, images: Tensor, lengths: Tensor, intervals: Tensor | None = None, *, after: Literal['side', 'max'], merge: int = 2) -> Tensor: ...
+
 def mul(x: Tensor, y: Tensor) -> Tensor: ...
 
 def neg(x: Tensor) -> Tensor: ...
@@ -752,6 +771,19 @@ class PartitionSequencesResult(NamedTuple):
     lengths: list[Tensor]
 
 def partition_sequences(data: Tensor, keys: Tensor, lengths: Tensor, *, parts: int) -> PartitionSequencesResult: ...
+
+class PatchPositionsResult(NamedTuple):
+    values: Tensor
+    lengths: Tensor
+
+def patch_positions(grids: Tensor, *, merge: int = 2) -> PatchPositionsResult: ...
+
+class PatchifyResult(NamedTuple):
+    values: Tensor
+    lengths: Tensor
+    grids: Tensor
+
+def patchify(pixels: Tensor, sizes: Tensor, lengths: Tensor, *, patch: int = 14, merge: int = 2, repeat: int = 2) -> PatchifyResult: ...
 
 def positions_by_id(ids: Tensor) -> Tensor: ...
 
@@ -1159,6 +1191,13 @@ def unpack_sequence(data: Tensor, order: Tensor, lengths: Tensor) -> UnpackSeque
 
 def unpad(padded: Tensor, lengths: Tensor, *, side: Literal['right', 'left'] = 'right') -> Tensor: ...
 
+class UnpatchifyResult(NamedTuple):
+    values: Tensor
+    lengths: Tensor
+    sizes: Tensor
+
+def unpatchify(patches: Tensor, grids: Tensor, lengths: Tensor, *, patch: int = 14, merge: int = 2, repeat: int = 2) -> UnpatchifyResult: ...
+
 def unroute(y: Tensor, choices: Tensor, weights: Tensor) -> Tensor: ...
 
 class UnshardSequencesResult(NamedTuple):
@@ -1190,6 +1229,12 @@ class ViterbiDecodeResult(NamedTuple):
 def viterbi_decode(scores: Tensor, transitions: Tensor, lengths: Tensor, allowed: Tensor | None = None) -> ViterbiDecodeResult: ...
 
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor: ...
+
+class WindowOrderResult(NamedTuple):
+    order: Tensor
+    lengths: Tensor
+
+def window_order(grids: Tensor, *, merge: int = 2, window: int = 4) -> WindowOrderResult: ...
 
 class WordOffsetsResult(NamedTuple):
     starts: Tensor

@@ -16,6 +16,7 @@ from strategies.attention import ATTENTION
 from strategies.features import FEATURES
 from strategies.gradients import GRADIENTS
 from strategies.ids import IDS
+from strategies.images import IMAGES
 from strategies.peers import PEERS
 from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
@@ -260,6 +261,7 @@ STRATEGIES = {
     **ATTENTION,
     **GRADIENTS,
     **IDS,
+    **IMAGES,
     **PEERS,
     **QUANTIZED,
     **RECURRENT,
