@@ -14,13 +14,14 @@ from pyarrow import types
 from seqflow import kernels, ops, providers
 from seqflow.curation.rules import RULES, Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.errors import ProviderError
-from seqflow.files.place import Files, Range
+from seqflow.files.place import Files, Range, is_uri
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import output
 from seqflow.providers import Block, Provider
 from seqflow.providers.dictionaries import without_dictionaries
 from seqflow.providers.filter.dropped_rows import PLACE_BITS
 from seqflow.providers.formats.options import FORMATS
+from seqflow.providers.store_options import STORE_OPTIONS
 from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.selection import Table, select_schema
 
@@ -126,13 +127,15 @@ def keyed(
         options["format"] = FORMATS[form[0]](**form[1])
     kinds: Mapping[str, Callable[..., Rule]] = {rule.name: rule for rule in RULES}
     chosen = tuple(kinds[name](**_as_tuples(given)) for name, given in rules.items())
+    access = {name: options[name] for name in STORE_OPTIONS if name in options}
     opened = providers.open(paths, **options)
     needed = [*dict.fromkeys(name for rule in chosen for name in rule.reads)]
     opened = replace(opened, schema=select_schema(opened.schema, needed))
     for rule in chosen:
         _check_columns(rule, opened.schema)
     known = next(
-        (_grams_of(rule) for rule in chosen if isinstance(rule, Decontaminate)), np.zeros(0, np.uint64)
+        (_grams_of(rule, access) for rule in chosen if isinstance(rule, Decontaminate)),
+        np.zeros(0, np.uint64),
     )
     rows = KeyedRows(opened, chosen, known, hashlib.blake2b(known.tobytes(), digest_size=16).hexdigest())
     return Provider("keys", opened.origin, rows.schema, rows)
@@ -230,10 +233,10 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def _grams_of(rule: Decontaminate) -> Array:
-    """Return the hashes of all n-grams of the evaluation sets, each once."""
+def _grams_of(rule: Decontaminate, access: Mapping[str, Any]) -> Array:
+    """Return the hashes of all n-grams of the evaluation sets, each once; `access` are options of a store."""
     against = [rule.against] if isinstance(rule.against, str) else list(rule.against)
-    provider = providers.open(against, columns=[rule.column])
+    provider = providers.open(against, columns=[rule.column], **(access if any(map(is_uri, against)) else {}))
     _check_columns(rule, provider.schema)
     found = [np.zeros(0, np.uint64)]
     for block in provider.ahead(provider.blocks()):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from seqflow.files.place import is_uri
 from seqflow.job.curated import keys_path, opened_columns
 from seqflow.job.job import Job
 from seqflow.job.opening import open_options
@@ -35,7 +36,9 @@ def keys_jobs(job: Job) -> list[Job]:
     found = [_keys_job(job, paths, options, rules, keys_path(job))]
     exact = job.deduplicate
     if exact is not None and exact.against:
-        of = {name: options[name] for name in options if name in STORE_OPTIONS}
+        of: dict[str, Any] = {}
+        if any(map(is_uri, [exact.against] if isinstance(exact.against, str) else exact.against)):
+            of |= {name: options[name] for name in options if name in STORE_OPTIONS}
         of["columns"] = list(exact.columns)
         only: dict[str, dict[str, Any]] = {"deduplicate": {"columns": exact.columns}}
         found.append(_keys_job(job, exact.against, of, only, keys_path(job, "against")))

@@ -17,6 +17,8 @@ from seqflow.job.checking import check
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.job.row_traces import trace_row
+from seqflow.providers import open as open_source
+from stores import SECRET
 
 DRAW = np.random.default_rng(3)
 WORDS = [f"word{number}" for number in range(300)]
@@ -254,3 +256,23 @@ def test_a_job_killed_at_ten_points_writes_what_an_undisturbed_one_does(folder):
     assert kills.count(-9) >= 5
     assert call() == 0
     assert content() == expected
+
+
+def test_a_job_from_a_store_to_a_store_is_curated_there(folder, own, bucket, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", bucket.options["aws_access_key_id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    for name in ("web", "books", "eval"):
+        for path in (folder / name).iterdir():
+            bucket.put(f"{name}/{path.name}", path)
+    access = f'storage_options]\naws_endpoint_url = "{own.url}"\naws_region = "us-east-1"\n'
+    rules = RULES.replace('"eval/', '"s3://bucket/eval/')
+    (folder / "job.toml").write_text(
+        f'[source]\npaths = ["s3://bucket/web/", "s3://bucket/books/*.parquet"]\n[source.{access}{rules}'
+        f'[batch]\nn = 32\n[output]\npath = "s3://bucket/out"\n[output.{access}'
+    )
+    report = run(Job.read(folder / "job.toml"))
+    assert report.filtered_by == {"decontaminate": 1, "deduplicate": 3, "near_duplicates": 1}
+    written = open_source("s3://bucket/out", storage_options=bucket.options)
+    assert written["row"].tolist() == STAY
+    assert any(key.startswith("out.curation/keys/part-") for key in bucket.keys(""))
+    assert run(Job.read(folder / "job.toml")).outcome == "complete"
