@@ -144,7 +144,7 @@ def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths,"
     " targets[sum(target_lengths)], int64 target_lengths[B] <= lengths + lengths",
     known_as="T5 span corruption; seqio noise_span_to_unique_sentinel; nonnoise_span_to_unique_sentinel; denoise; "
-    "sentinels; FlaxDataCollatorForT5MLM",
+    "sentinels; FlaxDataCollatorForT5MLM; T5",
     moves="",
 )
 def span_corrupt(
