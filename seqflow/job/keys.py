@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from seqflow.engine import EngineSettings
 from seqflow.job.sections import (
     BATCH_KINDS,
+    FeatureSection,
     MixSection,
     MixSource,
     NetSection,
@@ -36,6 +37,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "mix": (MixSection, MixSource),
     "order": (OrderSection,),
     "prepare": (NetSection,),
+    "features": (FeatureSection,),
     "batch": (),
     "net": (NetSection,),
     "output": (OutputSection,),
