@@ -57,6 +57,8 @@ class Report:
     """Number of bad rows by column and reason."""
     filtered_by: Mapping[str, int] = field(default_factory=dict)
     """Number of filtered rows by the option that omitted them."""
+    filtered_by_condition: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows that `keep` omitted by the text of its condition, the first one that was false."""
     bad_files: BadFileList = field(default_factory=BadFileList)
     """Damaged files of the source, and damaged blocks of files, that were omitted."""
 
@@ -188,6 +190,7 @@ def _report(found: _Result, output: OutputWriter, seconds: float) -> Report:
         fill=stats.fill,
         reasons=stats.reasons,
         filtered_by=stats.filtered_by,
+        filtered_by_condition=stats.filtered_by_condition,
         bad_files=stats.bad_files,
         seconds=seconds,
         peak_memory=max(peak_memory(), found.worker_memory),

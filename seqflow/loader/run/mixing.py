@@ -484,6 +484,9 @@ class MixRun:
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
         self._stats.reasons = sum((one.reasons for one in self._of_members), Reasons())
+        self._stats.filtered_by_condition = sum(
+            (one.filtered_by_condition for one in self._of_members), Counter()
+        )
         self._stats.bad_files = sum((one.bad_files for one in self._of_members), BadFileList())
         self._stats.without = self.without
         self._stats.costs = StepCosts.of(one.costs for one in self._of_members)
