@@ -224,7 +224,10 @@ def _print_report(report: Report) -> None:
         *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),
         *((("filtered", f"{report.filtered:,}"),) if report.filtered else ()),
         *((f"  {option}", f"{count:,}") for option, count in report.filtered_by.items()),
-        *((f"    {text}", f"{count:,}") for text, count in report.filtered_by_condition.items()),
+        *(
+            (f"    {text}", f"{count:,}")
+            for text, count in Counter(report.filtered_by_condition).most_common()
+        ),
         *((("skipped", f"{skipped:,}"),) if (skipped := report.skipped - report.filtered) else ()),
         ("bad rows", f"{report.bad_rows:,}"),
         *((f"  {reason}", f"{count:,}") for reason, count in Counter(report.reasons).most_common()),
