@@ -189,7 +189,7 @@ def _report(found: _Result, output: OutputWriter, seconds: float) -> Report:
         **{name: found.counts[name] for name in counted},
         fill=stats.fill,
         reasons=stats.reasons,
-        filtered_by=stats.filtered_by,
+        filtered_by=dict(stats.filtered_by),
         filtered_by_condition=stats.filtered_by_condition,
         bad_files=stats.bad_files,
         seconds=seconds,

@@ -154,6 +154,16 @@ def test_the_command_shows_rows_that_are_filtered(data: Path) -> None:
     )
 
 
+def test_json_has_the_counts_of_conditions(data: Path) -> None:
+    text = 'keep = ["id >= 10", "id % 2 == 0"]\n[source]\npaths = "a.parquet"\n[output]\npath = "out"\n'
+    (data / "job.toml").write_text(text)
+    done = seqflow("run", "job.toml", "--json", folder=data)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["filtered_by"] == {"keep": 105}
+    assert report["filtered_by_condition"] == {"id >= 10": 10, "id % 2 == 0": 95}
+
+
 KILLER = f"""
 {KILLING}
 if "KILL_AT" in os.environ:

@@ -195,6 +195,29 @@ def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
     return np.flatnonzero(is_good)
 
 
+_KINDS = 20
+
+
+class Counts(Counter[str]):
+    """Number of rows by a text."""
+
+    def __init__(self, counts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        super().__init__(dict(counts))  # dataclasses.asdict passes pairs, which a Counter would count
+
+    def __add__(self, counts: Mapping[str, int]) -> Counts:  # type: ignore[override]
+        return Counts(Counter(self) + Counter(counts))
+
+
+class Reasons(Counts):
+    """Number of bad rows by reason. After the first 20 reasons, rows of all others count as "other"."""
+
+    def __add__(self, counts: Mapping[str, int]) -> Reasons:  # type: ignore[override]
+        found = Reasons(self)
+        for reason, count in counts.items():
+            found[reason if reason in found or len(found) < _KINDS else "other"] += count
+        return found
+
+
 Column = Literal["rows", "rows_left", "bad_rows", "dropped", "skipped"]
 SUMMED = (
     "rows_read", "rows_left", "dropped", "skipped", "filtered", "filtered_by_keep",
@@ -222,7 +245,7 @@ class Ledger:
     filtered: int = 0
     """Number of the skipped rows that `where` or `keep` omitted."""
     filtered_by_keep: int = 0
-    filtered_by_condition: Counter[str] = field(default_factory=Counter)
+    filtered_by_condition: Counts = field(default_factory=Counts)
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
     damaged: list[BadFile] = field(default_factory=list)
@@ -284,22 +307,6 @@ def move(of: Any, rows: int, source: Column, target: Column) -> None:
     setattr(of, target, getattr(of, target) + rows)
 
 
-_KINDS = 20
-
-
-class Reasons(Counter[str]):
-    """Number of bad rows by reason. After the first 20 reasons, rows of all others count as "other"."""
-
-    def __init__(self, counts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
-        super().__init__(dict(counts))  # dataclasses.asdict passes pairs, which a Counter would count
-
-    def __add__(self, counts: Mapping[str, int]) -> Reasons:  # type: ignore[override]
-        found = Reasons(self)
-        for reason, count in counts.items():
-            found[reason if reason in found or len(found) < _KINDS else "other"] += count
-        return found
-
-
 @dataclass(slots=True, repr=False)
 class Stats:
     """Counts of one iteration so far, and where its time was spent.
@@ -329,7 +336,7 @@ class Stats:
     counted."""
     filtered_by_keep: int = 0
     """Number of the filtered rows that `keep` omitted."""
-    filtered_by_condition: Counter[str] = field(default_factory=Counter)
+    filtered_by_condition: Counts = field(default_factory=Counts)
     """The same by the text of the condition of `keep`, the first one that was false. Never changed in place."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""

@@ -29,7 +29,7 @@ from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.dealing import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
 from seqflow.loader.run.iterator import Consumer, Iteration, turn_at
-from seqflow.loader.run.ledger import BadRowHandler, Reasons, Stats
+from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
 from seqflow.loader.run.making import LoadedBatch, Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
@@ -485,7 +485,7 @@ class MixRun:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
         self._stats.reasons = sum((one.reasons for one in self._of_members), Reasons())
         self._stats.filtered_by_condition = sum(
-            (one.filtered_by_condition for one in self._of_members), Counter()
+            (one.filtered_by_condition for one in self._of_members), Counts()
         )
         self._stats.bad_files = sum((one.bad_files for one in self._of_members), BadFileList())
         self._stats.without = self.without
