@@ -57,7 +57,7 @@ def group_order(
 
 @op(
     "int ids[N] -> int64 positions[N]",
-    known_as="df.groupby.cumcount; number of earlier rows with the same id",
+    known_as="cumcount; df.groupby.cumcount; number of earlier rows with the same id",
 )
 def positions_by_id(ids: Array) -> Array:
     """Return the number of earlier rows with the same id: the position of each row among them, from 0.

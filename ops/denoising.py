@@ -148,9 +148,8 @@ def noise_spans(lengths: Array, *, density: float = 0.15, mean_span: float = 3.0
     "int tokens[sum(lengths)], bool noise[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths,"
     " targets[sum(target_lengths)], int64 target_lengths[B] <= lengths + lengths",
-    known_as="T5 span corruption; seqio noise_span_to_unique_sentinel; nonnoise_span_to_unique_sentinel; "
-    "denoise; sentinels; FlaxDataCollatorForT5MLM; seqio random_spans_helper; one sentinel; "
-    "nonnoise_span_to_sentinel",
+    known_as="T5 span corruption; seqio noise_span_to_unique_sentinel; nonnoise_span_to_unique_sentinel; denoise; "
+    "sentinels; FlaxDataCollatorForT5MLM; T5; seqio random_spans_helper; one sentinel; nonnoise_span_to_sentinel",
     moves="",
 )
 def span_corrupt(

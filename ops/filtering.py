@@ -161,7 +161,7 @@ def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, A
 @op(
     "int data[sum(lengths)], lengths[B] -> dropped[sum(lengths)]",
     caffe2="SparseItemwiseDropoutWithReplacement",
-    known_as="drop random ids",
+    known_as="drop random ids; word dropout",
     random="seed",
 )
 def dropout_ids(

@@ -135,9 +135,9 @@ def connected_components(pairs: Array, *, num_rows: NonNegative) -> Array:
 
 @op(
     "{ordered keys[N]}+ -> index(N) first[N]",
-    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url "
-    "dedup; drop duplicate rows; keep the last duplicate; deduplicate against an index; sentence "
-    "deduplication; repeated runs in documents",
+    known_as="deduplicate; df.drop_duplicates keep first; exact duplicates; first occurrence; datatrove url dedup; "
+    "dedup; drop duplicates; keep the last duplicate; deduplicate against an index; sentence deduplication; "
+    "repeated runs in documents",
 )
 def first_of_equal(keys: list[Array]) -> Array:
     """Return the row of the first of equal keys, for each row: a row that is its own first stays.

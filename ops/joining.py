@@ -12,7 +12,8 @@ from seqflow.registry import MovedRows, op
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
     known_as="tf.concat axis=1 ragged; ak.concatenate axis=1; fluid.layers.sequence_concat; "
-    "concatenate two ragged features; join two list columns",
+    "concatenate two ragged features; join two list columns; pl.concat_str; "
+    "concat strings; pc.binary_join_element_wise",
     grad=MovedRows(),
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

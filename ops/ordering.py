@@ -108,7 +108,7 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]",
-    known_as="shuffle each row",
+    known_as="shuffle tokens",
     random="seed",
     grad=MovedRows(),
 )

@@ -38,7 +38,7 @@ def _unpacked(fill: object) -> str | MovedRows:
     " index(B) sources[sum(pieces)], lens piece_lengths[sum(pieces)] <= minimum(max(lengths), capacity),"
     " int64 pieces[R] <= capacity, R <= minimum(2*sum(lengths)//capacity + 1, sum(lengths)),"
     " sum(pieces) <= sum(lengths), sum(piece_lengths) <= sum(lengths)",
-    known_as="trl.pack_dataset; sequence packing; sft packing; group_texts; ConcatDataset packing; "
+    known_as="trl.pack_dataset; sequence packing; sft packing; bin packing; group_texts; ConcatDataset packing; "
     "block diagonal attention",
     shape=_infer_packed,
     depends=dict.fromkeys(

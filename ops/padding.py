@@ -39,7 +39,7 @@ def _unpad(truncate: bool) -> str | MovedRows:
     caffe2="PackSegments",
     known_as="torch.nn.utils.rnn.pad_sequence; RaggedTensor.to_tensor; ak.pad_none; tokenizer.pad; "
     "fbgemm.jagged_to_padded_dense; fluid.layers.sequence_pad; torch.nested.to_padded_tensor; "
-    "nested to padded; collate; ragged to dense; left padding",
+    "nested to padded; collate_fn; ragged to dense; left padding",
     shape=_round_width_up,
     steps={"lengths": "minimum(lengths, max_length) if truncate, max_length"},
     depends={"mask": "lengths"},
@@ -81,7 +81,7 @@ def pad(
     "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
     caffe2="UnpackSegments",
     known_as="torch.nn.utils.rnn.unpad_sequence; RaggedTensor.from_tensor; fbgemm.dense_to_jagged; "
-    "fluid.layers.sequence_unpad; padded[mask]; dense to ragged; zip of unequal lengths; zip_longest; "
+    "fluid.layers.sequence_unpad; padded[mask]; unpad_input; dense to ragged; zip of unequal lengths; zip_longest; "
     "arrays_zip; list_zip",
     inverse="pad",
     grad={"padded": "pad_like(d.data, padded, lengths, side=side)"},

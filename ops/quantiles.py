@@ -42,7 +42,7 @@ def _infer_quantiles(ctx: InferenceContext) -> None:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) quantiles[B, *e]",
-    known_as="np.quantile; np.percentile; torch.quantile; df.groupby.quantile; median; list.median; "
+    known_as="np.quantile; np.percentile; torch.quantile; df.groupby.quantile; "
     "interquartile range; quantile per row",
     shape=_infer_quantiles,
     grad={

@@ -99,7 +99,7 @@ def _check_range(name: str, values: Array, limits: Array | None) -> None:
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= minimum(max(lengths), chunk),"
     " int64 counts[B] <= minimum(lengths//(stride|chunk) + 1, lengths),"
     " sum(lengths') <= sum(lengths) * ((chunk + (stride|chunk) - 1)//(stride|chunk))",
-    known_as="group_texts; split long rows into chunks; tokenizer return_overflowing_tokens stride",
+    known_as="group_texts; split long documents into chunks; tokenizer return_overflowing_tokens stride",
     depends={"lengths": "lengths", "counts": "lengths"},
     describes={"lengths": "sum(lengths) unless stride"},
     grad=MovedRows(),
@@ -133,7 +133,7 @@ def split_sequences(
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]",
-    known_as="tf.reverse_sequence; tf.reverse ragged; fluid.layers.sequence_reverse; reverse each row",
+    known_as="tf.reverse_sequence; tf.reverse ragged; fluid.layers.sequence_reverse; reverse",
     grad={"data": "reverse_sequences(d.reversed, lengths)"},
 )
 def reverse_sequences(data: Array, lengths: Array) -> Array:

@@ -379,7 +379,7 @@ def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
 
 @op(
     "int ids[N], like[S, *d] -> int64 counts[S]",
-    known_as="torch.bincount; np.bincount; df.groupby.size",
+    known_as="torch.bincount; np.bincount; df.groupby.size; histogram",
     moves="",
 )
 def segment_counts(ids: Array, like: Array) -> Array:

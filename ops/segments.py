@@ -158,7 +158,7 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]",
-    known_as="ak.var; df.groupby.var; skewness per row; kurtosis per row; higher moments",
+    known_as="ak.var; df.groupby.var; variance; skewness per row; kurtosis per row; higher moments",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 2.0 / maximum(float64(lengths) - ddof, 1), 0.0)
@@ -187,8 +187,8 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]",
-    known_as="ak.std; torch_scatter.scatter_std; df.groupby.std; standardise per row; z-score per row; whiten; "
-    "group advantages; GRPO",
+    known_as="ak.std; torch_scatter.scatter_std; df.groupby.std; standard deviation; standardise per row; z-score "
+    "per row; whiten; group advantages; GRPO",
     grad={
         "data": """
             factors = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)

@@ -22,7 +22,7 @@ def _bound_total(ctx: InferenceContext) -> None:
 
 @op(
     "int start[B], int stop[B], int step[B]? -> int64 values[sum(lengths)], int64 lengths[B]",
-    known_as="tf.ragged.range; Spark sequence; generate_series; range of each row; np.arange per row; DuckDB range",
+    known_as="tf.ragged.range; Spark sequence; generate_series; range of each row; np.arange per row; duckdb range",
     shape=_bound_total,
 )
 def lengths_range(
@@ -115,7 +115,7 @@ def _bound_combinations(ctx: InferenceContext) -> None:
 
 @op(
     "lengths[B] -> position(lengths) values[sum(lengths'), k], int64 lengths'[B]",
-    known_as="ak.combinations; itertools.combinations; pairs i < j; subsets of a sequence; "
+    known_as="ak.combinations; itertools.combinations; pairs; subsets of a sequence; "
     "all pairs inside a sequence",
     shape=_bound_combinations,
 )

@@ -60,7 +60,7 @@ def _normalize_back(norm: str) -> str:
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    known_as="normalise per row; divide by the sum of its row; weights of a weighted mean",
+    known_as="normalise per row; divide by the sum of its row; weights of a weighted mean; L2 norm",
     grad={"data": _normalize_back},
 )
 def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:

@@ -207,9 +207,12 @@ def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
 
 
 def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the filtered rows by option, and those of a rule of curation by source, too."""
+    """Yield the filtered rows by option, and those of `keep` by condition, of a rule of curation by source."""
     for option, count in report.filtered_by.items():
         yield f"  {option}", f"{count:,}"
+        if option == "keep":
+            by_condition = Counter(report.filtered_by_condition).most_common()
+            yield from ((f"    {text}", f"{part:,}") for text, part in by_condition)
         by_source = report.curated.get(option, {})
         for source, part in by_source.items():
             if part and len(by_source) > 1:

@@ -11,7 +11,7 @@ from seqflow.loader import Stats
 
 COUNTED = (
     "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
-    "filtered_by_keep", "reasons", "bad_files",
+    "filtered_by_keep", "filtered_by_condition", "reasons", "bad_files",
 )  # fmt: skip
 """Fields of the loader's Stats that are saved with the progress of a run."""
 

@@ -38,6 +38,7 @@ def _are_bad_files(found: Any) -> bool:
 _LATER = {
     "filtered": is_count,
     "filtered_by_keep": is_count,
+    "filtered_by_condition": _are_reasons,
     "reasons": _are_reasons,
     "bad_files": _are_bad_files,
 }

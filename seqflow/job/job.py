@@ -14,7 +14,14 @@ from seqflow.curation import Decontaminate, Deduplicate, NearDuplicates, Rule
 from seqflow.engine import EngineSettings
 from seqflow.job.modules import import_modules
 from seqflow.job.reading import absolute_overrides, read_sections, sections_from_tables
-from seqflow.job.sections import MixSection, NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.sections import (
+    FeatureSection,
+    MixSection,
+    NetSection,
+    OrderSection,
+    OutputSection,
+    SourceSection,
+)
 from seqflow.loader import BadRows, BatchPlan, Rows
 from seqflow.providers.bad_files import RAISE, BadFiles
 
@@ -34,6 +41,8 @@ class Job:
     """Several sources in place of `source`."""
     order: OrderSection = field(default_factory=OrderSection)
     prepare: NetSection = field(default_factory=NetSection)
+    features: Mapping[str, FeatureSection] = field(default_factory=dict)
+    """Settings of columns, which become statements at the end of `prepare`."""
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
     net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
@@ -112,7 +121,8 @@ class Job:
     def read_until_prepare(
         cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
     ) -> Job:
-        """Return the job in a TOML file without its [batch], [net], [constants] and [output]."""
+        """Return the job in a TOML file without its [features], [batch], [net], [constants] and
+        [output]."""
         return cls(**read_sections(Path(path), overrides or {}, _UNTIL_PREPARE))
 
     @classmethod

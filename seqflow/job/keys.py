@@ -13,6 +13,7 @@ from seqflow.curation.rules import RULES
 from seqflow.engine import EngineSettings
 from seqflow.job.sections import (
     BATCH_KINDS,
+    FeatureSection,
     MixSection,
     MixSource,
     NetSection,
@@ -38,6 +39,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     **{rule.name: (rule,) for rule in RULES},
     "order": (OrderSection,),
     "prepare": (NetSection,),
+    "features": (FeatureSection,),
     "batch": (),
     "net": (NetSection,),
     "output": (OutputSection,),

@@ -11,13 +11,17 @@ import numpy as np
 
 from seqflow import providers
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import JobError, NetError, ProviderError
+from seqflow.errors import JobError, NetError, OpError, ProviderError
 from seqflow.identity.sections import listed
 from seqflow.job.curated import curated, opened_columns
+from seqflow.job.features import constant_of, net_with_features
+from seqflow.job.inference import source_specs
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import NetSection, SourceSection, StoreSection, keys_of
+from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Loader, Mix, Shuffle
+from seqflow.loader.run.pipeline import empty_source
 from seqflow.net import Net
 from seqflow.output import FileSizes, OutputWriter, open_output
 from seqflow.printable import printable, printable_line
@@ -49,13 +53,14 @@ def open_batches(job: Job) -> Loader | Mix:
         return open_loader(job)
     import_job_modules(job)
     sources = {one.name: providers.open(**open_options(one.source, job)) for one in job.mix.sources}
+    first, *_ = sources.values()
     return Mix(
         sources,
         weights={one.name: one.weight for one in job.mix.sources},
         seed=job.mix.seed,
         stop=job.mix.stop,
         column=job.mix.column or None,
-        **_loader_options(job),
+        **_loader_options(job, first),
         **_totals(job),
     )
 
@@ -67,13 +72,15 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
             "mix: this takes a job of one source, and [mix] has several\n  give it a job with [source]"
         )
     import_job_modules(job)
-    options: dict[str, Any] = {"source": source, "columns": job.source.columns}
-    if source is None:
-        options = {**open_options(job.source, job), "index": job.order.index}
+    index = job.order.index if source is None else None
     if source is None and job.rules:
-        opened = providers.open(**{**open_options(job.source, job), "columns": opened_columns(job)})
-        options = {"source": curated(job, opened), "columns": job.source.columns, "index": job.order.index}
-    return Loader(**options, **_loader_options(job), **_totals(job))
+        source = curated(
+            job, providers.open(**{**open_options(job.source, job), "columns": opened_columns(job)})
+        )
+    source = source or providers.open(**open_options(job.source, job))
+    return Loader(
+        source, columns=job.source.columns, index=index, **_loader_options(job, source), **_totals(job)
+    )
 
 
 def _totals(job: Job) -> dict[str, Any]:
@@ -113,13 +120,21 @@ def open_options(section: SourceSection, job: Job) -> dict[str, Any]:
     return {"source": paths if isinstance(paths, str) else list(paths) or None, **options}
 
 
-def _loader_options(job: Job) -> dict[str, Any]:
-    """Return the options of a loader that do not concern its source."""
+def _loader_options(job: Job, source: Provider) -> dict[str, Any]:
+    """Return the options of a loader, except its source; that one decides which ops the features of a column need."""
     sections = [job.source] if job.mix is None else [one.source for one in job.mix.sources]
     memory_map = all(section.given.get("memory_map") is not False for section in sections)
-    constants = {name: _constant(name, file, memory_map) for name, file in job.constants.items()}
+    vocabularies = {constant_of(column): column for column in job.features}
+    constants = {
+        name: _constant(f"constants.{name}", file, memory_map)
+        for name, file in job.constants.items()
+        if name not in vocabularies
+    }
+    prepare = _net(job.prepare, "prepare", job.folder, constants)
+    if job.features:
+        prepare = _with_features(job, source, prepare, constants)
     return {
-        "prepare": _net(job.prepare, "prepare", job.folder, constants),
+        "prepare": prepare,
         "net": _net(job.net, "net", job.folder, constants),
         "batch": job.batch,
         "constants": constants,
@@ -162,24 +177,43 @@ def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[s
         raise
 
 
+def _with_features(job: Job, source: Provider, net: Net | None, constants: dict[str, Any]) -> Net:
+    """Return `prepare` with the statements of [features], and add their vocabularies to the constants."""
+    sizes = {}
+    for column, feature in job.features.items():
+        if feature.vocabulary is not None:
+            found = _vocabulary(f"features.{column}.vocabulary", feature.vocabulary, feature.min_count)
+            constants[constant_of(column)], sizes[column] = found.table, found.size
+    bound = (
+        None if net is None else net.bind(**{one: constants[one] for one in net.inputs if one in constants})
+    )
+    loader = Loader(source, columns=job.source.columns, prepare=bound)
+    specs = source_specs(loader, SourceBounds())
+    if bound is not None:
+        specs = bound.infer(specs).among(bound.outputs(tuple(specs)))
+    return net_with_features(net, job.features, specs, sizes, empty_source(loader.recipe).dictionaries)
+
+
+def _vocabulary(name: str, file: str, min_count: int = 1) -> Vocabulary:
+    try:
+        return Vocabulary.load(file, min_count=min_count).freeze()
+    except (OpError, ProviderError) as error:
+        raise JobError(f"{name}: {error}") from None
+
+
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
     """Load a constant: the array of a `.npy` file, a vocabulary, or the bytes of a text file."""
     if Path(file).suffix.lower() in _BYTES_SUFFIXES:
         try:
             return np.fromfile(file, np.uint8)
         except OSError as error:
-            raise JobError(f"constants.{name}: cannot read {file}: {error.strerror}") from None
+            raise JobError(f"{name}: cannot read {file}: {error.strerror}") from None
     if file.endswith(".arrow"):
-        try:
-            return Vocabulary.load(file).freeze().table
-        except ProviderError as error:
-            raise JobError(f"constants.{name}: {error}") from None
+        return _vocabulary(name, file).table
     try:
         found = np.load(file, mmap_mode="r" if memory_map else None)
     except Exception as error:  # a damaged header is read as Python, and raises whatever that does
-        raise JobError(f"constants.{name}: {file} is not a .npy file of numbers: {error}") from None
+        raise JobError(f"{name}: {file} is not a .npy file of numbers: {error}") from None
     if not isinstance(found, np.ndarray):
-        raise JobError(
-            f"constants.{name}: {file} has several arrays, expected one\n  save it with np.save, as .npy"
-        )
+        raise JobError(f"{name}: {file} has several arrays, expected one\n  save it with np.save, as .npy")
     return found

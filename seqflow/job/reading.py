@@ -22,9 +22,11 @@ from seqflow.engine import EngineSettings
 from seqflow.errors import ExpressionError, JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.files.options import secret_in
 from seqflow.files.place import is_uri, shown
+from seqflow.job.features import constant_of
 from seqflow.job.modules import import_modules
 from seqflow.job.sections import (
     BATCH_KINDS,
+    FeatureSection,
     MixSection,
     MixSource,
     NetSection,
@@ -54,7 +56,7 @@ _OLD_KEYS = _OPTION_TYPES.keys() - {one.name for one in keys_of(SourceSection)}
 _OF_STORE = tuple(one.name for one in keys_of(StoreSection))
 _PATHS = (
     "source.paths", "mix.sources.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index",
-    "source.cache", "mix.sources.cache", "deduplicate.against", "decontaminate.against",
+    "source.cache", "mix.sources.cache", "deduplicate.against", "decontaminate.against", "features.vocabulary",
 )  # fmt: skip
 _SIZES = (
     "source.cache_bytes", "mix.sources.cache_bytes",
@@ -67,6 +69,10 @@ _RANGES: Mapping[str, tuple[int, int | None]] = {
     "output.min_rows": (0, None),
     "engine.workers": (1, None),
     "engine.cpus": (1, None),
+    "features.hash": (1, (1 << 63) - 1),
+    "features.seed": (0, (1 << 63) - 1),
+    "features.min_count": (1, None),
+    "features.oov": (0, 1 << 62),
 }
 """Smallest and largest value of numbers."""
 
@@ -156,7 +162,7 @@ def absolute_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
     found = {}
     for name, value in overrides.items():
-        is_path = name in _PATHS or name.startswith("constants.")
+        is_path = _setting(name) in _PATHS or name.startswith("constants.")
         paths = [place(path) for path in value] if isinstance(value, list | tuple) else place(value)
         found[name] = paths if is_path else value
     return found
@@ -403,7 +409,27 @@ def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
         full = f"constants.{name}"
         files[name] = job_file.locate(full, _checked(file, str, full, job_file))
         _check_file(full, files[name], job_file)
+    for column, feature in _features(tables, job_file).items():
+        if feature.vocabulary is not None:
+            _check_file(f"features.{column}.vocabulary", feature.vocabulary, job_file)
+            files[constant_of(column)] = feature.vocabulary
     return files
+
+
+def _features(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, FeatureSection]:
+    found = {}
+    for column, table in _table(tables, "features", job_file).items():
+        name = f"features.{column}"
+        found[column] = one = _section(FeatureSection, name, {name: table}, job_file)
+        if (one.hash is None) == (one.vocabulary is None):
+            has = "neither" if one.hash is None else "both"
+            job_file.fail(name, f"[{name}] has {has} of hash and vocabulary, expected one of them")
+        idle = [key for key in ("min_count", "oov") if key in table and one.hash is not None]
+        idle += ["seed"] * ("seed" in table and one.hash is None and not one.oov)
+        if idle:
+            needs = "hash, or a vocabulary with oov" if idle[0] == "seed" else "a vocabulary"
+            job_file.fail(f"{name}.{idle[0]}", f"[{name}] has {idle[0]!r}, which needs {needs}")
+    return found
 
 
 def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
@@ -544,7 +570,7 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
     value, key = _checked(value, hint, name, job_file), name.rpartition(".")[2]
     if value is None:
         return None
-    setting = re.sub(r"\.\d+\.", ".", name)
+    setting = _setting(name)
     if setting in _PATHS:
         if isinstance(value, tuple):
             return tuple(job_file.locate(name, path) for path in value)
@@ -556,12 +582,17 @@ def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
             parse_bytes(value)
         except ValueError as error:
             job_file.fail(name, f"{key}: {error}")
-    least, most = _RANGES.get(name, (None, None))
+    least, most = _RANGES.get(setting, (None, None))
     if least is not None and not least <= value <= (value if most is None else most):
         job_file.fail(
             name, f"{key} is {value}, expected {least} {'or more' if most is None else f'to {most}'}"
         )
     return value
+
+
+def _setting(name: str) -> str:
+    """Return the name of a setting without the number of its source in a mix, or the column of its feature."""
+    return re.sub(r"^features\..*\.", "features.", re.sub(r"\.\d+\.", ".", name))
 
 
 def _check_no_secret(options: Mapping[str, Any], name: str, job_file: JobFile) -> None:
@@ -607,6 +638,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "mix": _mix,
     "order": _order,
     "prepare": partial(_transform, "prepare"),
+    "features": _features,
     "batch": _batch,
     "net": partial(_transform, "net"),
     "constants": _constants,

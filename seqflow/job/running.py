@@ -58,6 +58,8 @@ class Report:
     """Number of bad rows by column and reason."""
     filtered_by: Mapping[str, int] = field(default_factory=dict)
     """Number of filtered rows by the option that omitted them."""
+    filtered_by_condition: Mapping[str, int] = field(default_factory=dict)
+    """Number of rows that `keep` omitted by the text of its condition, the first one that was false."""
     curated: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Rows that each rule of curation left out, by path of the source, or by folder if there is one path."""
     bad_files: BadFileList = field(default_factory=BadFileList)
@@ -222,6 +224,7 @@ def _report(found: _Result, loader: Loader | Mix, output: OutputWriter, seconds:
         fill=stats.fill,
         reasons=stats.reasons,
         filtered_by=dict(+filtered_by),
+        filtered_by_condition=stats.filtered_by_condition,
         curated=curated,
         bad_files=stats.bad_files,
         seconds=seconds,

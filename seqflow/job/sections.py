@@ -135,6 +135,26 @@ class NetSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureSection:
+    """Ids of a column of integers or texts, `c = {hash = 1_000_000}`: `c_ids` in place of its values.
+
+    The settings become statements at the end of the `prepare` net. Lists keep their lengths, `c.lengths`; a text has
+    one id.
+    """
+
+    hash: int | None = None
+    """Number of buckets that values are hashed into, ids from 0 on; this or `vocabulary` is required."""
+    seed: int = 0
+    """Seed of the hash."""
+    vocabulary: str | None = None
+    """File that `seqflow build-vocabulary` or `Vocabulary.save` wrote: ids 1, 2, 3, … in its order, 0 is unknown."""
+    min_count: int = 1
+    """Smallest number of occurrences of keys in the vocabulary; rarer ones are unknown."""
+    oov: int = 0
+    """Number of buckets, after the ids of the vocabulary, that unknown values are hashed into; 0 leaves them id 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSection:
     """The files that batches are written to."""
 

@@ -1,7 +1,7 @@
 """Finds ops by their names, their names in other libraries, and their descriptions."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,7 +10,11 @@ from seqflow.registry.definition import OpDef
 
 _NAME, _PEER, _SUMMARY = 4.0, 3.0, 1.0
 _WHOLE = 100.0
-"""Score of a query that is a whole name: more than any number of shared words."""
+"""Score of a query that has exactly the words of a name: more than any number of shared words."""
+
+
+_SEQUENCE = "sequence"
+"""Stands for all words for one sequence. Ops work on each, so that an op need not have the word."""
 
 
 class Hit(NamedTuple):
@@ -29,13 +33,16 @@ def names_elsewhere(op: OpDef) -> tuple[str, ...]:
 
 
 def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
-    """Return the ops that a query may mean, best first.
+    """Return the ops that a query may mean, best first; none if no op has all that the query asks for.
 
-    A word counts by the best place where an op has it: its name, its names in other libraries, or the first line of
-    its description. The sum is multiplied by the share of the query's words that the op has. Names of libraries in a
-    call (`torch.nn.functional.pad` is `pad`) and words such as "of" and "the" do not count.
+    An op is found if it has every word of the query in its name, its names in other libraries, or the first line of
+    its description; "list" may have another word for a sequence there. It is also found if the query has every word
+    of one of its names, of two words or more. A word counts by the best place where the op has it; the larger the
+    share of a name that the query is, the better. Words are compared without their endings ("truncation" is
+    "truncate"). Libraries and modules of a call (`torch.nn.functional.pad` is `pad`) and words such as "of" and "the"
+    do not count.
     """
-    words = _telling(_words(query))
+    words = _telling(query)
     found = [hit for op in ops if (hit := _hit(op, query.strip().lower(), words)).score > 0]
     return sorted(found, key=lambda hit: (-hit.score, hit.name))
 
@@ -45,8 +52,8 @@ def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
     spelled: dict[str, str] = {}
     for op in ops:
         for name in (*names_elsewhere(op), op.name):
-            spelled["".join(_telling(_words(name)))] = op.name
-    close = get_close_matches("".join(_telling(_words(query))), spelled, n=_NEAREST)
+            spelled["".join(_telling(name))] = op.name
+    close = get_close_matches("".join(_telling(query)), spelled, n=_NEAREST)
     return list(dict.fromkeys(spelled[word] for word in close))
 
 
@@ -55,52 +62,78 @@ _NEAREST = 3
 
 
 def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
+    names = {"": _telling(op.name), **{name: _telling(name) for name in names_elsewhere(op)}}
     own = dict.fromkeys(_words(op.name), _NAME)
-    summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY) | own
-    best, known_as = _score(words, summary), ""
-    for name in names_elsewhere(op):
-        of_name = dict.fromkeys(_telling(_words(name)), _PEER)
-        score = _score(words, summary | of_name | own)
-        caffe2 = name.removeprefix("Caffe2 ").lower()
-        if query in (name.lower(), caffe2):
-            score += _WHOLE
-        # of names that have all words of the query, the shortest fits best
-        elif _score(words, of_name) == len(words) * _PEER:
-            score += len(words) / max(1, len(of_name))
-        if score > best:
-            best, known_as = score, name
-    if query == op.name:  # comes before an op that has this name in another library
-        return Hit(op.name, best + 2 * _WHOLE, "")
-    return Hit(op.name, best, known_as)
+    summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY)
+    # names one by one: words from several of them would make a question that none of them answers
+    scores = {
+        name: _score(words, of_name, summary | dict.fromkeys(of_name, _PEER) | own)
+        for name, of_name in names.items()
+    }
+    best = max(scores, key=lambda name: scores[name])
+    # what is spelled exactly so comes before what has the same words, and an op's own name before both
+    exact = (query == op.name) * 3 * _WHOLE
+    exact += any(query == name.removeprefix("Caffe2 ").lower() for name in names if name) * _WHOLE
+    return Hit(op.name, scores[best] + exact, best)
 
 
-def _score(words: Sequence[str], places: dict[str, float]) -> float:
-    found = [places.get(word, 0.0) for word in words]
-    return sum(found) * sum(one > 0 for one in found) / len(found) if found else 0.0
+def _score(words: Sequence[str], name: Sequence[str], places: Mapping[str, float]) -> float:
+    """Score one name of an op; `places` has its words and those of the op's own name and summary."""
+    if not words:
+        return 0.0
+    asked, named = set(words), set(name)
+    found = sum(places.get(word, 0.0) for word in words)
+    if asked == named:
+        return found + _WHOLE
+    if asked <= named:
+        return found + len(asked) / len(named)
+    if found and all(word in places or word == _SEQUENCE for word in words):
+        return found
+    # a longer question with a name inside it; a name of one word says too little ("dropout schedule")
+    return found * len(named) / len(asked) if len(named) > 1 and named < asked else 0.0
 
 
 @lru_cache(maxsize=1 << 14)  # each search splits the same names of all ops
 def _words(text: str) -> tuple[str, ...]:
-    """Return lower-case words without the s of a plural; camel case is split."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    words = [word for word in re.split(r"[^a-z0-9]+", apart.lower()) if word]
-    return tuple(
-        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-        for word in words
+    """Return lower-case words without their endings; camel case is split, acronyms such as MoE are not."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z0-9])", " ", text)
+    return tuple(_stem(word) for word in re.split(r"[^a-z0-9]+", apart.lower()) if word)
+
+
+def _stem(word: str) -> str:
+    """Return a word without the ending of a plural, a verb or its noun: pads, padding, padded are pad."""
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    if word in ("group", "list", "row", "segment", _SEQUENCE):
+        return _SEQUENCE
+    stem = re.sub(r"(?:(?<=iz)ation|ion|ing|ed)$", "", word)
+    if len(stem) < 3 or not re.search("[aeiouy]", stem):  # string, need, ring
+        return word
+    if stem != word and stem[-1] == stem[-2] and stem[-1] not in "lsz":  # padd, but not pass
+        return stem[:-1]
+    return re.sub("e$", "", stem) if len(stem) > 4 else stem
+
+
+@lru_cache(maxsize=1 << 14)
+def _telling(text: str) -> Sequence[str]:
+    """Return the words without libraries, modules before a dot, and joining words; all words if none is left."""
+    call = re.sub(
+        r"\b[a-zA-Z]\w*\.(?=\w)", lambda part: "" if set(_words(part[0])) <= _PATHS else part[0], text
     )
-
-
-def _telling(words: Sequence[str]) -> Sequence[str]:
-    """Return the words without names of libraries and joining words; all words if nothing would be left."""
+    words = _words(call)
     return [word for word in words if word not in _LIBRARIES and word not in _JOINING] or words
 
 
 _LIBRARIES = frozenset(
     _words(
-        "ak awkward caffe2 datasets df fbgemm fluid functional jax jnp keras layers math nn np numpy paddle pandas "
-        "pc pd pyarrow scatter static strings tensorflow tf torch torchrec utils"
+        "ak awkward caffe2 df duckdb fbgemm fluid jax jnp keras np numpy paddle pandas pc pd polars pyarrow "
+        "spark tensorflow tf torch torchrec"
     )
 )
-"""Words of calls that name a library or a part of one."""
-_JOINING = frozenset(_words("a an and at by every for from how in my of on or per the their to with"))
+"""Words that name a library."""
+_PATHS = _LIBRARIES | set(_words("datasets functional layers math nn scatter static str strings utils"))
+"""Words that name a library or a module, if a dot follows."""
+_JOINING = frozenset(
+    _words("a an and at by do each every for from how i in is my of on or per the their to with")
+)
 """Joining words, which most descriptions have."""

@@ -1,4 +1,6 @@
-"""File format of a vocabulary: Arrow, with the columns `id` (1, 2, 3, …) and `key`, and settings as metadata."""
+"""File format of a vocabulary: Arrow, with the columns `id` (1, 2, 3, …), `key` and, if keys were counted, `count`;
+settings are metadata.
+"""
 
 import os
 from contextlib import closing
@@ -15,12 +17,16 @@ from seqflow.vocabulary.keys import STRINGS, as_keys
 
 _FORMAT = b"seqflow.vocabulary"
 _VERSION = b"1"
+_COLUMNS = ["id", "key"], ["id", "key", "count"]
 
 
-def write_keys(path: Path, keys: pa.Array, max_size: int | None, frozen: bool) -> None:
+def write_keys(
+    path: Path, keys: pa.Array, counts: pa.Array | None, max_size: int | None, frozen: bool
+) -> None:
     """Write the file under another name, then rename it."""
     settings = {_FORMAT: _VERSION, b"frozen": str(frozen).lower(), b"max_size": str(max_size or "")}
     columns = {"id": pa.array(np.arange(1, len(keys) + 1)), "key": _readable(keys)}
+    columns |= {} if counts is None else {"count": counts}
     table = pa.table(columns).replace_schema_metadata(settings)
     temporary = temporary_path(path)
     try:
@@ -42,12 +48,15 @@ def _readable(keys: pa.Array) -> pa.Array:
         return keys
 
 
-def read_keys(path: Path) -> tuple[pa.Array, int | None, bool]:
-    """Return the keys, `max_size`, and whether they are frozen; raise ProviderError for files of other origin."""
+def read_keys(path: Path) -> tuple[pa.Array, pa.Array | None, int | None, bool]:
+    """Return the keys, their counts (None if the file has none), `max_size`, and whether they are frozen.
+
+    Raise ProviderError for files of other origin.
+    """
     with reading(str(path)), pa.OSFile(str(path)) as file:
         table = validated(pa.ipc.open_file(file).read_all(), str(path))
     settings = table.schema.metadata or {}
-    if settings.get(_FORMAT) != _VERSION or table.column_names != ["id", "key"]:
+    if settings.get(_FORMAT) != _VERSION or table.column_names not in _COLUMNS:
         raise ProviderError(f"{path} is not a vocabulary written by Vocabulary.save")
     if not table["id"].equals(pa.chunked_array([np.arange(1, len(table) + 1)])):
         raise ProviderError(f"{path}: the column id is not 1, 2, 3, …")
@@ -59,4 +68,7 @@ def read_keys(path: Path) -> tuple[pa.Array, int | None, bool]:
     if twice:
         raise ProviderError(f"{path}: {twice} keys occur more than once")
     max_size = settings.get(b"max_size", b"")
-    return keys, int(max_size) if max_size.isdigit() else None, settings.get(b"frozen") == b"true"
+    counts = table["count"].combine_chunks() if "count" in table.column_names else None
+    if counts is not None and (counts.type != pa.int64() or counts.null_count):
+        raise ProviderError(f"{path}: the column count is {counts.type}, expected int64 without nulls")
+    return keys, counts, int(max_size) if max_size.isdigit() else None, settings.get(b"frozen") == b"true"

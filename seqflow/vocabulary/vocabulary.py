@@ -146,14 +146,27 @@ class Vocabulary:
         return np.array(self.table, dtype, copy=copy)
 
     def save(self, path: FilePath) -> None:
-        """Write an Arrow file with the columns `id` and `key`; it appears whole or not at all."""
-        write_keys(Path(path), self._keys, self.max_size, self._frozen)
+        """Write an Arrow file with the columns `id` and `key`, and `count` if `build` has counted the keys.
+
+        It appears whole or not at all.
+        """
+        write_keys(Path(path), self._keys, self._counts, self.max_size, self._frozen)
 
     @classmethod
-    def load(cls, path: FilePath) -> Vocabulary:
-        """Read a vocabulary that `save` wrote; raise ProviderError for other files."""
+    def load(cls, path: FilePath, *, min_count: int = 1) -> Vocabulary:
+        """Read a vocabulary that `save` wrote; raise ProviderError for other files.
+
+        `min_count` leaves out keys that occurred less often, as in `build`; OpError when the file has no counts.
+        """
         made = cls()
-        made._keys, made.max_size, made._frozen = read_keys(Path(path))
+        made._keys, made._counts, made.max_size, made._frozen = read_keys(Path(path))
+        if min_count > 1:
+            if made._counts is None:
+                raise OpError(
+                    f"min_count is {min_count}, but {path} has no counts\n  `build` counts the keys"
+                )
+            frequent = compute.greater_equal(made._counts, min_count)
+            made._keys, made._counts = made._keys.filter(frequent), made._counts.filter(frequent)
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -76,7 +76,10 @@ def test_a_job_writes_the_rows_that_are_kept_with_their_types(data: Path) -> Non
     assert (report.rows_read, report.bad_rows) == (ROWS, 0)
     counts = json.loads((data / "out" / "_manifest.json").read_text())["counts"]
     assert (counts["filtered"], counts["filtered_by_keep"]) == (ROWS - len(KEPT), ROWS - len(KEPT))
-    assert run(job_of(data)).outcome == "complete"
+    by_condition = {KEEP[0]: len(DROP), KEEP[1]: ROWS - len(KEPT) - len(DROP)}
+    assert counts["filtered_by_condition"] == report.filtered_by_condition == by_condition
+    again = run(job_of(data))
+    assert (again.outcome, again.filtered_by_condition) == ("complete", by_condition)
 
 
 def test_workers_make_the_same_bytes(data: Path) -> None:
@@ -145,6 +148,20 @@ def test_the_command_shows_rows_that_are_filtered(data: Path) -> None:
     kept = [n for n in range(ROWS) if hash([n])[0] % 10 == 0]
     assert written(data)["id"].to_pylist() == kept
     assert f"{ROWS - len(kept)}" in next(line for line in done.stdout.splitlines() if "filtered" in line)
+    assert any(
+        line.split() == ["hash(id)", "%", "10", "==", "0", f"{ROWS - len(kept)}"]
+        for line in done.stdout.splitlines()
+    )
+
+
+def test_json_has_the_counts_of_conditions(data: Path) -> None:
+    text = 'keep = ["id >= 10", "id % 2 == 0"]\n[source]\npaths = "a.parquet"\n[output]\npath = "out"\n'
+    (data / "job.toml").write_text(text)
+    done = seqflow("run", "job.toml", "--json", folder=data)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["filtered_by"] == {"keep": 105}
+    assert report["filtered_by_condition"] == {"id >= 10": 10, "id % 2 == 0": 95}
 
 
 KILLER = f"""

@@ -130,6 +130,103 @@ def test_what_a_recipe_does_leads_to_the_op_that_has_it(query, op):
     assert op in found(query)[:3]
 
 
+FIRST = """
+most recent n: stride_within
+last n: stride_within
+negative sampling: random_integers
+attention: attention_within
+range: lengths_range
+arange: lengths_range
+discounted sum: discounted_sum_within
+GAE: discounted_sum_within
+returns: discounted_sum_within
+exponential moving average: discounted_sum_within
+quantile: lengths_quantile
+percentile: lengths_quantile
+median: lengths_median
+variance: lengths_var
+standard deviation: lengths_std
+histogram: segment_counts
+cumcount: positions_by_id
+groupby transform: group_order
+MLM: mask_tokens
+whole word masking: mask_tokens
+span corruption: span_corrupt
+T5: span_corrupt
+FIM: fill_in_middle
+RLE: run_lengths
+MoE: route_topk
+top-k routing: route_topk
+grouped GEMM: segment_matmul
+set difference: isin_within
+jaccard: jaccard
+levenshtein: edit_distance
+ROUGE-L: longest_common
+minhash: minhash
+near duplicates: minhash
+dedup: first_of_equal
+drop duplicates: first_of_equal
+ngrams: ngrams
+hash n-grams: hash_ngrams
+contains: contains_text
+startswith: starts_with
+endswith: ends_with
+replace: replace_text
+regex replace: replace_text
+strip: strip
+lowercase: lower
+casefold: casefold
+split string: split_text
+split on whitespace: split_words
+join strings: join_texts
+concat strings: concat_sequences
+cartesian product: product_within
+pairs: combinations_within
+truncate pair: truncate_together
+truncation: truncate
+padding: pad
+left padding: pad
+softmax: softmax
+embedding bag: sparse_lengths_sum
+embeddings lookup: gather
+one hot: one_hot
+reverse a list: reverse_sequences
+sort descending: sort_within
+cumulative sums: cumsum_within
+flatten nested lists: collapse_lengths
+zip two lists: interleave
+sliding windows: context_windows
+bin packing: pack_rows
+rotary position embedding: rotary
+hash strings into buckets: hash_strings
+crossing features: cross_features
+label encoding: encode
+CRF: viterbi_decode
+training a tokenizer: train_tokenizer
+how do I remove stop words from my texts: erase_tokens
+"""
+
+
+@pytest.mark.parametrize(("query", "op"), [line.split(": ") for line in FIRST.split("\n") if line])
+def test_the_op_of_a_purpose_is_found_first(query, op):
+    assert found(query)[0] == op
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "fourier transform", "convolution", "image resize", "beam search", "dropout schedule", "optimizer",
+        "regression", "jpeg", "sql join", "left join", "cross entropy", "matrix inverse", "learning rate", "k-means",
+        "random forest", "time zone", "date parsing", "batch normalization", "gradient descent", "gradient clipping",
+        "weight decay", "speech recognition", "confusion matrix", "early stopping", "graph coloring",
+        "window function", "value function", "list comprehension", "group theory", "random walk", "text to speech",
+        "data augmentation", "principal components", "tf-idf", "merge sort", "binary search", "attention heatmap",
+    ],
+)  # fmt: skip
+def test_nothing_is_found_for_what_no_op_does_although_ops_have_some_of_its_words(query):
+    assert found(query) == []
+
+
 def test_nothing_is_found_for_words_that_no_op_has():
     assert found("xyzzy") == []
     assert found("") == []

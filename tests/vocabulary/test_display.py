@@ -28,7 +28,7 @@ def test_what_was_built_shows_ids_keys_and_counts_the_most_frequent_first():
 
 
 def test_counts_are_left_out_where_they_are_not_known(tmp_path):
-    Vocabulary.build(["re", "os", "re"]).save(tmp_path / "words.arrow")
+    Vocabulary(["re", "os", "re"]).save(tmp_path / "words.arrow")
     assert rows_of(Vocabulary.load(tmp_path / "words.arrow"))[:2] == [["id", "key"], ["0", "unknown"]]
 
 

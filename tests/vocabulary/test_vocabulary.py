@@ -154,6 +154,19 @@ def test_an_overflow_adds_nothing():
     assert vocabulary.keys == [1]
 
 
+def test_a_file_keeps_the_counts_and_is_read_without_rare_keys(tmp_path):
+    path = tmp_path / "keys.arrow"
+    built = sf.Vocabulary.build(["b", "a", "b", "c", "c", "b"])
+    built.save(path)
+    assert pa.ipc.open_file(path).read_all()["count"].to_pylist() == [3, 2, 1]
+    assert repr(sf.Vocabulary.load(path)) == repr(built)
+    assert sf.Vocabulary.load(path, min_count=2).keys == ["b", "c"]
+    assert sf.Vocabulary.load(path, min_count=4).keys == []
+    sf.Vocabulary(["a"]).save(path)
+    with pytest.raises(sf.OpError, match=r"min_count is 2, but .* has no counts"):
+        sf.Vocabulary.load(path, min_count=2)
+
+
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "keys.arrow"
     vocabulary = sf.Vocabulary(["a", "b"])
@@ -166,6 +179,7 @@ def test_other_files_are_refused(tmp_path):
         (table.set_column(0, "id", [[1, 3]]), "the column id is not 1, 2, 3"),
         (table.set_column(1, "key", [["a", "a"]]), "1 keys occur more than once"),
         (table.set_column(1, "key", [["a", None]]), r"keys\[1\] is null"),
+        (table.append_column("count", [[1.5, 2.0]]), "the column count is double, expected int64"),
     ]:
         with pa.ipc.new_file(path, damaged.schema) as writer:
             writer.write_table(damaged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -69,12 +70,17 @@ def conditions_of(option: str, given: str | Sequence[str] | None) -> tuple[RowCo
     return tuple(_condition(option, text) for text in texts)
 
 
-def fulfilling(conditions: Sequence[RowCondition], record: Record) -> Array:
-    """Return the rows for which all conditions are true, by number; raise OpError as a condition does."""
-    found = np.ones(record.num_rows, np.bool_)
+def fulfilling(conditions: Sequence[RowCondition], record: Record) -> tuple[Array, Counter[str]]:
+    """Return the rows for which all conditions are true, by number, and by text of a condition the number of rows
+    for which it is the first that is false; raise OpError as a condition does.
+    """
+    left = np.ones(record.num_rows, np.bool_)
+    refused = Counter[str]()
     for one in conditions:
-        found &= one.fulfilled(record)
-    return np.flatnonzero(found)
+        fulfilled = one.fulfilled(record)
+        refused[one.text] += int(np.count_nonzero(left & ~fulfilled))
+        left &= fulfilled
+    return np.flatnonzero(left), +refused
 
 
 def unfulfilled(conditions: Sequence[RowCondition], record: Record) -> list[BadRow]:

@@ -195,10 +195,33 @@ def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
     return np.flatnonzero(is_good)
 
 
+_KINDS = 20
+
+
+class Counts(Counter[str]):
+    """Number of rows by a text."""
+
+    def __init__(self, counts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
+        super().__init__(dict(counts))  # dataclasses.asdict passes pairs, which a Counter would count
+
+    def __add__(self, counts: Mapping[str, int]) -> Counts:  # type: ignore[override]
+        return Counts(Counter(self) + Counter(counts))
+
+
+class Reasons(Counts):
+    """Number of bad rows by reason. After the first 20 reasons, rows of all others count as "other"."""
+
+    def __add__(self, counts: Mapping[str, int]) -> Reasons:  # type: ignore[override]
+        found = Reasons(self)
+        for reason, count in counts.items():
+            found[reason if reason in found or len(found) < _KINDS else "other"] += count
+        return found
+
+
 Column = Literal["rows", "rows_left", "bad_rows", "dropped", "skipped"]
 SUMMED = (
     "rows_read", "rows_left", "dropped", "skipped", "filtered", "filtered_by_keep",
-    "seconds_reading", "seconds_preparing", "seconds_planning",
+    "filtered_by_condition", "seconds_reading", "seconds_preparing", "seconds_planning",
 )  # fmt: skip
 """Fields of a ledger whose sums over ledgers are kept."""
 
@@ -222,6 +245,7 @@ class Ledger:
     filtered: int = 0
     """Number of the skipped rows that `where` or `keep` omitted."""
     filtered_by_keep: int = 0
+    filtered_by_condition: Counts = field(default_factory=Counts)
     rejected: list[Rejected] = field(default_factory=list)
     """Bad rows that reading, `prepare`, `require` or the batch plan refuses."""
     damaged: list[BadFile] = field(default_factory=list)
@@ -250,11 +274,13 @@ class Ledger:
         if not is_prepared:
             self.rows_read -= rejected.count
 
-    def leave_out(self, rows: int) -> None:
-        """Count prepared rows that `keep` omits."""
+    def leave_out(self, refused: Counter[str]) -> None:
+        """Count prepared rows that `keep` omits, by the text of the condition."""
+        rows = refused.total()
         move(self, rows, "rows_left", "skipped")
         self.filtered += rows
         self.filtered_by_keep += rows
+        self.filtered_by_condition = self.filtered_by_condition + refused
 
     def add(self, other: Ledger) -> None:
         """Add the ledger of one of several slices."""
@@ -279,22 +305,6 @@ def move(of: Any, rows: int, source: Column, target: Column) -> None:
     """Move rows from one column to another, of a ledger or of Stats."""
     setattr(of, source, getattr(of, source) - rows)
     setattr(of, target, getattr(of, target) + rows)
-
-
-_KINDS = 20
-
-
-class Reasons(Counter[str]):
-    """Number of bad rows by reason. After the first 20 reasons, rows of all others count as "other"."""
-
-    def __init__(self, counts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
-        super().__init__(dict(counts))  # dataclasses.asdict passes pairs, which a Counter would count
-
-    def __add__(self, counts: Mapping[str, int]) -> Reasons:  # type: ignore[override]
-        found = Reasons(self)
-        for reason, count in counts.items():
-            found[reason if reason in found or len(found) < _KINDS else "other"] += count
-        return found
 
 
 @dataclass(slots=True, repr=False)
@@ -326,6 +336,8 @@ class Stats:
     counted."""
     filtered_by_keep: int = 0
     """Number of the filtered rows that `keep` omitted."""
+    filtered_by_condition: Counts = field(default_factory=Counts)
+    """The same by the text of the condition of `keep`, the first one that was false. Never changed in place."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again to fill the last round."""
     bad_files: BadFileList = field(default_factory=BadFileList)
@@ -391,6 +403,9 @@ class Stats:
             found.append(("damaged files", f"{self.bad_files.num_files:,}"))
         found += [
             (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
+        ]
+        found += [
+            (f"filtered by {text}", f"{count:,}") for text, count in self.filtered_by_condition.most_common()
         ]
         found += [(f"bad rows, {reason}", f"{count:,}") for reason, count in self.reasons.most_common()]
         return found

@@ -29,7 +29,7 @@ from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.dealing import Span, Totals
 from seqflow.loader.plans.plan import BatchSize, key_of
 from seqflow.loader.run.iterator import Consumer, Iteration, turn_at
-from seqflow.loader.run.ledger import BadRowHandler, Reasons, Stats
+from seqflow.loader.run.ledger import BadRowHandler, Counts, Reasons, Stats
 from seqflow.loader.run.making import LoadedBatch, Made, Turn
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.source_run import SourceRun
@@ -484,6 +484,9 @@ class MixRun:
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(one, name) for one in self._of_members))
         self._stats.reasons = sum((one.reasons for one in self._of_members), Reasons())
+        self._stats.filtered_by_condition = sum(
+            (one.filtered_by_condition for one in self._of_members), Counts()
+        )
         self._stats.bad_files = sum((one.bad_files for one in self._of_members), BadFileList())
         self._stats.without = self.without
         self._stats.costs = StepCosts.of(one.costs for one in self._of_members)

@@ -398,8 +398,8 @@ class WindowMaker:
 
         Rows that `keep` omits are counted as filtered; `require` judges the others, and rejects some.
         """
-        kept = fulfilling(self.recipe.keep, record)
-        ledger.leave_out(record.num_rows - len(kept))
+        kept, refused = fulfilling(self.recipe.keep, record)
+        ledger.leave_out(refused)
         record, numbers = _taken(record, numbers, kept)
         bad = unfulfilled(self.recipe.require, record)
         for rejected in self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)]) if bad else ():

@@ -111,6 +111,16 @@ def test_a_mix_counts_the_rows_of_its_sources(folder):
     assert stats.filtered_by == {"keep": stats.filtered}
     assert stats.filtered == stats.filtered_by_keep > 0
 
+    assert stats.filtered_by_condition == {KEEP: stats.filtered}
+
+
+def test_each_condition_counts_the_rows_that_it_is_the_first_to_refuse(folder):
+    loader = loader_of(folder, keep=["id % 2 == 0", "id % 3 == 0", "id >= 0"], where="id < 60")
+    rows = sum(batch.num_rows for batch in loader)
+    assert rows == 10
+    assert loader.stats().filtered_by_condition == {"id % 2 == 0": 30, "id % 3 == 0": 20}
+    assert ("filtered by id % 2 == 0", "30") in loader.stats().lines()
+
 
 def test_the_same_rows_are_left_out_in_each_epoch(folder):
     """One window holds everything, and its rows are kept in memory."""
