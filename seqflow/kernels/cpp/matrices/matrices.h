@@ -34,6 +34,7 @@ namespace SEQFLOW_ISA {
 
 constexpr int64_t DEPTH = 256;  // rows of a panel, which then take half of the first cache
 constexpr int64_t ROWS = 96;    // rows of x, which then stay in the second cache
+constexpr int64_t NEAR = 1 << 18;  // bytes of a matrix that the second cache may still hold
 constexpr int64_t FEW = 2 * MAX_ROWS;  // rows for which a copy of the matrix would cost more than it saves
 
 template <class T>
@@ -63,10 +64,12 @@ template <class T>
 void multiply_matrices(const Matrices &job, int64_t begin, int64_t end, void *scratch) {
   T *const panels = static_cast<T *>(scratch), *const last = panels + round_up(job.outer, PANEL<T>) * DEPTH;
   const int64_t rest = job.outer % LANES<T>;
+  // a large matrix comes from memory, row by row when it is copied
+  const bool far = job.inner * job.outer * static_cast<int64_t>(sizeof(T)) > NEAR;
   for (int64_t k = begin; k < end; ++k) {
     const int64_t stop = job.offsets[k + 1];
     const T *const weight = static_cast<const T *>(job.weight) + k * job.inner * job.outer;
-    const bool packs = job.transposed || rest != 0 || stop - job.offsets[k] > FEW;
+    const bool packs = job.transposed || rest != 0 || far || stop - job.offsets[k] > FEW;
     int64_t start = 0;
     do {  // once for matrices without rows, too: their sums are 0
       Product<T> product = {};
