@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "bindings/python.h"
+#include "ids/minhash.h"
+#include "shared/processor.h"
 #include "shared/segments.h"
 
 namespace seqflow {
 namespace {
 namespace matching {
-
-constexpr uint64_t PRIME = (uint64_t{1} << 61) - 1;
 
 // Both sequences of a pair: `data` [size], `other` [other_size].
 struct Pair {
@@ -103,24 +103,6 @@ int64_t common(const Pair &pair, std::vector<int64_t> &row) {
   return row[pair.other_size];
 }
 
-inline uint64_t remainder(unsigned __int128 product) {
-  const uint64_t once = (static_cast<uint64_t>(product) & PRIME) + static_cast<uint64_t>(product >> 61);
-  return once >= PRIME ? once - PRIME : once;
-}
-
-void least_of(Integers shingles, const int64_t *a, const int64_t *b, int64_t count, int64_t begin, int64_t end,
-              uint64_t *least) {
-  for (int64_t j = 0; j < count; ++j) least[j] = PRIME;
-  for (int64_t i = begin; i < end; ++i) {
-    const uint64_t x = remainder(static_cast<uint64_t>(shingles[i]));
-    for (int64_t j = 0; j < count; ++j) {
-      const unsigned __int128 product = static_cast<unsigned __int128>(static_cast<uint64_t>(a[j])) * x;
-      const uint64_t hashed = remainder(product + static_cast<uint64_t>(b[j]));
-      least[j] = hashed < least[j] ? hashed : least[j];
-    }
-  }
-}
-
 // Call body(begin, end, pair_at) for ranges of pairs.
 template <class F>
 nb::object each_pair(nb::handle data, nb::handle lengths, nb::handle other, nb::handle other_lengths, bool by_row,
@@ -174,19 +156,23 @@ nb::object minhash(nb::handle shingles, nb::handle lengths, nb::handle factors, 
   const Integers x = hashes.counts(), sizes = counts.counts(), first = a.counts(), second = b.counts();
   if (first.size != second.size) decline();
   const int64_t count = first.size;
+  const MinHashKernels &kernels = SEQFLOW_SELECTED(minhash_kernels);
+  std::vector<uint64_t> by(count), plus(count);
+  std::vector<double> shares(3 * kernels.padded(count));
+  for (int64_t j = 0; j < count; ++j) {
+    by[j] = static_cast<uint64_t>(first[j]), plus[j] = static_cast<uint64_t>(second[j]);
+    if (by[j] >= PRIME || plus[j] >= PRIME) decline();
+  }
   check_memory({sizes.size, count}, INT64);
   nb::object result = empty_array({sizes.size, count}, hashes, 1, dtype_named(INT64));
   Buffer out(result, NUMERIC, true);
   const Unlocked unlocked(hashes.bytes() + out.bytes());
-  Numbers by(count), plus(count);
-  for (int64_t j = 0; j < count; ++j) by[j] = first[j], plus[j] = second[j];
   const Numbers ends = checked_offsets(sizes, "lengths");
   check_sum(ends[ends.size - 1], x.size, "lengths", "shingles");
-  parallel_segments(ends, count, hashes.bytes() * count, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k)
-      matching::least_of(x, by.data(), plus.data(), count, ends[k], ends[k + 1],
-                         reinterpret_cast<uint64_t *>(out.data()) + k * count);
-  });
+  const MinHash job = {x, ends.data(), by.data(), plus.data(), count, shares.data(), reinterpret_cast<uint64_t *>(out.data())};
+  kernels.prepare(job);
+  parallel_segments(ends, count, hashes.bytes() * count / 16,
+                    [&](int64_t begin, int64_t end) { kernels.run(job, begin, end); });
   return result;
 }
 
