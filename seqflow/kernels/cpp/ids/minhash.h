@@ -75,19 +75,22 @@ inline Doubles placed(Doubles lo, Doubles hi, Doubles by_lo, Doubles by_hi, Doub
   return hi * by_hi + (lo * by_lo + plus);
 }
 
-// The low halves of all lanes of two vectors.
+// The low halves of the lanes of two vectors, in an order that takes one instruction: two of the first, two of the second.
 template <int N>
 inline Vector<uint32_t, 2 * N> low_words(Vector<double, N> one, Vector<double, N> two) {
-  constexpr int AT = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+  constexpr int A = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__, B = A + 2 * N;
   const auto a = (Vector<uint32_t, 2 * N>)one, b = (Vector<uint32_t, 2 * N>)two;
   if constexpr (N == 2)
-    return __builtin_shufflevector(a, b, AT, 2 + AT, 4 + AT, 6 + AT);
+    return __builtin_shufflevector(a, b, A, A + 2, B, B + 2);
   else if constexpr (N == 4)
-    return __builtin_shufflevector(a, b, AT, 2 + AT, 4 + AT, 6 + AT, 8 + AT, 10 + AT, 12 + AT, 14 + AT);
+    return __builtin_shufflevector(a, b, A, A + 2, B, B + 2, A + 4, A + 6, B + 4, B + 6);
   else
-    return __builtin_shufflevector(a, b, AT, 2 + AT, 4 + AT, 6 + AT, 8 + AT, 10 + AT, 12 + AT, 14 + AT, 16 + AT, 18 + AT,
-                                   20 + AT, 22 + AT, 24 + AT, 26 + AT, 28 + AT, 30 + AT);
+    return __builtin_shufflevector(a, b, A, A + 2, B, B + 2, A + 4, A + 6, B + 4, B + 6, A + 8, A + 10, B + 8, B + 10,
+                                   A + 12, A + 14, B + 12, B + 14);
 }
+
+// The lane of both vectors, one after another, that is this lane of their low words.
+constexpr int lane_of(int word) { return word / 4 * 2 + word % 2 + word / 2 % 2 * LANES; }
 
 // The least hash of pair j among the numbers whose fractions are at most `limit`.
 inline uint64_t least_near(const MinHash &job, const Chunk &chunk, int64_t j, uint32_t limit) {
@@ -96,7 +99,7 @@ inline uint64_t least_near(const MinHash &job, const Chunk &chunk, int64_t j, ui
   uint64_t least = PRIME;
   for (int64_t i = 0; i < chunk.size; i += LANES) {
     const Doubles sums = placed(load<double, double, LANES>(chunk.lo + i), load<double, double, LANES>(chunk.hi + i),
-                                Doubles{} + shares[0], Doubles{} + shares[size], Doubles{} + shares[2 * size]);
+                                shares[0] - Doubles{}, shares[size] - Doubles{}, shares[2 * size] - Doubles{});
     const Longs fractions = (Longs)sums & ((uint64_t{1} << BITS) - 1);
     uint64_t bits = lane_bits<int64_t, LANES>((Vector<int64_t, LANES>)(fractions <= limit));
     for (; bits != 0; bits &= bits - 1) {
@@ -113,24 +116,26 @@ inline void lessen(const MinHash &job, const Chunk &chunk, uint64_t *least) {
   for (int64_t j = 0; j < job.count; j += 2 * LANES) {
     Doubles shares[6];
     for (int v = 0; v < 6; ++v) shares[v] = load<double, double, LANES>(job.shares + v / 2 * size + j + v % 2 * LANES);
-    Words first = ~Words{}, second = ~Words{};
-    for (int64_t i = 0; i < chunk.size; ++i) {
-      const Doubles lo = Doubles{} + chunk.lo[i], hi = Doubles{} + chunk.hi[i];
+    Words first = ~Words{}, second = ~Words{}, place = {};
+    for (int64_t i = 0; i < chunk.size; ++i, place += 1) {
+      const Doubles lo = chunk.lo[i] - Doubles{}, hi = chunk.hi[i] - Doubles{};
       const Words words = low_words<LANES>(placed(lo, hi, shares[0], shares[2], shares[4]),
                                            placed(lo, hi, shares[1], shares[3], shares[5]));
-      const Words found = (words << (32 - BITS)) | static_cast<uint32_t>(i);
+      const Words found = (words << (32 - BITS)) | place;
       const Words larger = found > first ? found : first;
       second = larger < second ? larger : second;
       first = found < first ? found : first;
     }
-    for (int lane = 0; lane < 2 * LANES && j + lane < job.count; ++lane) {
-      const uint32_t nearest = first[lane] >> (32 - BITS), next = second[lane] >> (32 - BITS);
+    for (int word = 0; word < 2 * LANES; ++word) {
+      const int64_t pair = j + lane_of(word);
+      if (pair >= job.count) continue;
+      const uint32_t nearest = first[word] >> (32 - BITS), next = second[word] >> (32 - BITS);
       uint64_t hash;
       if (nearest >= SLACK && next - nearest >= SLACK)
-        hash = hashed(job, j + lane, chunk.x[first[lane] % CHUNK]);
+        hash = hashed(job, pair, chunk.x[first[word] % CHUNK]);
       else  // a fraction next to 0 may be that of a hash next to the prime
-        hash = least_near(job, chunk, j + lane, nearest < SLACK ? ~uint32_t{0} : nearest + SLACK);
-      least[j + lane] = hash < least[j + lane] ? hash : least[j + lane];
+        hash = least_near(job, chunk, pair, nearest < SLACK ? ~uint32_t{0} : nearest + SLACK);
+      least[pair] = hash < least[pair] ? hash : least[pair];
     }
   }
 }
