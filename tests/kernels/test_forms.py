@@ -34,7 +34,7 @@ ROWS = {
     "argsort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, False)),
     "bucketize": ("values", [dtype for dtype in NUMBERS if dtype != "f2"], lambda rows: (rows, rows)),
     "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
-    "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True)),
+    "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True, 0.5)),
     "expand": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
     "fill_packed": (
         "data", [*NUMBERS, *TIMES, *OTHERS],
