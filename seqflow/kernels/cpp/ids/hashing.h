@@ -21,9 +21,28 @@ struct StringHashing {
   int64_t *out;
 };
 
+// Numbers 0, 1, … of the stream of each segment.
+struct Streams {
+  const uint64_t *states;
+  const int64_t *offsets;
+  uint64_t *out;
+};
+
+// Runs of n tokens, each wholly in its segment.
+struct Grams {
+  const void *tokens;
+  bool wide;  // int64, else int32
+  const int64_t *offsets, *targets;  // of the segments, and of the runs that begin in them
+  int64_t n;
+  uint64_t state;
+  uint64_t *out;
+};
+
 struct HashingKernels {
   void (*hash_ids)(const Hashing &, int64_t begin, int64_t end);            // elements
   void (*hash_strings)(const StringHashing &, int64_t begin, int64_t end);  // strings
+  void (*draw)(const Streams &, int64_t begin, int64_t end);                // segments
+  void (*hash_grams)(const Grams &, int64_t begin, int64_t end);            // segments
 };
 SEQFLOW_TABLE(HashingKernels, hashing_kernels)
 
@@ -92,7 +111,36 @@ inline void hash_strings(const StringHashing &job, int64_t begin, int64_t end) {
   }
 }
 
-extern const HashingKernels hashing_kernels = {hash_ids, hash_strings};
+inline void draw(const Streams &job, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) {
+    uint64_t *const out = job.out + job.offsets[k];
+    const int64_t size = job.offsets[k + 1] - job.offsets[k];
+    for (int64_t i = 0; i < size; ++i) out[i] = output(job.states[k], static_cast<uint64_t>(i));
+  }
+}
+
+// Many runs at a time: the steps of one wait for each other.
+template <class T>
+void hash_runs(const Grams &job, int64_t begin, int64_t end) {
+  constexpr int64_t BLOCK = 128;
+  uint64_t states[BLOCK];
+  for (int64_t segment = begin; segment < end; ++segment)
+    for (int64_t to = job.targets[segment]; to < job.targets[segment + 1]; to += BLOCK) {
+      const int64_t left = job.targets[segment + 1] - to, count = left < BLOCK ? left : BLOCK;
+      const T *const tokens = static_cast<const T *>(job.tokens) + job.offsets[segment] + to - job.targets[segment];
+      for (int64_t i = 0; i < count; ++i) states[i] = job.state;
+      for (int64_t k = 0; k < job.n; ++k)
+        for (int64_t i = 0; i < count; ++i)
+          states[i] = output(states[i], static_cast<uint64_t>(static_cast<int64_t>(tokens[i + k])));
+      for (int64_t i = 0; i < count; ++i) job.out[to + i] = states[i];
+    }
+}
+
+inline void hash_grams(const Grams &job, int64_t begin, int64_t end) {
+  return job.wide ? hash_runs<int64_t>(job, begin, end) : hash_runs<int32_t>(job, begin, end);
+}
+
+extern const HashingKernels hashing_kernels = {hash_ids, hash_strings, draw, hash_grams};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
