@@ -52,7 +52,9 @@ def torch_products(x: Any, weight: Any, lengths: Any) -> dict[str, Call]:
 
     def loop() -> Any:
         y = torch.empty(len(rows), matrices.shape[2])
-        for part, matrix, out in zip(rows.split(lengths.tolist()), matrices, y.split(lengths.tolist()), strict=True):
+        for part, matrix, out in zip(
+            rows.split(lengths.tolist()), matrices, y.split(lengths.tolist()), strict=True
+        ):
             torch.mm(part, matrix, out=out)
         return y
 

@@ -30,7 +30,9 @@ def near_duplicates() -> Iterator[Row]:
         # every second text is the one before it with a few tokens changed
         lengths[1::2] = lengths[::2]
         tokens = np.resize(tokens, int(lengths.sum()))
-        sources, targets = (np.repeat(part, lengths) for part in (np.arange(count) % 2 == 0, np.arange(count) % 2 == 1))
+        sources, targets = (
+            np.repeat(part, lengths) for part in (np.arange(count) % 2 == 0, np.arange(count) % 2 == 1)
+        )
         tokens[targets] = tokens[sources]
         changed = targets & (random.random(len(tokens)) < 0.02)
         tokens[changed] = random.integers(0, 30_000, int(changed.sum()))
@@ -55,7 +57,9 @@ def rensa_signatures(tokens: Any, lengths: Any) -> dict[str, Call]:
         for text in texts:
             data = text.tobytes()
             width = text.itemsize
-            sets.append([data[i : i + SHINGLE * width] for i in range(0, len(data) - (SHINGLE - 1) * width, width)])
+            sets.append(
+                [data[i : i + SHINGLE * width] for i in range(0, len(data) - (SHINGLE - 1) * width, width)]
+            )
         return rensa.RMinHash.digest_matrix_from_token_byte_sets(sets, SIGNATURE, 1)
 
     def of_hashes() -> Any:
@@ -143,7 +147,9 @@ def masked_by_transformers(tokens: Any, lengths: Any, vocabulary: int) -> Call:
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=model, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]"
     )
-    collate = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, return_tensors="np")
+    collate = transformers.DataCollatorForLanguageModeling(
+        tokenizer, mlm_probability=0.15, return_tensors="np"
+    )
     rows = [{"input_ids": part.tolist()} for part in np.split(tokens, np.cumsum(lengths)[:-1])]
     return lambda: collate(rows)
 
