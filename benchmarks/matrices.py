@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/matrices.py [NAME …] [--rounds 15] [--threads 1]
 
-float32, K inputs and M outputs. "even" experts have equally many tokens, "uneven" ones what a random router gives
-them. The contenders of torch are its grouped product, a loop of `torch.mm` with `out=`, and `torch.bmm` of padded rows
-(padding and unpadding included); a grouped product that this torch does not have on the CPU is left out. The limits
-are of the best of them.
+float32, K inputs and M outputs. "uneven" experts have as many tokens as a random router gives them, the others
+equally many. The contenders of torch are its grouped product, a loop of `torch.mm` with `out=`, and `torch.bmm` of
+padded rows (padding and unpadding included). A grouped product that this torch does not have on the CPU is left out.
+The limits are of the best of them.
 """
 
 from collections.abc import Iterator
