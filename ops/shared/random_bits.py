@@ -20,7 +20,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.draws import drawn_keys
-from seqflow.ops.shared.slices import int64
+from seqflow.ops.shared.slices import int64, starts_of
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
@@ -30,7 +30,10 @@ _BLOCK = 1 << 15
 def random_bits(seed: int, lengths: Array, first: int = 0) -> Array:
     """Return a random number for each row of the sequences number `first`, `first + 1`, …: uint64[sum(lengths)]."""
     lengths = int64(lengths)
-    return kernels.stream_bits(sequence_bits(seed, len(lengths), first).view(np.int64), lengths)
+    streams = sequence_bits(seed, len(lengths), first)
+    starts = starts_of(lengths).astype(np.uint64)
+    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(starts, lengths)
+    return output(kernels.expand(streams, lengths), positions)
 
 
 def sequence_bits(seed: int, count: int, first: int = 0) -> Array:

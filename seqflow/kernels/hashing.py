@@ -10,12 +10,11 @@ All arithmetic is modulo 2**64; integers are taken in two's complement.
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
-from seqflow.kernels.checks import check_same_size, check_sum, offsets_of, total_of
+from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
-from seqflow.kernels.memory import check_memory
 
-__all__ = ["HASHES", "hash_grams", "hash_ids", "hash_state", "hash_strings", "random_output", "stream_bits"]
+__all__ = ["HASHES", "hash_grams", "hash_ids", "hash_state", "hash_strings", "random_output"]
 
 HASHES = 2**63
 """Number of buckets for whole hashes: a bucket is the upper 63 bits of the hash, which int64 holds."""
@@ -76,20 +75,6 @@ def hash_grams(tokens: Array, lengths: Array, n: int, state: int) -> Array:
     for k in range(n if len(first) else 0):
         states = random_output(states, numbers[first + k])
     return states
-
-
-@kernel(states=COUNTS, lengths=COUNTS)
-def stream_bits(states: Array, lengths: Array) -> Array:
-    """Return the numbers of the stream of each segment: states[B], lengths[B] -> uint64[sum(lengths)].
-
-    Row i of a segment is output(state, i). The states are the bits of uint64.
-    """
-    states, lengths = int64_counts(states, "states"), int64_counts(lengths, "lengths")
-    check_memory((total_of(lengths, "lengths"),), np.dtype(np.uint64))
-    check_same_size(states=states, lengths=lengths)
-    offsets = offsets_of(lengths)
-    positions = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    return random_output(np.repeat(states.view(np.uint64), lengths), positions.view(np.uint64))
 
 
 def hash_state(seed: int) -> int:

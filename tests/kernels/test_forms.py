@@ -115,7 +115,6 @@ COUNTED = {
     "group_rows": lambda ids: (ids, 2),
     "hash_grams": lambda lengths: (A([5]), lengths, 1, 0),
     "hash_ids": lambda ids: (ids, 0, 5),
-    "stream_bits": lambda lengths: (A([3, 4]), lengths),
     "lengths_to_offsets": lambda lengths: (lengths,),
     "lengths_to_positions": lambda lengths: (lengths,),
     "lengths_to_segment_ids": lambda lengths: (lengths,),

@@ -77,23 +77,7 @@ def test_long_segments_are_hashed_in_blocks(any_kernels):
     assert_same(found[[0, 127, 128, 397, 398, 995]], np.concatenate(parts))
 
 
-@each_kind
-@given(data=st.data(), lengths=lengths_arrays(longest=20))
-def test_numbers_of_streams_are_exact(any_kernels, data, lengths):
-    states = data.draw(hnp.arrays("int64", len(lengths)))
-    expected = [
-        output(state % WORD, i)
-        for state, n in zip(states.tolist(), lengths.tolist(), strict=True)
-        for i in range(n)
-    ]
-    assert_same(kernels.stream_bits(states, lengths), np.array(expected, np.uint64))
-
-
-def test_segments_and_what_belongs_to_them_must_fit(any_kernels):
-    with pytest.raises(KernelError, match=r"lengths\[1\] = -1 is negative"):
-        kernels.stream_bits(np.zeros(2, int), np.array([1, -1]))
-    with pytest.raises(ValueError, match="states"):
-        kernels.stream_bits(np.zeros(3, int), np.array([1, 1]))
+def test_lengths_of_runs_must_fit(any_kernels):
     with pytest.raises(KernelError, match=r"sum\(lengths\) is 3 but tokens has 2 rows"):
         kernels.hash_grams(np.zeros(2, int), np.array([3]), 1, 0)
     with pytest.raises(ValueError, match="n is 0, expected 1 or more"):
@@ -165,7 +149,6 @@ def test_results_are_the_same_on_any_number_of_threads(native, two_threads):
         lambda: kernels.hash_strings(text, lengths, 5, 1000),
         lambda: kernels.bucketize(values, boundaries),
         lambda: kernels.hash_grams(ids, lengths, 3, 5),
-        lambda: kernels.stream_bits(ids[:20_000], lengths),
     ]
     several = [call() for call in calls]
     kernels.set_num_threads(1)

@@ -1,6 +1,4 @@
 // Discounted sums inside each segment. In NumPy: discounting.py.
-#include <algorithm>
-
 #include "bindings/python.h"
 #include "shared/segments.h"
 
@@ -16,78 +14,33 @@ struct Job {
   void *out;
   double gamma;
   bool reverse;
-
-  double before(int64_t segment, int64_t column) const { return last ? last[segment * columns + column] : 0; }
 };
-
-// One column of a segment that is being summed.
-struct Sum {
-  int64_t row, left;
-  double value;
-};
-
-// Take `count` steps in each of N segments: the steps of one wait for each other, those of others do not.
-template <class T, class D, int N>
-void take_steps(const Job &job, Sum *sums, int64_t count) {
-  const T *const data = static_cast<const T *>(job.data);
-  const D *const discount = static_cast<const D *>(job.discount);
-  T *const out = static_cast<T *>(job.out);
-  const int64_t step = job.reverse ? -1 : 1;
-  double values[N];
-  int64_t rows[N];
-#pragma GCC unroll 8
-  for (int s = 0; s < N; ++s) values[s] = sums[s].value, rows[s] = sums[s].row;
-  for (int64_t i = 0; i < count; ++i)
-#pragma GCC unroll 8
-    for (int s = 0; s < N; ++s) {
-      const int64_t t = rows[s] + i * step;
-      values[s] = static_cast<double>(data[t]) + static_cast<double>(discount[t]) * job.gamma * values[s];
-      out[t] = static_cast<T>(values[s]);
-    }
-#pragma GCC unroll 8
-  for (int s = 0; s < N; ++s) sums[s] = {rows[s] + count * step, sums[s].left - count, values[s]};
-}
-
-// Segments of one column, some at a time.
-template <class T, class D>
-void add_up_numbers(const Job &job, int64_t begin, int64_t end) {
-  constexpr int MANY = 4;
-  Sum sums[MANY];
-  int number = 0;
-  for (int64_t k = begin; k < end; ++k) {
-    const int64_t first = job.offsets[k], size = job.offsets[k + 1] - first;
-    if (size == 0) continue;
-    sums[number++] = {job.reverse ? first + size - 1 : first, size, job.before(k, 0)};
-    if (number < MANY) continue;
-    int64_t least = size;
-    for (const Sum &sum : sums) least = std::min(least, sum.left);
-    take_steps<T, D, MANY>(job, sums, least);
-    number = static_cast<int>(std::remove_if(sums, sums + MANY, [](const Sum &sum) { return sum.left == 0; }) - sums);
-  }
-  for (int s = 0; s < number; ++s) take_steps<T, D, 1>(job, sums + s, sums[s].left);
-}
 
 constexpr int64_t BLOCK = 16;  // columns whose sums stay in registers
 
+// COUNT columns of a segment from `column` on; 0: a number of columns that is known only here.
+template <class T, class D, int COUNT>
+void add_columns(const Job &job, int64_t segment, int64_t column) {
+  const int64_t left = job.columns - column, count = COUNT ? COUNT : left < BLOCK ? left : BLOCK;
+  const int64_t first = job.offsets[segment], stop = job.offsets[segment + 1], step = job.reverse ? -1 : 1;
+  double sums[COUNT ? COUNT : BLOCK] = {};
+  for (int64_t c = 0; job.last && c < count; ++c) sums[c] = job.last[segment * job.columns + column + c];
+  for (int64_t i = first, t = job.reverse ? stop - 1 : first; i < stop; ++i, t += step) {
+    const T *row = static_cast<const T *>(job.data) + t * job.columns + column;
+    T *to = static_cast<T *>(job.out) + t * job.columns + column;
+    const double by = static_cast<double>(static_cast<const D *>(job.discount)[t]) * job.gamma;
+    for (int64_t c = 0; c < count; ++c)
+      to[c] = static_cast<T>(sums[c] = static_cast<double>(row[c]) + by * sums[c]);
+  }
+}
+
 template <class T, class D>
 void add_up(const Job &job, int64_t begin, int64_t end) {
-  if (job.columns == 1) return add_up_numbers<T, D>(job, begin, end);
-  for (int64_t k = begin; k < end; ++k) {
-    const int64_t size = job.offsets[k + 1] - job.offsets[k], step = job.reverse ? -1 : 1;
-    const int64_t first = job.reverse ? job.offsets[k + 1] - 1 : job.offsets[k];
-    for (int64_t column = 0; column < job.columns; column += BLOCK) {
-      const int64_t count = job.columns - column < BLOCK ? job.columns - column : BLOCK;
-      double sums[BLOCK] = {};
-      for (int64_t c = 0; c < count; ++c) sums[c] = job.before(k, column + c);
-      for (int64_t i = 0, t = first; i < size; ++i, t += step) {
-        const T *row = static_cast<const T *>(job.data) + t * job.columns + column;
-        T *to = static_cast<T *>(job.out) + t * job.columns + column;
-        const double by = static_cast<double>(static_cast<const D *>(job.discount)[t]) * job.gamma;
-        for (int64_t c = 0; c < count; ++c)
-          to[c] = static_cast<T>(sums[c] = static_cast<double>(row[c]) + by * sums[c]);
-      }
-    }
-  }
+  for (int64_t k = begin; k < end; ++k)
+    if (job.columns == 1)
+      add_columns<T, D, 1>(job, k, 0);
+    else
+      for (int64_t column = 0; column < job.columns; column += BLOCK) add_columns<T, D, 0>(job, k, column);
 }
 
 }  // namespace discounting

@@ -51,22 +51,6 @@ nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, uint64
   return buckets;
 }
 
-nb::object stream_bits(nb::handle states, nb::handle lengths) {
-  const Buffer starts(states), counts(lengths);
-  const Integers first = starts.counts(), sizes = counts.counts();
-  if (!first.wide || first.size != sizes.size) decline();
-  const Numbers offsets = checked_offsets(sizes, "lengths");
-  check_memory({offsets[sizes.size]}, UINT64);
-  nb::object bits = empty_array({offsets[sizes.size]}, counts, 1, dtype_named(UINT64));
-  Buffer result(bits, NUMERIC, true);
-  const Streams job = {static_cast<const uint64_t *>(first.values), offsets.data(),
-                       reinterpret_cast<uint64_t *>(result.data())};
-  const Unlocked unlocked(result.bytes());
-  const auto run = SEQFLOW_SELECTED(hashing_kernels).draw;
-  parallel_segments(offsets, 1, 4 * result.bytes(), [&](int64_t begin, int64_t end) { run(job, begin, end); });
-  return bits;
-}
-
 nb::object hash_grams(nb::handle tokens, nb::handle lengths, Index n, Index state) {
   const Buffer ids(tokens), counts(lengths);
   const Integers integers = ids.counts(), sizes = counts.counts();
@@ -92,7 +76,6 @@ nb::object hash_grams(nb::handle tokens, nb::handle lengths, Index n, Index stat
 void bind_hashing(nb::module_ &module) {
   bind_kernel(module, "hash_ids", hash_ids);
   bind_kernel(module, "hash_strings", hash_strings);
-  bind_kernel(module, "stream_bits", stream_bits);
   bind_kernel(module, "hash_grams", hash_grams);
 }
 

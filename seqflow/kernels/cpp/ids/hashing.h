@@ -21,13 +21,6 @@ struct StringHashing {
   int64_t *out;
 };
 
-// Numbers 0, 1, … of the stream of each segment.
-struct Streams {
-  const uint64_t *states;
-  const int64_t *offsets;
-  uint64_t *out;
-};
-
 // Runs of n tokens, each wholly in its segment.
 struct Grams {
   const void *tokens;
@@ -41,7 +34,6 @@ struct Grams {
 struct HashingKernels {
   void (*hash_ids)(const Hashing &, int64_t begin, int64_t end);            // elements
   void (*hash_strings)(const StringHashing &, int64_t begin, int64_t end);  // strings
-  void (*draw)(const Streams &, int64_t begin, int64_t end);                // segments
   void (*hash_grams)(const Grams &, int64_t begin, int64_t end);            // segments
 };
 SEQFLOW_TABLE(HashingKernels, hashing_kernels)
@@ -111,14 +103,6 @@ inline void hash_strings(const StringHashing &job, int64_t begin, int64_t end) {
   }
 }
 
-inline void draw(const Streams &job, int64_t begin, int64_t end) {
-  for (int64_t k = begin; k < end; ++k) {
-    uint64_t *const out = job.out + job.offsets[k];
-    const int64_t size = job.offsets[k + 1] - job.offsets[k];
-    for (int64_t i = 0; i < size; ++i) out[i] = output(job.states[k], static_cast<uint64_t>(i));
-  }
-}
-
 // Many runs at a time: the steps of one wait for each other.
 template <class T>
 void hash_runs(const Grams &job, int64_t begin, int64_t end) {
@@ -140,7 +124,7 @@ inline void hash_grams(const Grams &job, int64_t begin, int64_t end) {
   return job.wide ? hash_runs<int64_t>(job, begin, end) : hash_runs<int32_t>(job, begin, end);
 }
 
-extern const HashingKernels hashing_kernels = {hash_ids, hash_strings, draw, hash_grams};
+extern const HashingKernels hashing_kernels = {hash_ids, hash_strings, hash_grams};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
