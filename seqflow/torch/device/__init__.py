@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 from seqflow.torch.device import (  # each registers its ops
     attention,
+    by_ids,
     gathers,
     lengths,
     padding,
