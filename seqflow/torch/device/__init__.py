@@ -26,6 +26,7 @@ from seqflow.torch.device import (  # each registers its ops
     planned,
     pooling,
     recurrent,
+    routing,
     segment_ids,
     segments,
     within,
