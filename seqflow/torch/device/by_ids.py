@@ -12,7 +12,9 @@ from seqflow.torch.device.structure import arange, segment_ids
 from seqflow.torch.device.within import argsort_rows
 
 
-@implements("group_order", syncs="the largest id, without num_segments; the rows of the result, with outside='drop'")
+@implements(
+    "group_order", syncs="the largest id, without num_segments; the rows of the result, with outside='drop'"
+)
 def _group_order(ids: Tensor, *, num_segments: int | None, outside: str) -> tuple[Tensor, ...]:
     kept = arange(ids, len(ids))
     if outside == "drop":

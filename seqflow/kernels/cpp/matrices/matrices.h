@@ -34,8 +34,9 @@ namespace SEQFLOW_ISA {
 
 constexpr int64_t DEPTH = 256;  // rows of a panel, which then take half of the first cache
 constexpr int64_t ROWS = 96;    // rows of x, which then stay in the second cache
-constexpr int64_t NEAR = 1 << 18;  // bytes of a matrix that the second cache may still hold
-constexpr int64_t FEW = 2 * MAX_ROWS;  // rows for which a copy of the matrix would cost more than it saves
+// Rows up to which a copy of the matrix costs more than it saves: any number if the matrix fits the first cache, FEW if it
+// fits the second one. A larger one comes from memory, fastest row by row, as it is copied.
+constexpr int64_t NEAREST = 1 << 14, NEAR = 1 << 18, FEW = 2 * MAX_ROWS;
 
 template <class T>
 int64_t scratch_bytes(const Matrices &job) {
@@ -64,12 +65,12 @@ template <class T>
 void multiply_matrices(const Matrices &job, int64_t begin, int64_t end, void *scratch) {
   T *const panels = static_cast<T *>(scratch), *const last = panels + round_up(job.outer, PANEL<T>) * DEPTH;
   const int64_t rest = job.outer % LANES<T>;
-  // a large matrix comes from memory, row by row when it is copied
-  const bool far = job.inner * job.outer * static_cast<int64_t>(sizeof(T)) > NEAR;
+  const int64_t bytes = job.inner * job.outer * static_cast<int64_t>(sizeof(T));
   for (int64_t k = begin; k < end; ++k) {
     const int64_t stop = job.offsets[k + 1];
     const T *const weight = static_cast<const T *>(job.weight) + k * job.inner * job.outer;
-    const bool packs = job.transposed || rest != 0 || far || stop - job.offsets[k] > FEW;
+    const int64_t direct = bytes <= NEAREST ? INT64_MAX : bytes <= NEAR ? FEW : 0;
+    const bool packs = job.transposed || rest != 0 || stop - job.offsets[k] > direct;
     int64_t start = 0;
     do {  // once for matrices without rows, too: their sums are 0
       Product<T> product = {};
