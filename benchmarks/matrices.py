@@ -37,7 +37,7 @@ def _product(experts: int, tokens: int, k: int, m: int, even: bool) -> Row:
     return Row(
         f"segment_matmul {experts}×{tokens} {k}→{m}{'' if even else ' uneven'}",
         lambda: ops.segment_matmul(x, weight, lengths), torch_products(x, weight, lengths), {"best": 1.0},
-        agree=agree_as_products,
+        agree=agree_as_products, why="both keep the multipliers busy, or wait for the same matrices",
     )  # fmt: skip
 
 

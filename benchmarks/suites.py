@@ -3,7 +3,6 @@
 SUITES = {
     "ops": "Ops", "sparse": "Pooled embeddings", "ids": "Ids", "vocabulary": "Vocabularies",
     "expression": "Expressions", "rnn": "Recurrent cells and attention",
-    "matrices": "Matrices of sequences", "training_text": "Text for training",
     "torch_ops": "Training steps in PyTorch", "tokenizing": "Tokens", "loaders": "Loaders", "pack_source": "Jobs",
     "filters": "Filters", "lines": "Files of lines", "small_files": "Small files", "startup": "Starting",
 }  # fmt: skip
