@@ -2,8 +2,8 @@
 
     python benchmarks/tokenizing.py [NAME …] [--rounds 3]
 
-Duplicates and masking (training_text.py) are measured with them. The contenders here are fresh processes, in turn, all
-with the same BPE of 8,192 ids, learned first from the same text:
+Duplicates and masking (training_text.py) are measured with them. The contenders here are fresh processes, in turn,
+all with the same BPE of 8,192 ids, learned first from the same text:
 
     encode_batch_fast    `tokenizers` on a list of Python strings; its Encoding objects are thrown away
     tokenize             `ops.tokenize` from flat bytes to flat ids
