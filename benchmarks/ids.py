@@ -1,4 +1,4 @@
-"""Ops on ids beside their peers: gathering, hashing, bucketing, telling apart.
+"""Ops on ids beside their peers: gathering, hashing, bucketing, telling apart, grouping, membership.
 
     python benchmarks/ids.py [NAME …] [--rounds 15] [--threads 1]
 
@@ -106,13 +106,59 @@ def distinct() -> Iterator[Row]:
         yield Row(f"unique 4M, {name}", lambda ids=ids: ops.unique(ids), peers, HALF)
 
 
+def groups() -> Iterator[Row]:
+    random = np.random.default_rng(0)
+    for name, count, ids in (
+        ("4M among 1k", 1000, random.integers(0, 1000, COUNT)),
+        ("4M among 100k", 100_000, random.integers(0, 100_000, COUNT)),
+        ("4M among 1M", 1_000_000, random.integers(0, 1_000_000, COUNT)),
+        ("4M among 1M, Zipf", 1_000_000, np.minimum(random.zipf(1.2, COUNT), 1_000_000) - 1),
+        ("100k among 64", 64, random.integers(0, 64, 100_000)),
+    ):
+        yield Row(
+            f"group_order {name}", lambda ids=ids, count=count: ops.group_order(ids, num_segments=count),
+            {"numpy": lambda ids=ids, count=count: sorted_stably(ids, count)}, {"numpy": 1 / 3},
+        )  # fmt: skip
+
+
+def sorted_stably(ids: Any, count: int) -> Any:
+    """What `group_order` gives, by a stable sort."""
+    order = np.argsort(ids, kind="stable")
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return order, np.bincount(ids, minlength=count), back
+
+
+def memberships() -> Iterator[Row]:
+    random = np.random.default_rng(0)
+    for mean, most in ((20, 100), (200, 1000), (2000, 10_000), (20, 2**62), (200, 2**62), (2000, 2**62)):
+        lengths, other_lengths = (random.integers(1, 2 * mean, 1_000_000 // mean) for _ in range(2))
+        names = random.integers(0, most, 10 * mean)  # some of which are in both lists
+        data, other = (
+            names[random.integers(0, len(names), int(one.sum()))] for one in (lengths, other_lengths)
+        )
+
+        def loop(
+            data: Any = data, lengths: Any = lengths, other: Any = other, held: Any = other_lengths
+        ) -> Any:
+            parts = (np.split(one, np.cumsum(sizes)[:-1]) for one, sizes in ((data, lengths), (other, held)))
+            return np.concatenate([np.isin(*pair) for pair in zip(*parts, strict=True)])
+
+        yield Row(
+            f"isin_within 1M, lists of {mean}{' hashes' if most == 2**62 else ''}",
+            lambda d=data, n=lengths, o=other, m=other_lengths: ops.isin_within(d, n, o, m),
+            {"loop of np.isin": loop}, {"loop of np.isin": 0.1}, rounds=5,
+            why="a long list hides the cost of a call, and NumPy uses a table of close values, too",
+        )  # fmt: skip
+
+
 def factorized(ids: Any) -> Any:
     """What `unique` gives, by pandas."""
     codes, values = pandas.factorize(ids, sort=True)
     return values, codes, np.bincount(codes)
 
 
-FAMILIES = [gathers, hashes, buckets, distinct]
+FAMILIES = [gathers, hashes, buckets, distinct, groups, memberships]
 
 if __name__ == "__main__":
     main(FAMILIES)

@@ -20,7 +20,7 @@ import numpy as np
 from comparison import Call, Row, main, on_threads, optional
 from seqflow import kernels, ops
 
-torch, awkward = optional("torch"), optional("awkward")
+torch, awkward, signal = optional("torch"), optional("awkward"), optional("scipy.signal")
 
 
 def scaling(name: str, call: Call, limit: float) -> Row:
@@ -251,6 +251,43 @@ def orders() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def loops() -> Iterator[Row]:
+    """Ops whose only peer is a call for each sequence."""
+    shares = [0.25, 0.5, 0.75]
+    for mean in (20, 200, 2000):
+        lengths = lengths_about(1_000_000, mean)
+        data, ends = floats(lengths.sum()), np.cumsum(lengths).tolist()
+        views = list(zip([0, *ends[:-1]], ends, strict=True))
+        if signal:
+            ones = np.ones(len(data), np.float32)
+            yield Row(
+                f"discounted_sum_within 1M, mean {mean}",
+                lambda d=data, n=lengths, o=ones: ops.discounted_sum_within(d, o, n, gamma=0.99),
+                {"loop of scipy lfilter": lambda d=data, v=views: filtered(d, v)}, {"loop of scipy lfilter": 0.1},
+                why="a long sequence hides the cost of a call, and each step waits for the one before it",
+            )  # fmt: skip
+        yield Row(
+            f"lengths_quantile 1M, mean {mean}",
+            lambda d=data, n=lengths: ops.lengths_quantile(d, n, q=shares),
+            {"loop of np.quantile": lambda d=data, v=views: [np.quantile(d[i:j], shares) for i, j in v]},
+            {"loop of np.quantile": 0.1}, agree=agree_but_for_rounding, rounds=5,
+            why="a long sequence hides the cost of a call: its sort takes longer than a selection",
+        )  # fmt: skip
+
+
+def agree_but_for_rounding(ours: Any, theirs: Any) -> None:
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def filtered(data: Any, views: Any) -> Any:
+    """Discounted sums by a filter of each sequence, from its end."""
+    out = np.empty_like(data)
+    one, by = np.ones(1, np.float32), np.array([1, -0.99], np.float32)
+    for start, end in views:
+        out[start:end] = signal.lfilter(one, by, data[start:end][::-1])[::-1]
+    return out
+
+
 def sequences(count: int, most: int) -> Any:
     """Log-normal lengths, mean about 200."""
     drawn = np.random.default_rng(0).lognormal(np.log(200) - 0.32, 0.8, count)
@@ -369,7 +406,7 @@ def _describe(name: str, lengths: Any, ids: Any) -> Iterator[Row]:
 
 
 FAMILIES: list[Callable[[], Iterator[Row]]] = [
-    sums, sums_by_id, softmaxes, orders, padding, time_steps, descriptions,
+    sums, sums_by_id, softmaxes, orders, loops, padding, time_steps, descriptions,
 ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Recurrent cells beside PyTorch's: a batch of 64 sequences of log-normal length (mean 128), input 128, hidden 256.
 
-Attention (attention.py) is measured with them.
+Attention (attention.py) and grouped products (matrices.py) are measured with them.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/rnn.py [NAME …] [--rounds 7] [--threads 1]
 
@@ -16,6 +16,7 @@ from torch.nn.utils import rnn
 
 from attention import attention
 from comparison import Row, main
+from matrices import products
 from seqflow import ops
 from seqflow.torch import load_gru, load_linear, load_lstm, load_rnn
 
@@ -94,7 +95,7 @@ def cells() -> Iterator[Row]:
         )
 
 
-FAMILIES = [cells, attention]
+FAMILIES = [cells, attention, products]
 
 if __name__ == "__main__":
     main(FAMILIES)

@@ -2,7 +2,8 @@
 
     python benchmarks/tokenizing.py [NAME …] [--rounds 3]
 
-Fresh processes, in turn, all with the same BPE of 8,192 ids, learned first from the same text:
+Duplicates and masking (training_text.py) are measured with them. The contenders here are fresh processes, in turn,
+all with the same BPE of 8,192 ids, learned first from the same text:
 
     encode_batch_fast    `tokenizers` on a list of Python strings; its Encoding objects are thrown away
     tokenize             `ops.tokenize` from flat bytes to flat ids
@@ -26,6 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from comparison import Row, main, optional
+from training_text import exact_duplicates, masking, near_duplicates
 
 CAPACITY, MEGABYTES = 2048, 10
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pack_bpe.toml"
@@ -150,7 +152,7 @@ def texts() -> Iterator[Row]:
             )  # fmt: skip
 
 
-FAMILIES = [texts]
+FAMILIES = [texts, near_duplicates, exact_duplicates, masking]
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] in ("encode_batch_fast", "tokenize", "seqflow_run", "datasets_map"):

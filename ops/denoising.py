@@ -67,19 +67,23 @@ def mask_tokens(
     indices_below("mask", np.array([min(mask, 2**62)]), vocabulary_size)
     sizes = int64(lengths)
     bits = random_bits(seed, sizes)
-    may_be = ~np.isin(old, banned)
     if words is None and counts is None:
-        chosen = may_be & (uniform(bits) < ratio)
+        at = np.flatnonzero(uniform(bits) < ratio)
+        at = at[~np.isin(old[at], banned)]
     elif words is None or counts is None:
         raise OpError(f"{'words' if words is None else 'counts'} is missing, expected both words and counts")
     else:
-        chosen = _whole_words(may_be, sizes, int64(words), int64(counts), ratio, seed)
-    draw = uniform(further(bits, 0))
-    values = np.where(chosen & (draw >= keep), cast_scalar("mask", mask, tokens.dtype), tokens)
-    swapped = np.flatnonzero(chosen & (draw >= keep) & (draw < keep + random))
+        may_be = ~np.isin(old, banned)
+        at = np.flatnonzero(_whole_words(may_be, sizes, int64(words), int64(counts), ratio, seed))
+    draw = uniform(further(bits[at], 0))
+    masked = draw >= keep
+    swapped = at[masked & (draw < keep + random)]
+    values, chosen = tokens.copy(), np.zeros(len(tokens), bool)
+    values[at[masked]] = cast_scalar("mask", mask, tokens.dtype)
     values[swapped] = _random_ids(further(bits[swapped], 1), banned, vocabulary_size)
-    labels = np.where(chosen, tokens, cast_scalar("ignore", ignore, tokens.dtype))
-    return values.astype(tokens.dtype, copy=False), labels.astype(tokens.dtype, copy=False), chosen
+    labels = np.full(len(tokens), cast_scalar("ignore", ignore, tokens.dtype), tokens.dtype)
+    labels[at], chosen[at] = tokens[at], True
+    return values, labels, chosen
 
 
 def _whole_words(may_be: Array, sizes: Array, words: Array, counts: Array, ratio: float, seed: int) -> Array:

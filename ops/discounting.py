@@ -66,10 +66,6 @@ def discounted_sum_within(
     array([1.5, 1. , 4. ])
     """
     data = x.astype(kernels.mean_dtype(x.dtype), copy=False)
-    by = discount.astype(np.float64)
-    if gamma != 1:
-        with np.errstate(all="ignore"):
-            by *= gamma
-    return kernels.discounted_sums(
-        data, by, lengths, None if last is None else last.astype(np.float64), reverse
-    )
+    by = discount if discount.dtype == np.float32 else discount.astype(np.float64, copy=False)
+    start = None if last is None else last.astype(np.float64)
+    return kernels.discounted_sums(data, by, lengths, start, reverse, gamma)

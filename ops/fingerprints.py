@@ -7,7 +7,7 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.comparable import as_integers
-from seqflow.ops.shared.random_bits import output, sequence_bits
+from seqflow.ops.shared.random_bits import sequence_bits
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
@@ -35,16 +35,9 @@ def hash_ngrams(
 def _grams(tokens: Array, lengths: Array, n: int, seed: int) -> tuple[Array, Array]:
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
-    if n > kernels.max_length(lengths):
-        return np.zeros(0, np.uint64), np.zeros(len(lengths), np.int64)
-    counts = np.maximum(lengths - (n - 1), 0)
-    first = kernels.lengths_to_positions(counts) + kernels.expand(starts_of(lengths), counts)
-    ids = tokens.astype(np.int64).view(np.uint64)
-    start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
-    states = np.broadcast_to(start, first.shape)
-    for k in range(n):
-        states = output(states, ids[first + k])
-    return states, counts
+    counts = np.maximum(lengths - (min(n, kernels.max_length(lengths) + 1) - 1), 0)
+    ids = tokens.astype(np.int64, copy=False)
+    return kernels.hash_grams(ids, lengths, min(n, len(ids) + 1), kernels.hash_state(seed)), counts
 
 
 @op(

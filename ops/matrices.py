@@ -39,8 +39,8 @@ def _infer_product(ctx: InferenceContext) -> None:
 def segment_matmul(x: Array, weight: Array, lengths: Array, *, transpose: bool = False) -> Array:
     """Multiply the rows of sequence b by matrix b, without padding: `x[K]` by `weight[b]`, which is [K, M].
 
-    With `transpose` the matrices are [M, K]. An empty sequence has no rows. Sequences of one length are one call of
-    the matrix product, all others a call each.
+    With `transpose` the matrices are [M, K]. An empty sequence has no rows. The sums do not depend on what else is in
+    the batch.
 
     Rows beyond the groups give 0 as padding of the others:
     `pad(segment_matmul(x[:total], weight, n), [total], max_length=len(x)).padded[0]`, with `total = n.sum()`.
@@ -51,16 +51,8 @@ def segment_matmul(x: Array, weight: Array, lengths: Array, *, transpose: bool =
            [ 6., 15.],
            [10., 23.]])
     """
-    matrices = weight.swapaxes(1, 2) if transpose else weight
-    _check_inner(x, matrices)
-    y = np.empty((len(x), matrices.shape[2]), x.dtype)
-    with np.errstate(all="ignore"):
-        for which, rows in _alike(int64(lengths)):
-            if isinstance(rows, slice):
-                np.matmul(x[rows], matrices[which], out=y[rows])
-            else:
-                y[rows] = np.matmul(x[rows], matrices[which])
-    return y
+    _check_inner(x, weight.swapaxes(1, 2) if transpose else weight)
+    return kernels.multiply_segments(x, weight, lengths, transpose)
 
 
 def _check_inner(x: Array, matrices: Array) -> None:

@@ -67,17 +67,18 @@ def lengths_quantile(
     dtype = kernels.mean_dtype(data.dtype)
     value = cast_scalar("empty", empty, dtype)
     sizes = int64(lengths)
-    wide = data.astype(np.result_type(dtype, np.float64), copy=False)
-    ordered = kernels.sort_within(wide, sizes)
+    wide = np.result_type(dtype, np.float64)
+    # sorted as they are: half as wide, floats take half the time
+    ordered = kernels.sort_within(data, sizes)
     below, above, part = _places(sizes, shares.reshape(-1), interpolation)
     starts = starts_of(sizes)[:, None]
     filled = sizes > 0
     found = np.full((len(sizes), shares.size, *data.shape[1:]), value, dtype)
     with np.errstate(all="ignore"):
-        low, high = (ordered[(starts + place)[filled]] for place in (below, above))
+        low, high = (ordered[(starts + place)[filled]].astype(wide, copy=False) for place in (below, above))
         weight = _column(part[filled], low)
         between = np.where(low == high, low, low + weight * (high - low))  # not inf - inf
-        last = ordered[(starts[:, 0] + sizes - 1)[filled]][:, None]
+        last = ordered[(starts[:, 0] + sizes - 1)[filled]].astype(wide, copy=False)[:, None]
         found[filled] = np.where(np.isnan(last), np.nan, between)  # NaN is sorted to the end
     return found if shares.ndim else found[:, 0]
 

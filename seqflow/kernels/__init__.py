@@ -42,6 +42,7 @@ from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
 from seqflow.kernels.matching import *
+from seqflow.kernels.matrices import *
 from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *

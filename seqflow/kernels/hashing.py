@@ -14,7 +14,7 @@ from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 
-__all__ = ["HASHES", "hash_ids", "hash_state", "hash_strings", "random_output"]
+__all__ = ["HASHES", "hash_grams", "hash_ids", "hash_state", "hash_strings", "random_output"]
 
 HASHES = 2**63
 """Number of buckets for whole hashes: a bucket is the upper 63 bits of the hash, which int64 holds."""
@@ -57,6 +57,24 @@ def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> A
         word = (held << np.arange(0, 64, 8, dtype=np.uint64)).sum(1, dtype=np.uint64)
         states[alive] = mix(states[alive] ^ word)
     return _bucket(random_output(states, lengths.view(np.uint64)), num_buckets)
+
+
+@kernel(tokens=COUNTS, lengths=COUNTS)
+def hash_grams(tokens: Array, lengths: Array, n: int, state: int) -> Array:
+    """Hash each run of n tokens of a segment: tokens[sum(lengths)] -> uint64[sum(maximum(lengths - (n - 1), 0))].
+
+    For each token in turn the state becomes output(state, token). `state` is given as int64.
+    """
+    tokens, lengths = int64_counts(tokens, "tokens"), int64_counts(lengths, "lengths")
+    check_sum(lengths, len(tokens), "tokens")
+    if n < 1:
+        raise ValueError(f"n is {n}, expected 1 or more")
+    counts = np.maximum(lengths - min(n - 1, len(tokens)), 0)
+    first = np.arange(counts.sum()) + np.repeat(offsets_of(lengths)[:-1] - offsets_of(counts)[:-1], counts)
+    states, numbers = np.full(len(first), _unsigned(state)), tokens.view(np.uint64)
+    for k in range(n if len(first) else 0):
+        states = random_output(states, numbers[first + k])
+    return states
 
 
 def hash_state(seed: int) -> int:

@@ -51,7 +51,10 @@ ROWS = {
     ),
     "bucketize": ("values", [dtype for dtype in NUMBERS if dtype != "f2"], lambda rows: (rows, rows)),
     "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
-    "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True)),
+    "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True, 0.5)),
+    "multiply_segments": (
+        "x", ["f4", "f8"], lambda rows: (rows.reshape(2, 1), np.zeros((2, 1, 1), rows.dtype), TWO, False),
+    ),
     "expand": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
     "fill_packed": (
         "data", [*NUMBERS, *TIMES, *OTHERS],
@@ -127,6 +130,7 @@ COUNTED = {
     "deal": lambda costs: (costs, A([2])),
     "distinct_ids": lambda ids: (ids,),
     "group_rows": lambda ids: (ids, 2),
+    "hash_grams": lambda lengths: (A([5]), lengths, 1, 0),
     "hash_ids": lambda ids: (ids, 0, 5),
     "lengths_to_offsets": lambda lengths: (lengths,),
     "lengths_to_positions": lambda lengths: (lengths,),

@@ -55,6 +55,35 @@ def test_strings_are_hashed_to_the_bit(any_kernels, data, lengths, state, num_bu
     assert_same(kernels.hash_strings(values, lengths, state, num_buckets), np.array(expected, np.int64))
 
 
+@each_kind
+@given(data=st.data(), lengths=lengths_arrays(longest=20), state=STATES, n=st.integers(1, 25))
+def test_runs_of_tokens_are_hashed_to_the_bit(any_kernels, data, lengths, state, n):
+    tokens = data.draw(hnp.arrays(st.sampled_from(["int32", "int64", "uint8"]), int(lengths.sum())))
+    expected, first = [], 0
+    for length in lengths.tolist():
+        for at in range(first, first + length - n + 1):
+            now = state % WORD
+            for token in tokens[at : at + n].tolist():
+                now = output(now, token % WORD)
+            expected.append(now)
+        first += length
+    assert_same(kernels.hash_grams(tokens, lengths, n, state), np.array(expected, np.uint64))
+
+
+def test_long_segments_are_hashed_in_blocks(any_kernels):
+    tokens = np.arange(1000)
+    found = kernels.hash_grams(tokens, np.array([400, 600]), 3, 7)
+    parts = [kernels.hash_grams(tokens[i : i + 3], np.array([3]), 3, 7) for i in (0, 127, 128, 397, 400, 997)]
+    assert_same(found[[0, 127, 128, 397, 398, 995]], np.concatenate(parts))
+
+
+def test_lengths_of_runs_must_fit(any_kernels):
+    with pytest.raises(KernelError, match=r"sum\(lengths\) is 3 but tokens has 2 rows"):
+        kernels.hash_grams(np.zeros(2, int), np.array([3]), 1, 0)
+    with pytest.raises(ValueError, match="n is 0, expected 1 or more"):
+        kernels.hash_grams(np.zeros(2, int), np.array([2]), 0, 0)
+
+
 def test_what_cannot_be_hashed_is_named(any_kernels):
     for num_buckets in (0, -1, 2**63 + 1, 2**64):
         with pytest.raises(ValueError, match=f"num_buckets is {num_buckets}, expected 1 to"):
@@ -119,6 +148,7 @@ def test_results_are_the_same_on_any_number_of_threads(native, two_threads):
         lambda: kernels.hash_ids(ids, 5, 1000),
         lambda: kernels.hash_strings(text, lengths, 5, 1000),
         lambda: kernels.bucketize(values, boundaries),
+        lambda: kernels.hash_grams(ids, lengths, 3, 5),
     ]
     several = [call() for call in calls]
     kernels.set_num_threads(1)

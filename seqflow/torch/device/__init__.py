@@ -19,12 +19,14 @@ from types import MappingProxyType
 
 from seqflow.torch.device import (  # each registers its ops
     attention,
+    by_ids,
     gathers,
     lengths,
     padding,
     planned,
     pooling,
     recurrent,
+    routing,
     segment_ids,
     segments,
     within,

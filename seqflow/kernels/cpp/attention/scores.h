@@ -1,7 +1,7 @@
 // Scores of one unit against one tile of keys, and which of them count.
 #pragma once
 
-#include "attention/products.h"
+#include "shared/products.h"
 #include "recurrent/activations.h"
 
 namespace seqflow {

@@ -1,8 +1,10 @@
 // Binds hashing.h.
+#include <algorithm>
+
 #include "ids/hashing.h"
 #include "shared/processor.h"
 #include "bindings/python.h"
-#include "shared/threads.h"
+#include "shared/segments.h"
 
 namespace seqflow {
 namespace {
@@ -49,11 +51,32 @@ nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, uint64
   return buckets;
 }
 
+nb::object hash_grams(nb::handle tokens, nb::handle lengths, Index n, Index state) {
+  const Buffer ids(tokens), counts(lengths);
+  const Integers integers = ids.counts(), sizes = counts.counts();
+  if (n < 1) decline();
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  check_sum(offsets[sizes.size], integers.size, "lengths", "tokens");
+  Numbers targets(offsets.size);
+  targets[0] = 0;
+  for (int64_t k = 0; k < sizes.size; ++k)
+    targets[k + 1] = targets[k] + std::max<int64_t>(0, offsets[k + 1] - offsets[k] - (n - 1));
+  nb::object hashes = empty_array({targets[sizes.size]}, counts, 1, dtype_named(UINT64));
+  Buffer result(hashes, NUMERIC, true);
+  const Grams job = {integers.values, integers.wide, offsets.data(), targets.data(), n,
+                     static_cast<uint64_t>(state.value), reinterpret_cast<uint64_t *>(result.data())};
+  const Unlocked unlocked(result.bytes());
+  const auto run = SEQFLOW_SELECTED(hashing_kernels).hash_grams;
+  parallel_segments(targets, 1, product(4 * result.bytes(), n), [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return hashes;
+}
+
 }  // namespace
 
 void bind_hashing(nb::module_ &module) {
   bind_kernel(module, "hash_ids", hash_ids);
   bind_kernel(module, "hash_strings", hash_strings);
+  bind_kernel(module, "hash_grams", hash_grams);
 }
 
 }  // namespace seqflow

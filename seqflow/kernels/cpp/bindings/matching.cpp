@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "bindings/python.h"
+#include "ids/minhash.h"
+#include "shared/processor.h"
 #include "shared/segments.h"
 
 namespace seqflow {
 namespace {
 namespace matching {
-
-constexpr uint64_t PRIME = (uint64_t{1} << 61) - 1;
 
 // Both sequences of a pair: `data` [size], `other` [other_size].
 struct Pair {
@@ -20,44 +20,75 @@ struct Pair {
   int64_t right(int64_t i) const { return other[other_first + i]; }
 };
 
-// A set of values by open addressing, used again for each pair.
+// A set of values in groups of four, used again for each pair: a value is in the group of its hash, or in a later one
+// if all before that are full. A lookup is a comparison with a whole group, without a branch that depends on the value.
 struct Set {
+  static constexpr uint64_t SIZE = 4;
   std::vector<int64_t> values;
-  std::vector<uint8_t> used;
+  std::vector<uint8_t> sizes;
   uint64_t mask = 0;
 
   static uint64_t hash(int64_t value) {
     const uint64_t z = static_cast<uint64_t>(value) * 0x9E3779B97F4A7C15;
     return z ^ (z >> 32);
   }
-  void clear(int64_t size) {
-    uint64_t slots = 16;
-    while (slots < 2 * static_cast<uint64_t>(size)) slots *= 2;
-    mask = slots - 1;
-    if (values.size() < slots) values.resize(slots);
-    used.assign(slots, 0);
+  void fill(const Pair &pair) {
+    uint64_t groups = 4;
+    while (groups < static_cast<uint64_t>(pair.other_size)) groups *= 2;
+    mask = groups - 1;
+    sizes.assign(groups, 0);
+    // free places hold a value of the set, too: what equals it is in the set
+    const int64_t first = pair.right(0);
+    values.assign(SIZE * groups, first);
+    for (int64_t j = 1; j < pair.other_size; ++j) {
+      const int64_t value = pair.right(j);
+      const uint64_t group = find(value);
+      if (!holds(group, value)) values[SIZE * group + sizes[group]++] = value;
+    }
   }
-  bool find(int64_t value, uint64_t &slot) const {
-    for (slot = hash(value) & mask; used[slot]; slot = (slot + 1) & mask)
-      if (values[slot] == value) return true;
-    return false;
+  bool has(int64_t value) const { return holds(find(value), value); }
+
+ private:
+  bool holds(uint64_t group, int64_t value) const {
+    const int64_t *const four = &values[SIZE * group];
+    return (four[0] == value) | (four[1] == value) | (four[2] == value) | (four[3] == value);
   }
-  bool has(int64_t value) const {
-    uint64_t slot;
-    return find(value, slot);
+  // The group that holds the value, or has room for it.
+  uint64_t find(int64_t value) const {
+    uint64_t group = hash(value) & mask;
+    while (sizes[group] == SIZE && !holds(group, value)) group = (group + 1) & mask;
+    return group;
   }
-  void add(int64_t value) {
-    uint64_t slot;
-    if (find(value, slot)) return;
-    used[slot] = 1;
-    values[slot] = value;
+};
+
+// Values that lie close together, by a byte for each from the least to the largest one; used again for each pair.
+struct Table {
+  std::vector<uint8_t> bytes;
+  uint64_t least = 0, range = 0;
+
+  // False where the values would need more than a few bytes each.
+  bool fill(const Pair &pair) {
+    int64_t low = pair.right(0), high = low;
+    for (int64_t j = 1; j < pair.other_size; ++j) {
+      const int64_t value = pair.right(j);
+      low = std::min(low, value), high = std::max(high, value);
+    }
+    least = static_cast<uint64_t>(low), range = static_cast<uint64_t>(high) - least;
+    if (range >= 16 * static_cast<uint64_t>(pair.other_size)) return false;
+    bytes.assign(range + 2, 0);  // the last one is for all other values
+    for (int64_t j = 0; j < pair.other_size; ++j) {
+      const uint64_t place = static_cast<uint64_t>(pair.right(j)) - least;
+      if (place <= range) bytes[place] = 1;
+    }
+    return true;
   }
+  bool has(int64_t value) const { return bytes[std::min(static_cast<uint64_t>(value) - least, range + 1)]; }
 };
 
 // Below this many comparisons, all of them take less time than the set.
 constexpr int64_t FEW = 64;
 
-void find_all(const Pair &pair, Set &set, bool *found) {
+void find_all(const Pair &pair, Set &set, Table &table, bool *found) {
   if (pair.size == 0) return;
   if (pair.other_size <= FEW / 8 || pair.size * pair.other_size <= FEW) {
     for (int64_t i = 0; i < pair.size; ++i) {
@@ -68,8 +99,11 @@ void find_all(const Pair &pair, Set &set, bool *found) {
     }
     return;
   }
-  set.clear(pair.other_size);
-  for (int64_t j = 0; j < pair.other_size; ++j) set.add(pair.right(j));
+  if (table.fill(pair)) {
+    for (int64_t i = 0; i < pair.size; ++i) found[pair.first + i] = table.has(pair.left(i));
+    return;
+  }
+  set.fill(pair);
   for (int64_t i = 0; i < pair.size; ++i) found[pair.first + i] = set.has(pair.left(i));
 }
 
@@ -103,24 +137,6 @@ int64_t common(const Pair &pair, std::vector<int64_t> &row) {
   return row[pair.other_size];
 }
 
-inline uint64_t remainder(unsigned __int128 product) {
-  const uint64_t once = (static_cast<uint64_t>(product) & PRIME) + static_cast<uint64_t>(product >> 61);
-  return once >= PRIME ? once - PRIME : once;
-}
-
-void least_of(Integers shingles, const int64_t *a, const int64_t *b, int64_t count, int64_t begin, int64_t end,
-              uint64_t *least) {
-  for (int64_t j = 0; j < count; ++j) least[j] = PRIME;
-  for (int64_t i = begin; i < end; ++i) {
-    const uint64_t x = remainder(static_cast<uint64_t>(shingles[i]));
-    for (int64_t j = 0; j < count; ++j) {
-      const unsigned __int128 product = static_cast<unsigned __int128>(static_cast<uint64_t>(a[j])) * x;
-      const uint64_t hashed = remainder(product + static_cast<uint64_t>(b[j]));
-      least[j] = hashed < least[j] ? hashed : least[j];
-    }
-  }
-}
-
 // Call body(begin, end, pair_at) for ranges of pairs.
 template <class F>
 nb::object each_pair(nb::handle data, nb::handle lengths, nb::handle other, nb::handle other_lengths, bool by_row,
@@ -148,7 +164,8 @@ nb::object isin_within(nb::handle data, nb::handle lengths, nb::handle other, nb
   return matching::each_pair(data, lengths, other, other_lengths, true,
                              [](int64_t begin, int64_t end, uint8_t *out, auto &&pair) {
     matching::Set set;
-    for (int64_t k = begin; k < end; ++k) matching::find_all(pair(k), set, reinterpret_cast<bool *>(out));
+    matching::Table table;
+    for (int64_t k = begin; k < end; ++k) matching::find_all(pair(k), set, table, reinterpret_cast<bool *>(out));
   });
 }
 
@@ -174,19 +191,23 @@ nb::object minhash(nb::handle shingles, nb::handle lengths, nb::handle factors, 
   const Integers x = hashes.counts(), sizes = counts.counts(), first = a.counts(), second = b.counts();
   if (first.size != second.size) decline();
   const int64_t count = first.size;
+  const MinHashKernels &kernels = SEQFLOW_SELECTED(minhash_kernels);
+  std::vector<uint64_t> by(count), plus(count);
+  std::vector<double> shares(3 * kernels.padded(count));
+  for (int64_t j = 0; j < count; ++j) {
+    by[j] = static_cast<uint64_t>(first[j]), plus[j] = static_cast<uint64_t>(second[j]);
+    if (by[j] >= PRIME || plus[j] >= PRIME) decline();
+  }
   check_memory({sizes.size, count}, INT64);
   nb::object result = empty_array({sizes.size, count}, hashes, 1, dtype_named(INT64));
   Buffer out(result, NUMERIC, true);
   const Unlocked unlocked(hashes.bytes() + out.bytes());
-  Numbers by(count), plus(count);
-  for (int64_t j = 0; j < count; ++j) by[j] = first[j], plus[j] = second[j];
   const Numbers ends = checked_offsets(sizes, "lengths");
   check_sum(ends[ends.size - 1], x.size, "lengths", "shingles");
-  parallel_segments(ends, count, hashes.bytes() * count, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k)
-      matching::least_of(x, by.data(), plus.data(), count, ends[k], ends[k + 1],
-                         reinterpret_cast<uint64_t *>(out.data()) + k * count);
-  });
+  const MinHash job = {x, ends.data(), by.data(), plus.data(), count, shares.data(), reinterpret_cast<uint64_t *>(out.data())};
+  kernels.prepare(job);
+  parallel_segments(ends, count, hashes.bytes() * count / 16,
+                    [&](int64_t begin, int64_t end) { kernels.run(job, begin, end); });
   return result;
 }
 

@@ -49,6 +49,7 @@ NB_MODULE(_native, module) {
   bind_lengths(module);
   bind_lines(module);
   bind_matching(module);
+  bind_matrices(module);
   bind_moves(module);
   bind_ordering(module);
   bind_packing(module);

@@ -149,6 +149,7 @@ void bind_hashing(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
 void bind_lines(nb::module_ &module);
 void bind_matching(nb::module_ &module);
+void bind_matrices(nb::module_ &module);
 void bind_moves(nb::module_ &module);
 void bind_ordering(nb::module_ &module);
 void bind_packing(nb::module_ &module);

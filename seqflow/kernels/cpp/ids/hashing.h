@@ -21,9 +21,20 @@ struct StringHashing {
   int64_t *out;
 };
 
+// Runs of n tokens, each wholly in its segment.
+struct Grams {
+  const void *tokens;
+  bool wide;  // int64, else int32
+  const int64_t *offsets, *targets;  // of the segments, and of the runs that begin in them
+  int64_t n;
+  uint64_t state;
+  uint64_t *out;
+};
+
 struct HashingKernels {
   void (*hash_ids)(const Hashing &, int64_t begin, int64_t end);            // elements
   void (*hash_strings)(const StringHashing &, int64_t begin, int64_t end);  // strings
+  void (*hash_grams)(const Grams &, int64_t begin, int64_t end);            // segments
 };
 SEQFLOW_TABLE(HashingKernels, hashing_kernels)
 
@@ -92,7 +103,28 @@ inline void hash_strings(const StringHashing &job, int64_t begin, int64_t end) {
   }
 }
 
-extern const HashingKernels hashing_kernels = {hash_ids, hash_strings};
+// Many runs at a time: the steps of one wait for each other.
+template <class T>
+void hash_runs(const Grams &job, int64_t begin, int64_t end) {
+  constexpr int64_t BLOCK = 128;
+  uint64_t states[BLOCK];
+  for (int64_t segment = begin; segment < end; ++segment)
+    for (int64_t to = job.targets[segment]; to < job.targets[segment + 1]; to += BLOCK) {
+      const int64_t left = job.targets[segment + 1] - to, count = left < BLOCK ? left : BLOCK;
+      const T *const tokens = static_cast<const T *>(job.tokens) + job.offsets[segment] + to - job.targets[segment];
+      for (int64_t i = 0; i < count; ++i) states[i] = job.state;
+      for (int64_t k = 0; k < job.n; ++k)
+        for (int64_t i = 0; i < count; ++i)
+          states[i] = output(states[i], static_cast<uint64_t>(static_cast<int64_t>(tokens[i + k])));
+      for (int64_t i = 0; i < count; ++i) job.out[to + i] = states[i];
+    }
+}
+
+inline void hash_grams(const Grams &job, int64_t begin, int64_t end) {
+  return job.wide ? hash_runs<int64_t>(job, begin, end) : hash_runs<int32_t>(job, begin, end);
+}
+
+extern const HashingKernels hashing_kernels = {hash_ids, hash_strings, hash_grams};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

@@ -1,6 +1,6 @@
 // Products of tiles that lie in the nearest caches: c[rows, columns] (+)= a[rows, depth] · b[depth, columns].
 //
-// b is packed in panels of PANEL columns; a has any strides. Each element is summed in the order of depth, in whatever
+// b lies in panels of PANEL columns; a has any strides. Each element is summed in the order of depth, in whatever
 // block of rows and columns it lies.
 #pragma once
 
@@ -23,10 +23,11 @@ struct Product {
   const T *a;
   int64_t a_row, a_depth;  // strides
   const T *b;
-  int64_t b_panel;  // from a panel to the next one; rows of a panel follow one another
+  int64_t b_panel;  // from a panel to the next one
   T *c;
   int64_t c_row;
   int64_t rows, columns, depth;  // columns: a multiple of LANES
+  int64_t b_row = PANEL<T>;      // from a row of a panel to the next one
 };
 
 template <class T, bool ADD, int ROWS, int VECTORS>
@@ -42,7 +43,7 @@ inline void multiply_block(const Product<T> &p, int64_t row, const T *b, T *c) {
   for (int64_t k = 0; k < p.depth; ++k) {
     Vector<T, N> columns[VECTORS];
 #pragma GCC unroll 8
-    for (int v = 0; v < VECTORS; ++v) columns[v] = load<T, T, N>(b + k * PANEL<T> + v * N);
+    for (int v = 0; v < VECTORS; ++v) columns[v] = load<T, T, N>(b + k * p.b_row + v * N);
 #pragma GCC unroll 8
     for (int r = 0; r < ROWS; ++r) {
       const T factor = a[r * p.a_row + k * p.a_depth];
@@ -87,26 +88,23 @@ __attribute__((noinline)) void multiply(const Product<T> &p) {
 template <class T>
 __attribute__((noinline)) bool pack_rows(const T *from, int64_t stride, int64_t count, int64_t columns, T *to) {
   T rest = 0;
-  for (int64_t column = 0; column < columns; column += PANEL<T>, to += count * PANEL<T>) {
-    const int64_t filled = columns - column < PANEL<T> ? columns - column : PANEL<T>;
-    for (int64_t i = 0; i < count; ++i) {
-      const T *const row = from + i * stride + column;
-      T *const target = to + i * PANEL<T>;
-      if (filled == PANEL<T>) {
-        Vector<T, LANES<T>> rests = {};
+  // row by row: that is how they come from memory fastest
+  for (int64_t i = 0; i < count; ++i) {
+    const T *const row = from + i * stride;
+    T *target = to + i * PANEL<T>;
+    Vector<T, LANES<T>> rests = {};
+    int64_t column = 0;
+    for (; column + PANEL<T> <= columns; column += PANEL<T>, target += count * PANEL<T>)
 #pragma GCC unroll 8
-        for (int v = 0; v < PANEL_VECTORS; ++v) {
-          const auto lanes = load<T, T, LANES<T>>(row + v * LANES<T>);
-          store<T, LANES<T>>(target + v * LANES<T>, lanes);
-          rests += lanes - lanes;
-        }
-        rest += across<Plus, T, LANES<T>>(rests);
-      } else {
-        for (int64_t c = 0; c < PANEL<T>; ++c) {
-          target[c] = c < filled ? row[c] : T(0);
-          rest += target[c] - target[c];
-        }
+      for (int v = 0; v < PANEL_VECTORS; ++v) {
+        const auto lanes = load<T, T, LANES<T>>(row + column + v * LANES<T>);
+        store<T, LANES<T>>(target + v * LANES<T>, lanes);
+        rests += lanes - lanes;
       }
+    rest += across<Plus, T, LANES<T>>(rests);
+    for (int64_t c = 0; column < columns && c < PANEL<T>; ++c) {
+      target[c] = column + c < columns ? row[column + c] : T(0);
+      rest += target[c] - target[c];
     }
   }
   return rest == 0;
