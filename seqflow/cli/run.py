@@ -206,6 +206,10 @@ def _log_counts(event: str, counted: Stats | Report, **facts: Any) -> None:
     log_json(event, **{name: getattr(counted, name) for name in names}, **facts)
 
 
+_SOURCES = 5
+"""Number of sources that are shown of each rule, those with the most rows first; `--json` has all."""
+
+
 def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the filtered rows by option, and those of `keep` by condition, of a rule of curation by source."""
     for option, count in report.filtered_by.items():
@@ -213,10 +217,11 @@ def _filtered_by(report: Report) -> Iterator[tuple[str, str]]:
         if option == "keep":
             by_condition = Counter(report.filtered_by_condition).most_common()
             yield from ((f"    {text}", f"{part:,}") for text, part in by_condition)
-        by_source = report.curated.get(option, {})
-        for source, part in by_source.items():
-            if part and len(by_source) > 1:
-                yield f"    {printable_line(source)}", f"{part:,}"
+        by_source = Counter(report.curated.get(option, {}))
+        most = by_source.most_common(_SOURCES if len(by_source) > 1 else 0)
+        yield from ((f"    {printable_line(source)}", f"{part:,}") for source, part in most if part)
+        if 0 < len(most) < len(+by_source):
+            yield f"    {len(+by_source) - len(most):,} more", f"{count - sum(part for _, part in most):,}"
 
 
 def _print_report(report: Report) -> None:

@@ -67,6 +67,11 @@ class KeyedRows:
         return self.provider.files
 
     @property
+    def files(self) -> Any:
+        """The source of the files, which tells whether each file is a row."""
+        return getattr(self.provider.source, "files", self.provider.source)
+
+    @property
     def store(self) -> Files:
         """Where they lie."""
         return self.provider.store
@@ -186,30 +191,25 @@ def _hashes(record: Record, seed: int) -> Array:
 
 def _tokens(table: Table, column: str) -> tuple[Array, Array]:
     """Return int64 tokens and lengths: those of lists of integers, hashes of words in lists and texts."""
-    import pyarrow.compute as pc
-
     kind = table.schema.field(column).type
-    if is_text(kind):
-        text = pa.table(table).column(column).cast(pa.large_string())
-        table = pa.table({column: pc.utf8_lower(text)})
     record = _record(table.select([column]))
-    lengths = record[f"{column}.lengths"]
-    if not is_text(kind) and not is_text(kind.value_type):
-        return record[f"{column}.values"].astype(np.int64), lengths
+    values, lengths = f"{column}.values", record[f"{column}.lengths"]
     if is_text(kind):
-        data, sizes, lengths = ops.split_words(
-            record[f"{column}.values"], lengths, pattern=r"[^\pL\pN]+", errors="replace"
-        )
-    else:
-        data, sizes = record[f"{column}.values.values"], record[f"{column}.values.lengths"]
-    return ops.hash_text(data, sizes), lengths
+        data, sizes = ops.lower(record[values], lengths, errors="replace")
+        words = ops.split_words(data, sizes, pattern=r"[^\pL\pN]+", errors="replace")
+        return ops.hash_text(words.values, words.lengths), words.counts
+    if is_text(kind.value_type):
+        return ops.hash_text(record[f"{values}.values"], record[f"{values}.lengths"]), lengths
+    return record[values].astype(np.int64), lengths
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type is of texts, encoded or not."""
+    """Return whether a type is of texts or bytes, encoded or not."""
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    binary = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    return any(holds(kind) for holds in (*texts, *binary))
 
 
 def _check_columns(rule: Rule, schema: pa.Schema) -> None:

@@ -106,3 +106,15 @@ def test_columns_of_a_wrong_type_are_refused_when_opened(tmp_path, rules, messag
     pq.write_table(pa.table({"text": ["a"], "number": [1]}), tmp_path / "a.parquet")
     with pytest.raises(ProviderError, match=message):
         keyed(str(tmp_path / "a.parquet"), source={}, rules=rules)
+
+
+def test_bytes_are_compared_as_text_also_where_they_are_none(tmp_path):
+    texts = [b"One two three", "one two three \xe9".encode("latin-1"), "ONE two three é".encode(), None]
+    pq.write_table(pa.table({"bytes": pa.array(texts, pa.binary())}), tmp_path / "a.parquet")
+    rule = {"column": "bytes", "bands": 2, "ngram": 3}
+    first, broken, other, null = key_table(tmp_path / "a.parquet", near_duplicates=rule)[
+        "band_000"
+    ].to_pylist()
+    assert null == -1
+    assert first == broken  # U+FFFD is no letter
+    assert other >= 0
