@@ -45,7 +45,7 @@ class KeyedBlock(Block):
     number: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyedRows:
     """Rows of a provider as int64 `place`, block number * 2**32 + row in the block, and the columns of some rules."""
 
@@ -176,10 +176,10 @@ def _record(table: Table) -> Record:
 
 
 def _hashes(record: Record, seed: int) -> Array:
-    """Return int64 hashes of the bytes of all columns of each row."""
+    """Return int64 hashes of the values of all columns of each row."""
     state = np.zeros(record.num_rows, np.uint64)
     for name, tensor in record.items():
-        data = np.ascontiguousarray(tensor)
+        data = np.ascontiguousarray(_widened(tensor))
         counts = np.full(len(data), data.dtype.itemsize * int(np.prod(data.shape[1:])), np.int64)
         above = record.parents[name]
         while above is not None:
@@ -187,6 +187,13 @@ def _hashes(record: Record, seed: int) -> Array:
         hashes = ops.hash_text(data.reshape(-1).view(np.uint8), counts, seed=seed)
         state = output(state, hashes.view(np.uint64))
     return (state >> np.uint64(1)).view(np.int64)
+
+
+def _widened(tensor: Array) -> Array:
+    """Return numbers as 64 bits, so that equal ones have equal bytes in columns of any width; text stays bytes."""
+    if tensor.dtype.kind == "f":
+        return np.where(np.isnan(tensor), np.nan, tensor + 0.0).astype(np.float64)  # one NaN, and no -0.0
+    return tensor.astype(np.int64) if tensor.dtype.kind in "bi" or tensor.dtype.itemsize in (2, 4) else tensor
 
 
 def _tokens(table: Table, column: str) -> tuple[Array, Array]:

@@ -118,3 +118,26 @@ def test_bytes_are_compared_as_text_also_where_they_are_none(tmp_path):
     assert null == -1
     assert first == broken  # U+FFFD is no letter
     assert other >= 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([1, None, -7], pa.int16()), pa.array([1, None, -7], pa.int64())),
+        (pa.array([1, None, 7], pa.uint16()), pa.array([1, None, 7], pa.int32())),
+        (
+            pa.array([0.5, None, float("nan")], pa.float32()),
+            pa.array([0.5, None, float("nan")], pa.float64()),
+        ),
+        (pa.array([-0.0, None, 1.0]), pa.array([0.0, None, 1.0])),
+        (pa.array(["a", None, ""], pa.string()), pa.array(["a", None, ""], pa.large_string())),
+        (
+            pa.array([[1], None, []], pa.list_(pa.int32())),
+            pa.array([[1], None, []], pa.large_list(pa.int64())),
+        ),
+    ],
+)
+def test_widths_do_not_count(tmp_path, one, other):
+    pq.write_table(pa.table({"c": one}), tmp_path / "one.parquet")
+    pq.write_table(pa.table({"c": other}), tmp_path / "other.parquet")
+    assert exact_keys(tmp_path / "one.parquet", "c") == exact_keys(tmp_path / "other.parquet", "c")
