@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ray_session import ray_session
 
 import seqflow as sf
 from seqflow.errors import ProviderError
@@ -187,14 +188,11 @@ def test_rows_that_a_job_writes_are_read_again(tmp_path):
 
 @pytest.mark.slow
 def test_ray_writes_the_same(tmp_path):
-    pytest.importorskip("ray")
-    from ray_session import ray_session
-
     rows = rows_of(60)
     run(job_of(tmp_path, rows))
     alone = pq.read_table(tmp_path / "out")
     text = JOB.replace('"out"', '"by_ray"') + '[engine]\nkind = "ray"\n'
-    with ray_session():
+    with ray_session(2):
         run(job_of(tmp_path, rows, text))
     assert pq.read_table(tmp_path / "by_ray").equals(alone)
 
