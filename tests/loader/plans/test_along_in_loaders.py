@@ -239,3 +239,38 @@ def test_the_figures_of_a_loader_count_rows_tokens_and_pieces():
     assert stats.rows == 60
     assert stats.tokens == sum(len(row["tokens"]) for row in rows)
     assert sum(totals) == sum(len(row["images"]) for row in rows)
+
+
+@pytest.mark.parametrize("options", [{"reuse": True}, {"reuse": True, "threads": 3}, {"window": "32 KiB"}])
+def test_items_are_the_same_in_memory_that_is_used_again_and_in_windows(options):
+    rows = rows_of(120)
+    blocks = pa.concat_tables([table(rows).slice(start, 20) for start in range(0, 120, 20)])
+    pieces = all_pieces(sf.Loader(blocks, batch=PLAN, shuffle=True, **options))
+    check(pieces, rows)
+    if "window" not in options:
+        assert pieces == all_pieces(sf.Loader(blocks, batch=PLAN, shuffle=True, threads=0))
+
+
+def test_any_batch_is_made_by_its_number():
+    loader = sf.Loader(table(rows_of(60)), batch=PLAN, shuffle=True, rank=0, world_size=1)
+    for number, batch in enumerate(list(loader)):
+        assert pieces_of(loader.batch_at(number)) == pieces_of(batch)
+
+
+def test_rows_from_the_middle_of_a_table_have_their_items():
+    rows = rows_of(60)
+    middle = table(rows).combine_chunks().slice(7, 40)
+    check(all_pieces(sf.Loader(middle, batch=PLAN, shuffle=True)), rows[7:47])
+
+
+def test_buckets_of_flat_batches_cut_rows_outside_their_items():
+    rows = rows_of(60)
+    budget = sf.TokenBudget(
+        24, columns=["tokens"], along=PLAN.along, oversize="split", lengths="tokens.lengths"
+    )
+    pieces = []
+    for batch in sf.Loader(table(rows), batch=sf.Buckets(3, budget), shuffle=True):
+        assert len(batch["tokens.values"]) <= 24
+        as_packed = {"tokens": batch["tokens.values"], "segment_ids": np.ones_like(batch["tokens.values"])}
+        pieces += pieces_of({**batch, **as_packed, "piece_lengths": batch["tokens.lengths"]})
+    check(pieces, rows)
