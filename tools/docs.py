@@ -7,7 +7,9 @@ from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
-from seqflow import registry
+from seqflow import ops, registry
+from seqflow.drawing.packed import row_with_images
+from seqflow.drawing.svg import ADAPTIVE
 from seqflow.expression.functions import Function, table
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
@@ -37,6 +39,16 @@ def pages() -> dict[Path, str]:
 def pictures() -> dict[Path, str]:
     """Return the pictures of the ops that move rows, as SVG."""
     return {PICTURES / f"{name}.svg": picture.svg for name, picture in _drawn().items()}
+
+
+def page_pictures() -> dict[Path, str]:
+    """Return the pictures of other pages, as SVG."""
+    lengths = [4, 2, 5]
+    image_ids = ops.image_ids([1, 0, 2], [2, 1, 2], [1, 0, 2], lengths)
+    row = ops.pack_rows(image_ids, lengths, capacity=12)
+    patches = [4, 8, 8]  # the longest document is the first of the row
+    svg = row_with_images(row.segment_ids[0], row.packed[0], patches, ADAPTIVE)
+    return {PICTURES.parent / "packed_images.svg": svg}
 
 
 @cache
@@ -184,7 +196,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in (pages() | pictures()).items():
+    for path, text in (pages() | pictures() | page_pictures()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     llms.INDEX.write_text(llms.index(), encoding="utf-8")

@@ -19,7 +19,7 @@ from seqflow.record.arrays import (
     tensor_array,
     text_array,
 )
-from seqflow.record.arrow_types import TEXTS, fixed_shape, innermost, is_any, leaf_dtype, tensor_order
+from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
 from seqflow.record.buffers import INT32_MAX, leaf_array, unfit_times
 from seqflow.record.lists import take_any
 from seqflow.record.record import Record, Tensor, list_parents
@@ -58,16 +58,20 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
         field = writer.fields.get(root)
         if field is not None and root not in tried:
             tried.add(root)
-            array = writer.under_schema(field)
+            array = writer.under_schema(field, None)
             if array is not None:
                 columns[root] = field.with_type(array.type), array
     writer.mark_described()
-    order = list(record.tensors)
-    for name in order:
-        if name not in writer.used:
-            array = writer.derived(name)
-            column = _free_name(name, columns)
-            columns[column] = pa.field(column, array.type), array
+    for name in record.tensors:
+        if name in writer.used:
+            continue
+        root = name.partition(".")[0]
+        field, parent = writer.fields.get(root), writer.outermost(root)
+        # a column with more levels of lengths than in the schema, such as one value for each piece of a packed row
+        array = None if field is None or parent is None else writer.under_schema(field, parent)
+        column = root if array is not None else _free_name(name, columns)
+        array = writer.derived(name) if array is None else array
+        columns[column] = pa.field(column, array.type), array
     fields = [field for field, _ in columns.values()]
     metadata = record.schema.metadata if record.schema is not None and fields == list(record.schema) else None
     if not columns:
@@ -97,18 +101,26 @@ class _ArrowWriter:
         for name in record.tensors:
             self.names.setdefault(name.partition(".")[0], []).append(name)
 
-    def under_schema(self, field: pa.Field) -> pa.Array | None:
-        """Return the column with its type in the schema; None if the tensors no longer fit."""
-        names = self.names[field.name]
+    def outermost(self, column: str) -> str | None:
+        """Return the lengths above all tensors of a column; None if it has an entry for each row."""
+        return self.record.parents[min(self.names[column], key=self.record.depth)]
+
+    def under_schema(self, field: pa.Field, parent: str | None) -> pa.Array | None:
+        """Return the column with its type in the schema, in lists of the lengths `parent` and those above them; None
+        if the tensors no longer fit.
+        """
+        names, before = self.names[field.name], self.used
+        self.used = before.difference(names)
+        rows = self.record.num_rows if parent is None else kernels.check_lengths(self.record[parent])
         try:
-            array = self.build(field.name, decoded_type(field.type), self.record.num_rows, None)
+            array = self.build(field.name, decoded_type(field.type), rows, parent)
         except MisfitError:
             array = None
         if array is None or any(name not in self.used and not name.endswith(".valid") for name in names):
             # a tensor of the column was left over: all of its tensors become columns of their own
-            self.used.difference_update(names)
+            self.used = before
             return None
-        return array
+        return self.in_lists(array, parent)
 
     def build(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
         if isinstance(kind, pa.FixedShapeTensorType):
@@ -233,41 +245,22 @@ class _ArrowWriter:
         record = self.record
         tensor, parent = record[name], record.parents[name]
         self.check_rows(name)
-        text = self.text_of(name)
-        if text is not None and parent is not None:  # texts with more levels of lengths than in the schema
-            array, name, parent = text, parent, record.parents[parent]
-        else:
-            array = tensor_array(name, tensor, self.nulls_by_level(name, tensor, parent))
+        array = tensor_array(name, tensor, self.nulls_by_level(name, tensor, parent))
         if name in record.dictionaries and _codes_fit(array, record.dictionaries[name]):
             array = pa.DictionaryArray.from_arrays(array, record.dictionaries[name])
+        return self.in_lists(array, parent)
+
+    def in_lists(self, array: pa.Array, parent: str | None) -> pa.Array:
+        """Return an array in lists of the lengths `parent`, and of those above them."""
         while parent is not None:
             self.check_rows(parent)
-            lengths = record[parent]
-            above = record.parents[parent]
+            lengths = self.record[parent]
+            above = self.record.parents[parent]
             nulls = self.nulls(parent.removesuffix(".lengths"), len(lengths), above)
             wide = len(array) > INT32_MAX
             kind = pa.large_list(array.type) if wide else pa.list_(array.type)
             array, parent = list_array(kind, lengths, array, nulls), above
         return array
-
-    def text_of(self, name: str) -> pa.Array | None:
-        """Return the texts whose bytes are this tensor, one for each of the lengths above it; None for anything
-        else.
-        """
-        record, column = self.record, name.removesuffix(".values")
-        parent, field = record.parents[name], self.fields.get(column)
-        if parent is None or parent != f"{column}.lengths" or field is None or not is_any(field.type, TEXTS):
-            return None
-        if record[name].dtype != np.uint8 or record[name].ndim != 1:
-            return None
-        self.check_rows(parent)
-        lengths = record[parent]
-        try:
-            return text_array(
-                field.type, lengths, record[name], self.nulls(column, len(lengths), record.parents[parent])
-            )
-        except MisfitError:  # the bytes are no longer valid text
-            return None
 
     def check_rows(self, name: str) -> None:
         parent = self.record.parents[name]

@@ -13,7 +13,8 @@ MODULES = {
     name for job in EXAMPLES.glob("*.toml") for name in tomllib.loads(job.read_text()).get("imports", [])
 }
 TRAINING = "click_model"
-SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in MODULES | {TRAINING})
+MODEL = "pack_images"
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in MODULES | {TRAINING, MODEL})
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -30,3 +31,10 @@ def test_clicks_are_learned(capsys):
     runpy.run_path(str(EXAMPLES / f"{TRAINING}.py"), run_name="__main__")
     before, *_, last = capsys.readouterr().out.splitlines()
     assert int(before.split()[1].rstrip("%")) < 75 < 80 < int(last.split()[-2].rstrip("%"))
+
+
+@pytest.mark.slow
+def test_packed_documents_with_images_are_as_if_alone(capsys):
+    pytest.importorskip("transformers")
+    runpy.run_path(str(EXAMPLES / f"{MODEL}.py"), run_name="__main__")
+    assert "packed and alone differ by" in capsys.readouterr().out

@@ -288,3 +288,31 @@ def test_times_in_units_that_arrow_does_not_have_keep_their_values():
         assert np.array_equal(to_arrow(record({"x": times})).column(0), times)
     with pytest.raises(ProviderError, match=r"x has datetime64.Y. that datetime64.s. cannot hold"):
         to_arrow(record({"x": np.array([1, 2**40]).view("M8[Y]")}))
+
+
+def test_columns_below_more_lengths_keep_their_type_in_lists():
+    batch = pa.record_batch(
+        {
+            "text": ["ab", "c", "d"],
+            "time": pa.array([1, 2, 3], pa.timestamp("s", "UTC")),
+            "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "place": [{"x": 1, "y": [2]}, {"x": 3, "y": []}, {"x": 4, "y": [5, 6]}],
+            "images": pa.array([[{"id": 1, "bytes": b"q"}], None, [{"id": 2, "bytes": b""}, {"id": 3, "bytes": b"r"}]]),
+            "n": pa.array([1, 2, 3], pa.int16()),
+        }
+    )  # fmt: skip
+    rows = from_arrow(batch, valid=["images"])
+    parents = {name: parent or "pieces" for name, parent in rows.parents.items()}
+    tensors = {"pieces": np.array([2, 1]), **rows.tensors}
+    packed = Record(tensors, {"pieces": None, **parents}, 2, rows.schema, rows.dictionaries)
+    back = to_arrow(packed)
+    assert back.schema.names == batch.schema.names
+    for name in back.schema.names:
+        assert back.schema.field(name).type == pa.list_(batch.schema.field(name).type)
+        first, second = back[name].to_pylist()
+        assert first + second == batch[name].to_pylist()
+    # values of another dtype do not fit: each tensor of the column is one of its own
+    tensors["place.x"] = tensors["place.x"].astype(np.float32)
+    changed = to_arrow(Record(tensors, packed.parents, 2, rows.schema, rows.dictionaries))
+    assert [name for name in changed.schema.names if name.startswith("place")] == ["place.x", "place.y"]
+    assert changed["place.y"].to_pylist() == [[[2], []], [[5, 6]]]

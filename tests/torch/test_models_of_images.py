@@ -3,8 +3,10 @@
 import functools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import seqflow as sf
 import seqflow.torch as st_torch
 from seqflow import ops
 
@@ -153,15 +155,7 @@ def test_documents_see_each_other_without_an_error_where_the_page_says_so():
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_gemma_3_takes_a_mask_that_looks_both_ways_inside_an_image(attention):
-    vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    model = of_config(
-        transformers.Gemma3Config(
-            text_config={**TEXT, "head_dim": 16, "sliding_window": 64, "query_pre_attn_scalar": 16},
-            vision_config={**vision, "image_size": 16, "patch_size": 4},
-            mm_tokens_per_image=4, image_token_id=IMAGE, boi_token_index=BEGIN, eoi_token_index=END,
-        ),
-        attention,
-    )  # fmt: skip
+    model = gemma_3(attention)
     rng, images = np.random.default_rng(0), torch.randn(3, 3, 16, 16)
     counts = np.array([2, 0, 1])
     texts = [
@@ -194,3 +188,175 @@ def test_gemma_3_takes_a_mask_that_looks_both_ways_inside_an_image(attention):
     assert difference(position_ids=places) > 0.01
     one_way = st_torch.block_diagonal_mask(batch, dtype=torch.float32)
     assert difference(position_ids=places, attention_mask=one_way) > 0.01
+
+
+SIDE = 16
+PREPARE = """
+images.values.grid = image_grids(images.values.size, patch=4, merge=2, min_pixels=64, max_pixels=4096)
+_, high, wide = split(images.values.grid, parts=3, axis=1)
+sizes = reduce_sum(high * wide, axes=1) // {merged}
+ids.values, ids.lengths, _ = expand_placeholders(
+    tokens.values, sizes, images.lengths, tokens.lengths, placeholder=90)
+images.values.start, images.values.extent = image_spans(
+    ids.values, sizes, images.lengths, ids.lengths, placeholder=90)
+mrope = mrope_positions(images.values.start, images.values.grid, images.lengths, ids.lengths, after="side")
+numbers = image_ids(images.values.start, images.values.extent, images.lengths, ids.lengths)
+return ids.values, ids.lengths, mrope, numbers, images.lengths, images.values.grid, images.values.size, \\
+    images.values.start, images.values.extent, images.values.pixels.lengths, images.values.pixels.values
+"""
+
+
+def table_of(seed=0, count=9, sides=(8, 16, 24)):
+    """Texts with up to four images, some longer than a packed row, some without an image."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        images, tokens = [], rng.integers(3, 80, rng.integers(1, 7)).tolist()
+        for _ in range(rng.integers(0, 5)):
+            size = rng.choice(sides, 2).tolist()
+            pixels = rng.integers(0, 256, (size[0] * size[1], 3), np.uint8)
+            images.append({"size": size, "pixels": pixels.tolist()})
+            tokens += [BEGIN, IMAGE, END, *rng.integers(3, 80, rng.integers(0, 5)).tolist()]
+        rows.append({"tokens": tokens, "images": images})
+    pixels = pa.list_(pa.list_(pa.uint8(), 3))
+    images = pa.list_(pa.struct([("size", pa.list_(pa.int32(), 2)), ("pixels", pixels)]))
+    return pa.Table.from_pylist(rows, pa.schema([("tokens", pa.list_(pa.int64())), ("images", images)]))
+
+
+def loader_of(table, merged, **options):
+    plan = sf.Packed(
+        24 if merged == 4 else 40,
+        columns=["ids", "mrope", "numbers"],
+        along={"images": sf.Along("start", "extent")},
+        rows=2,
+    )
+    return sf.Loader(table, prepare=PREPARE.format(merged=merged), batch=plan, shuffle=True, **options)
+
+
+def pieces_of_rows(table, merged):
+    """Function from a row, the first token of a piece and its number of tokens to its ids and images, by Python."""
+
+    def piece(row, start, count):
+        text, images = table["tokens"][row].as_py(), table["images"][row].as_py()
+        ids, begins = [], []
+        for token in text:
+            if token == IMAGE:
+                height, width = images[len(begins)]["size"]
+                begins.append(len(ids))
+                ids += [IMAGE] * (height * width // 16 // merged)
+            else:
+                ids.append(token)
+        chosen = [of for at, of in zip(begins, images, strict=True) if start <= at < start + count]
+        shaped = [np.array(of["pixels"], np.uint8).reshape(*of["size"], 3) for of in chosen]
+        return torch.tensor([ids[start : start + count]]), shaped
+
+    return piece
+
+
+def batch_images(batch):
+    """The images of a batch as arrays, in their order."""
+    flat, sizes = batch["images.values.pixels.values"], batch["images.values.size"]
+    parts = np.split(flat, np.cumsum(batch["images.values.pixels.lengths"])[:-1])
+    return [part.reshape(*size, 3) for part, size in zip(parts, sizes.tolist(), strict=False) if len(part)]
+
+
+def check_packed(table, merged, logits, alone):
+    """Logits of all packed batches are those of each piece alone; exchanged images change them."""
+    loader, of_row = loader_of(table, merged), pieces_of_rows(table, merged)
+    cut = exchanged = 0
+    for number, batch in enumerate(loader):
+        images = batch_images(batch)
+        out = logits(batch, images)
+        pieces = iter(loader.trace(number))
+        for row, count in enumerate(batch["pieces"].tolist()):
+            for k in range(count):
+                piece = next(pieces)
+                cut += piece.element > 0
+                of_piece = out[row][torch.from_numpy(batch["segment_ids"][row] == k + 1)]
+                expected = alone(*of_row(piece.row, piece.element, piece.elements))
+                assert float((of_piece - expected).abs().max()) < 1e-6
+        alike = [
+            (i, j)
+            for i in range(len(images))
+            for j in range(i)
+            if images[i].shape[0] * images[i].shape[1] == images[j].shape[0] * images[j].shape[1]
+        ]
+        if alike:
+            i, j = alike[0]
+            images[i], images[j] = images[j], images[i]
+            assert float((logits(batch, images) - out).abs().max()) > 0.01
+            exchanged += 1
+    assert cut > 1
+    assert exchanged > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_loaded_rows_have_the_logits_of_each_piece_alone(kind):
+    model = model_of(kind)
+
+    @torch.no_grad()
+    def logits(batch, images):
+        places = st_torch.position_ids(batch, mrope="mrope")
+        ids = torch.from_numpy(batch["ids"])
+        return model(input_ids=ids, position_ids=places, use_cache=False, **inputs_of(images)).logits
+
+    @torch.no_grad()
+    def alone(ids, images):
+        types = (ids == IMAGE).int()
+        return model(input_ids=ids, mm_token_type_ids=types, use_cache=False, **inputs_of(images)).logits[0]
+
+    check_packed(table_of(), 4, logits, alone)
+
+
+def llava():
+    vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.LlavaConfig(
+        text_config={**TEXT, "model_type": "llama"},
+        vision_config={**vision, "model_type": "clip_vision_model", "image_size": SIDE, "patch_size": 4},
+        image_token_index=IMAGE, image_seq_length=16,
+    )  # fmt: skip
+    return of_config(config, "sdpa")
+
+
+@functools.cache
+def gemma_3(attention):
+    vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.Gemma3Config(
+        text_config={**TEXT, "head_dim": 16, "sliding_window": 64, "query_pre_attn_scalar": 16},
+        vision_config={**vision, "image_size": SIDE, "patch_size": 4},
+        mm_tokens_per_image=4, image_token_id=IMAGE, boi_token_index=BEGIN, eoi_token_index=END,
+    )  # fmt: skip
+    model = of_config(config, attention)
+    # from_config leaves the projection 0, with which no image has an effect
+    torch.nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight, std=0.2)
+    return model
+
+
+def pixel_values(images):
+    """[images, 3, height, width] of images of one size; nothing if there are none."""
+    if not images:
+        return {}
+    return {"pixel_values": torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float() / 127.5 - 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Llava", "Gemma3"])
+def test_loaded_rows_of_images_of_one_size_have_the_logits_of_each_piece_alone(kind):
+    model = llava() if kind == "Llava" else gemma_3("sdpa")
+
+    @torch.no_grad()
+    def logits(batch, images):
+        ids = torch.from_numpy(batch["ids"])
+        given = {"position_ids": st_torch.position_ids(batch)}
+        if kind == "Gemma3":
+            mask = st_torch.block_diagonal_mask(batch, image_ids="numbers", dtype=torch.float32)
+            given |= {"attention_mask": mask, "token_type_ids": (ids == IMAGE).int()}
+        return model(input_ids=ids, use_cache=False, **given, **pixel_values(images)).logits
+
+    @torch.no_grad()
+    def alone(ids, images):
+        given = {"token_type_ids": (ids == IMAGE).int()} if kind == "Gemma3" else {}
+        return model(input_ids=ids, use_cache=False, **given, **pixel_values(images)).logits[0]
+
+    check_packed(table_of(sides=(SIDE,)), 1 if kind == "Llava" else 4, logits, alone)

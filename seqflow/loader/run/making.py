@@ -280,6 +280,9 @@ PREFIX = "step."
 class LoadedBatch(Record):
     """A batch of a mix, or of a loader that counts totals: `batch["step.trained"]` is one of the totals, a 0-d
     array.
+
+    Names, `items()` and `in` are those of the tensors: totals have no rows, which a net or `to_arrow` needs of all
+    that a record holds. `totals` has them all; the dicts of `loader.to("torch")` contain them as `step.trained`.
     """
 
     sources: tuple[str, ...] = ()

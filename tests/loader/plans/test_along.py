@@ -307,8 +307,8 @@ def test_jobs_name_the_columns_and_the_fields_of_their_items(tmp_path):
     job = Job.read(tmp_path / "job.toml")
     assert job.batch.along == SPANS
     run(job)
-    written = pq.read_table(tmp_path / "out")["images.values.name"].to_pylist()
-    names = [name for row in written for piece in row for name in piece]
+    written = pq.read_table(tmp_path / "out")["images"].to_pylist()
+    names = [item["name"] for row in written for piece in row for item in piece]
     assert sorted(names) == [
         item["name"] for one in TABLE.to_pylist() if one["tokens"] for item in one["images"]
     ]
