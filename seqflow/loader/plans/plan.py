@@ -520,6 +520,8 @@ def _plan_part(value: Any) -> str:
     if isinstance(value, Mapping) and isinstance(value.get("name"), str):
         shown = ", ".join(f"{name}={_plan_part(of)}" for name, of in value.items() if name != "name")
         return f"{value['name']}({shown})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name!r}: {_plan_part(of)}' for name, of in value.items())}}}"
     return repr(tuple(value) if isinstance(value, list) else value)
 
 

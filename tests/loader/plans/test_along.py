@@ -205,6 +205,12 @@ def test_columns_that_cannot_travel_are_errors(plan, message):
         list(load(sf.Packed(100, oversize="skip", **plan)))
 
 
+def test_the_text_of_a_plan_can_be_typed():
+    plan = sf.Packed(32, ["tokens"], {"tokens": 1.5}, along=SPANS)
+    assert repr(plan).endswith("along={'images': Along(start='start', extent='extent')})")
+    assert eval(repr(plan), {"Packed": sf.Packed, "Along": sf.Along}) == plan
+
+
 def test_packed_rows_hold_at_most_so_many_pieces():
     free, bound = (
         list(load(sf.Packed(90, columns=["tokens"], along=SPANS, max_pieces=most))) for most in (None, 2)
