@@ -64,11 +64,11 @@ struct Network {
   using V = Vector<K, LANES>;
 
   // Written so that nothing is lost where neither is smaller: -0 and 0. One instruction does just that for floats, where
-  // GCC 12 makes a comparison and a blend.
+  // GCC 12 makes a comparison and a blend. (Its header warns of undefined lanes unless there is a mask, even of all lanes.)
   static V smaller(V a, V b) {
 #if defined(__AVX512F__)
-    if constexpr (__is_same(K, float)) return (V)_mm512_min_ps((__m512)b, (__m512)a);
-    if constexpr (__is_same(K, double)) return (V)_mm512_min_pd((__m512d)b, (__m512d)a);
+    if constexpr (__is_same(K, float)) return (V)_mm512_maskz_min_ps(0xffff, (__m512)b, (__m512)a);
+    if constexpr (__is_same(K, double)) return (V)_mm512_maskz_min_pd(0xff, (__m512d)b, (__m512d)a);
 #elif defined(__AVX2__)
     if constexpr (__is_same(K, float)) return (V)_mm256_min_ps((__m256)b, (__m256)a);
     if constexpr (__is_same(K, double)) return (V)_mm256_min_pd((__m256d)b, (__m256d)a);
@@ -80,8 +80,8 @@ struct Network {
   }
   static V larger(V a, V b) {
 #if defined(__AVX512F__)
-    if constexpr (__is_same(K, float)) return (V)_mm512_max_ps((__m512)a, (__m512)b);
-    if constexpr (__is_same(K, double)) return (V)_mm512_max_pd((__m512d)a, (__m512d)b);
+    if constexpr (__is_same(K, float)) return (V)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+    if constexpr (__is_same(K, double)) return (V)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
 #elif defined(__AVX2__)
     if constexpr (__is_same(K, float)) return (V)_mm256_max_ps((__m256)a, (__m256)b);
     if constexpr (__is_same(K, double)) return (V)_mm256_max_pd((__m256d)a, (__m256d)b);
