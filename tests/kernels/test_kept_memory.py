@@ -44,6 +44,33 @@ def test_memory_of_a_result_that_is_gone_is_the_next_ones():
     assert address % 64 == 0
 
 
+def lent():
+    """Bytes that the system may take from this process (MADV_FREE), or a skip where it does not count them."""
+    try:
+        with open("/proc/self/smaps_rollup") as lines:
+            found = [line.split() for line in lines if line.startswith("LazyFree:")]
+    except OSError:
+        found = []
+    if not found:
+        pytest.skip("this system does not count memory that it may take")
+    return int(found[0][1]) << 10
+
+
+def test_the_system_may_take_freed_results_except_the_latest_32_mib_of_small_pages():
+    before = lent()
+    results = [large() for _ in range(13)]
+    del results
+    assert lent() - before < MIB
+    results = [large() for _ in range(25)]
+    del results
+    assert lent() - before > 10 * MIB
+    kernels.set_kept_memory(0)
+    kernels.set_kept_memory(256 * MIB)
+    large_pages = large(4 * MIB)
+    del large_pages
+    assert lent() - before > 10 * MIB
+
+
 def test_results_that_are_there_share_nothing():
     sizes = [150_000 + 7_000 * i for i in range(12)]
     for _ in range(3):

@@ -38,6 +38,55 @@ def test_zeros_and_nan_keep_their_bits_and_their_order(any_kernels, dtype, desce
         assert columns.tobytes() == np.stack([expected, expected], axis=1).tobytes()
 
 
+def near_and_far(rng, size, dtype):
+    """Numbers so far apart and so near that a key less its low bits does not tell them apart."""
+    return np.where(rng.random(size) < 0.9, 1 + rng.integers(0, 50, size) / 2.0**20, -1e30).astype(dtype)
+
+
+def blocks_of_the_largest_first(rng, size, dtype):
+    """Medians of few samples are far from that of all."""
+    return np.r_[np.arange(size, size // 2, -1), np.arange(size // 2)[::-1] % 7].astype(dtype)
+
+
+FORMS = {
+    "random": lambda rng, size, dtype: (rng.standard_normal(size) * 2**31).clip(0 if dtype[0] == "u" else None).astype(dtype),
+    "few": lambda rng, size, dtype: rng.integers(0, 10, size).astype(dtype),
+    "equal": lambda rng, size, dtype: np.full(size, 3, dtype),
+    "rising": lambda rng, size, dtype: np.arange(size).astype(dtype),
+    "falling": lambda rng, size, dtype: np.arange(size, 0, -1).astype(dtype),
+    "almost rising": lambda rng, size, dtype: np.r_[np.arange(size - 1), 0].astype(dtype),
+    "skewed": lambda rng, size, dtype: (rng.zipf(1.2, size) % 2**40).astype(dtype),
+    "near and far": near_and_far,
+    "blocks": blocks_of_the_largest_first,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "uint32", "int64", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_long_segments_of_any_form_are_in_stable_order(native, dtype, form):
+    lengths = A([65, 0, 127, 128, 129, 300, 1023, 1024, 1500, 8191, 8192, 9000, 2])
+    data = FORMS[form](np.random.default_rng(0), int(lengths.sum()), dtype)
+    ends = np.cumsum(lengths)
+    sorted_data = kernels.sort_within(data, lengths)
+    order, back = (
+        kernels.argsort_within(data, lengths),
+        kernels.argsort_within(data, lengths, descending=True),
+    )
+    tops = {k: kernels.segment_topk(data, lengths, k) for k in (0, 1, 5, 70, 1100)}
+    for segment, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
+        rows = data[start:end]
+        np.testing.assert_array_equal(order[start:end], rows.argsort(kind="stable"))
+        assert sorted_data[start:end].tobytes() == rows[order[start:end]].tobytes()
+        falling = len(rows) - 1 - rows[::-1].argsort(kind="stable")[::-1]
+        np.testing.assert_array_equal(back[start:end], falling)
+        for k, (values, places) in tops.items():
+            found = min(k, len(rows))
+            np.testing.assert_array_equal(places[segment, :found], falling[:found])
+            assert (places[segment, found:] == -1).all()
+            np.testing.assert_array_equal(values[segment, :found], rows[falling[:found]])
+
+
 def test_nan_is_last_in_ascending_and_first_in_descending_order(any_kernels):
     for data in (A([1, np.nan, np.inf, -np.nan], np.float32), A([1, np.nan, np.inf, np.nan])):
         np.testing.assert_array_equal(kernels.sort_within(data, A([4])), [1, np.inf, np.nan, np.nan])

@@ -153,7 +153,7 @@ nb::object pool(ReduceBlock block, CombineBlocks combine, Reduction &job, const 
   job.num_rows = rows.extent(0);
   job.gathered = true;
   job.indices = picks.counts();
-  job.rows_ahead = SEQFLOW_SELECTED(pooling_kernels).rows_ahead(job.num_rows, rows.row_bytes());
+  job.rows_ahead = SEQFLOW_SELECTED(pooling_kernels).rows_ahead(rows.row_bytes());
   job.ignores = ignored.any;
   job.ignored = ignored.index;
   job.out = Buffer(result, NUMERIC, true).data();

@@ -167,12 +167,81 @@ void gather_small(Gather &job, int64_t begin, int64_t end) {
   if (!inside) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
 }
 
+// Rows of up to MOST_VECTORS vectors: each is in registers as a whole, its last vector overlapping the one before, and
+// later rows are fetched. With `around`, rows are whole lines and go around the caches.
+constexpr int64_t MOST_VECTORS = 8;
+
+template <int VECTORS, class T, bool wraps, bool around>
+void gather_vectors(Gather &job, int64_t begin, int64_t end) {
+  constexpr int64_t AHEAD = 16;
+  const T *const indices = static_cast<const T *>(job.indices.values);
+  const uint8_t *const data = job.data;
+  const uint64_t num_rows = static_cast<uint64_t>(job.num_rows), row_bytes = static_cast<uint64_t>(job.row_bytes);
+  const uint64_t tail = row_bytes - VECTOR_BYTES;
+  const auto row_at = [&](int64_t k) {
+    const int64_t index = __atomic_load_n(indices + k, __ATOMIC_RELAXED);
+    return static_cast<uint64_t>(index) + (wraps && index < 0 ? num_rows : 0);
+  };
+  const bool splits = reinterpret_cast<uintptr_t>(data) % 64 != 0 || row_bytes % 64 != 0;
+  uint8_t *to = job.out + begin * job.row_bytes;
+  for (int64_t k = begin; k < end; ++k, to += row_bytes) {
+    // not checked yet: the address may be anything
+    const uintptr_t later = reinterpret_cast<uintptr_t>(data) + row_at(k + AHEAD < end ? k + AHEAD : k) * row_bytes;
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v)
+      if (v * VECTOR_BYTES % 64 == 0) __builtin_prefetch(reinterpret_cast<const void *>(later + v * VECTOR_BYTES));
+    if (splits) __builtin_prefetch(reinterpret_cast<const void *>(later + row_bytes - 1));
+    const uint64_t row = row_at(k);
+    if (__builtin_expect(row >= num_rows, 0)) {
+      __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+      break;
+    }
+    const uint8_t *const from = data + row * row_bytes;
+    Bytes x[VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) x[v] = load_bytes(from + (v < VECTORS - 1 ? v * VECTOR_BYTES : tail));
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) {
+      uint8_t *const at = to + (v < VECTORS - 1 ? v * VECTOR_BYTES : tail);
+      if constexpr (around)
+        store_around_caches(at, x[v]);
+      else
+        store_bytes(at, x[v]);
+    }
+  }
+  if constexpr (around) finish_streams();
+}
+
+template <int VECTORS, class T>
+void gather_wide(Gather &job, int64_t begin, int64_t end) {
+  // A smaller result is read again sooner than it leaves the caches.
+  constexpr int64_t AROUND_BYTES = 4 << 20;
+  const bool around = job.indices.size * job.row_bytes >= AROUND_BYTES && job.row_bytes % 64 == 0 &&
+                      reinterpret_cast<uintptr_t>(job.out) % 64 == 0;
+  if constexpr (VECTORS * VECTOR_BYTES % 64 == 0)
+    if (around)
+      return job.wrap ? gather_vectors<VECTORS, T, true, true>(job, begin, end)
+                      : gather_vectors<VECTORS, T, false, true>(job, begin, end);
+  return job.wrap ? gather_vectors<VECTORS, T, true, false>(job, begin, end)
+                  : gather_vectors<VECTORS, T, false, false>(job, begin, end);
+}
+
+template <int VECTORS, class T>
+void gather_by_vectors(Gather &job, int64_t begin, int64_t end) {
+  if constexpr (VECTORS > 1)
+    if (job.row_bytes <= (VECTORS - 1) * VECTOR_BYTES) return gather_by_vectors<VECTORS - 1, T>(job, begin, end);
+  gather_wide<VECTORS, T>(job, begin, end);
+}
+
 template <int ROW_BYTES, class T>
 void gather_by(Gather &job, int64_t begin, int64_t end) {
   if constexpr (ROW_BYTES > 0)
     if (!job.ignores)
       return job.wrap ? gather_small<ROW_BYTES, T, true>(job, begin, end)
                       : gather_small<ROW_BYTES, T, false>(job, begin, end);
+  if constexpr (ROW_BYTES == 0)
+    if (!job.ignores && job.row_bytes >= VECTOR_BYTES && job.row_bytes <= MOST_VECTORS * VECTOR_BYTES)
+      return gather_by_vectors<MOST_VECTORS, T>(job, begin, end);
   gather_blocks<ROW_BYTES, T>(job, begin, end);
 }
 

@@ -21,7 +21,7 @@ struct Ordering {
 constexpr int64_t MAX_SHORT = 64;
 
 // What a call needs for its longest segment, where that is longer than MAX_SHORT.
-constexpr int64_t scratch_bytes(int64_t longest) { return 5 * sizeof(int64_t) * longest; }
+constexpr int64_t scratch_bytes(int64_t longest) { return 5 * sizeof(int64_t) * (longest + 8); }
 
 struct OrderingKernels {
   void (*sort[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);

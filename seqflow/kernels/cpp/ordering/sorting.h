@@ -2,13 +2,15 @@
 //
 // Short segments are sorted in registers, longer ones in blocks that are merged. Where positions are requested too, an
 // element of up to 32 bits and its position in a short segment make one float64, exactly; 64-bit elements are inserted
-// one by one. Long segments are sorted by digits.
+// one by one. Long segments are sorted by parts (parts.h), or by digits where vectors are narrow, elements small or pivots
+// bad.
 #pragma once
 
 #include "ordering/equals.h"
 #include "ordering/network.h"
 #include "ordering/order_keys.h"
 #include "ordering/ordering.h"
+#include "ordering/parts.h"
 #include "ordering/radix.h"
 
 namespace seqflow {
@@ -42,6 +44,18 @@ struct SegmentOrder {
   Vector<A, N> load_lanes(const T *from, int64_t count) const {
     if (end - from >= N) return load<A, T, N>(from);
     return load_some<A, T, N>(from, count < 0 ? 0 : count);
+  }
+
+  // Whether numbers rise all along (1), fall all along (-1), or neither (0).
+  template <class N>
+  static int direction(const N *numbers, int64_t size) {
+    int64_t i = 1;
+    if (numbers[0] > numbers[1]) {
+      while (i < size && numbers[i - 1] > numbers[i]) ++i;
+      return i == size ? -1 : 0;
+    }
+    while (i < size && numbers[i - 1] <= numbers[i]) ++i;
+    return i == size;
   }
 
   // Values
@@ -114,9 +128,38 @@ struct SegmentOrder {
       K blocks[4 * MAX_SHORT];
       return sort_blocks(from, size, to, blocks, found);
     }
+#if defined(__AVX2__)
+    if constexpr (sizeof(K) == sizeof(T))
+      if (size >= PARTS_FROM && sort_parts(from, size, to, found)) return;
+#endif
     if (size <= MAX_MERGED) return sort_blocks(from, size, to, reinterpret_cast<K *>(scratch), found);
     sort_by_digits(from, size, to, found);
   }
+
+#if defined(__AVX2__)
+  // Fewer elements are faster in blocks that are merged; of integers there are minima in one instruction in 32 bits.
+  static constexpr int64_t PARTS_FROM = sizeof(T) == 4 && !floats ? 1024 : 256;
+
+  // In the result itself. Where this gives up, `from` is still as it was.
+  bool sort_parts(const T *from, int64_t size, T *to, Found *found) const {
+    K *const keys = reinterpret_cast<K *>(to);
+    int64_t i = 0;
+    for (; i + LANES <= size; i += LANES) store<K, LANES>(keys + i, comparable(from + i, 0, LANES, found));
+    if (i < size) store_some<K, LANES>(keys + i, comparable(from + i, 0, size - i, found), size - i);
+    const int way = direction(keys, size);
+    if (way < 0)
+      for (int64_t first = 0, last = size - 1; first < last; ++first, --last) {
+        const K key = keys[first];
+        keys[first] = keys[last];
+        keys[last] = key;
+      }
+    if (way == 0 && !Parts<K>::sort(keys, size, reinterpret_cast<K *>(scratch), Keys<T>::largest())) return false;
+    if (floats ? flipped == 0 : static_cast<K>(flipped) == 0) return true;
+    for (i = 0; i + LANES <= size; i += LANES) store<T, LANES>(to + i, values_of(load<K, K, LANES>(keys + i), flipped));
+    if (i < size) store_some<T, LANES>(to + i, values_of(load_some<K, K, LANES>(keys + i, size - i), flipped), size - i);
+    return true;
+  }
+#endif
 
   void sort_by_digits(const T *from, int64_t size, T *to, Found *found) const {
     U *const keys = reinterpret_cast<U *>(scratch), *const other_keys = keys + size;
@@ -158,13 +201,18 @@ struct SegmentOrder {
 
   // Positions
 
-  // Elements of up to 32 bits, each with its position, as whole numbers below 2^38.
+  static void count_up_or_down(int way, int64_t size, int64_t *to) {
+    for (int64_t i = 0; i < size; ++i) to[i] = way > 0 ? i : size - 1 - i;
+  }
+
+  // Elements of up to 32 bits, each with its position, as whole numbers: below 2^38 in short segments, 2^51 in others.
   static constexpr bool fits_double = sizeof(T) <= 4;
   static constexpr int PAIRS = VECTOR_BYTES / sizeof(double);
   static constexpr int64_t PAIRS_IN_REGISTERS = 16 * PAIRS < MAX_SHORT ? 16 * PAIRS : MAX_SHORT;
   static constexpr double ROUND = 6755399441055744.0;  // 1.5 * 2^52: added to a whole number, its last bits are its own
 
-  Vector<double, PAIRS> paired(const T *from, int64_t at, int64_t size) const {
+  // `places`: a power of two above all positions, at most 2^20.
+  Vector<double, PAIRS> paired(const T *from, int64_t at, int64_t size, double places = MAX_SHORT) const {
     using I = Vector<int32_t, PAIRS>;
     using P = Vector<double, PAIRS>;
     const int64_t left = size - at;
@@ -181,7 +229,7 @@ struct SegmentOrder {
     if (floats && flipped) keys = ~keys;
     const auto lane = counted<int64_t, PAIRS>();
     const P place = __builtin_convertvector(counted<int32_t, PAIRS>(), P) + static_cast<double>(at);
-    return lane < left ? __builtin_convertvector(keys, P) * static_cast<double>(MAX_SHORT) + place
+    return lane < left ? __builtin_convertvector(keys, P) * places + place
                        : P{} + __builtin_huge_val();
   }
 
@@ -210,19 +258,96 @@ struct SegmentOrder {
       if constexpr (PAIRS_IN_REGISTERS > 8 * PAIRS)
         if (size <= 16 * PAIRS) return argsort_registers<16>(from, size, to, out_end);
     }
+#if defined(__AVX2__)
+    if constexpr (!fits_double) {
+      uint64_t few[3 * MAX_SHORT + 8];
+      uint64_t *const keys = size <= MAX_SHORT ? few : reinterpret_cast<uint64_t *>(scratch);
+      if (size > FEW_INSERTED) {
+        for (int64_t i = 0; i < size; ++i) keys[i] = D::stable(from[i], flipped);
+        if (order_keys(keys, size, to, keys + size)) return;
+      }
+    }
+#endif
     if (size <= MAX_SHORT) {
       U keys[MAX_SHORT];
       for (int64_t i = 0; i < size; ++i) insert(keys, to, i, D::stable(from[i], flipped), i);
       return;
     }
+#if defined(__AVX2__)
+    if constexpr (fits_double)
+      if (size < (sizeof(T) < 4 ? MANY / 8 : MANY) && argsort_parts(from, size, to)) return;
+#endif
     U *const keys = reinterpret_cast<U *>(scratch);
     int64_t *const other_places = reinterpret_cast<int64_t *>(scratch + 2 * size * sizeof(int64_t));
     for (int64_t i = 0; i < size; ++i) {
       keys[i] = D::stable(from[i], flipped);
       to[i] = i;
     }
+    if (const int way = direction(keys, size)) return count_up_or_down(way, size, to);
     if (sort_digits<U>(keys, keys + size, to, other_places, size)) memcpy(to, other_places, size * sizeof(int64_t));
   }
+
+#if defined(__AVX2__)
+  static constexpr int64_t MOST_PAIRED = 1 << 20;   // so that an element of 32 bits and a position make a float64
+  static constexpr int64_t FEW_INSERTED = 8;
+
+  static int position_bits(int64_t size) { return 64 - __builtin_clzll(static_cast<uint64_t>(size - 1)); }
+
+  // The sort of pairs; from MANY elements on, digits are faster. False where pivots were bad.
+  bool argsort_parts(const T *from, int64_t size, int64_t *to) const {
+    using Places = Vector<int64_t, PAIRS>;
+    const int64_t places = int64_t{1} << position_bits(size);
+    double *const pairs = reinterpret_cast<double *>(scratch);
+    int64_t i = 0;
+    for (; i < size; i += PAIRS) store<double, PAIRS>(pairs + i, paired(from, i, size, static_cast<double>(places)));
+    if (const int way = direction(pairs, size)) {
+      count_up_or_down(way, size, to);
+      return true;
+    }
+    if (!Parts<double>::sort(pairs, size, pairs + size, __builtin_huge_val())) return false;
+    for (i = 0; i + PAIRS <= size; i += PAIRS)
+      store<int64_t, PAIRS>(to + i, (Places)(load<double, double, PAIRS>(pairs + i) + ROUND) & (places - 1));
+    for (; i < size; ++i) to[i] = static_cast<int64_t>(pairs[i]) & (places - 1);
+    return true;
+  }
+
+  // The places of at least two keys in stable order. The highest bits of a key, less the smallest one, and its place make
+  // one integer; where bits are lost, what is out of order for that is inserted. `memory` has room for 2 * size + 8. False
+  // where that is too often or pivots were bad.
+  static bool order_keys(const uint64_t *keys, int64_t size, int64_t *to, uint64_t *memory) {
+    if (const int way = direction(keys, size)) {
+      count_up_or_down(way, size, to);
+      return true;
+    }
+    const int bits = position_bits(size);
+    if (bits > 32) return false;
+    uint64_t least = keys[0], most = keys[0];
+    for (int64_t i = 1; i < size; ++i) {
+      least = keys[i] < least ? keys[i] : least;
+      most = keys[i] > most ? keys[i] : most;
+    }
+    const int spare = __builtin_clzll(most - least), lost = bits > spare ? bits - spare : 0;
+    if (size >= MANY && spare >= 31) return false;  // at most 3 wide digits differ
+    constexpr uint64_t TOP = uint64_t{1} << 63;
+    for (int64_t i = 0; i < size; ++i)
+      memory[i] = ((keys[i] - least) >> lost << bits | static_cast<uint64_t>(i)) ^ TOP;
+    int64_t *const joined = reinterpret_cast<int64_t *>(memory);
+    if (!Parts<int64_t>::sort(joined, size, joined + size, INT64_MAX)) return false;
+    const int64_t mask = (int64_t{1} << bits) - 1;
+    for (int64_t i = 0; i < size; ++i) to[i] = joined[i] & mask;
+    if (lost == 0) return true;
+    int64_t moves = 4 * size;
+    for (int64_t i = 1; i < size; ++i) {
+      if ((joined[i] ^ joined[i - 1]) >> bits != 0) continue;
+      const int64_t place = to[i];
+      int64_t at = i;
+      for (; at > 0 && keys[to[at - 1]] > keys[place]; --at) to[at] = to[at - 1];
+      to[at] = place;
+      if ((moves -= i - at) < 0) return false;
+    }
+    return true;
+  }
+#endif
 
   // Into the first `count` of sorted keys, behind those that are equal.
   static void insert(U *keys, int64_t *places, int64_t count, U key, int64_t place) {
@@ -239,6 +364,7 @@ struct SegmentOrder {
 
   void topk(const T *from, int64_t size, int64_t k, T *values, int64_t *places) const {
     const int64_t found = size < k ? size : k;
+    if (found == 0) return clear_rest(0, k, values, places);
     int64_t few[MAX_SHORT + PAIRS];
     const int64_t *order = few;
     if (size <= MAX_SHORT)
@@ -249,6 +375,10 @@ struct SegmentOrder {
       values[i] = from[order[i]];
       places[i] = order[i];
     }
+    clear_rest(found, k, values, places);
+  }
+
+  static void clear_rest(int64_t found, int64_t k, T *values, int64_t *places) {
     for (int64_t i = found; i < k; ++i) {
       values[i] = 0;
       places[i] = -1;
@@ -258,6 +388,9 @@ struct SegmentOrder {
   // The positions of the k largest of a long segment. Candidates are collected and reduced to the k best when there are
   // too many; a later element must beat the last of these.
   const int64_t *largest(const T *from, int64_t size, int64_t k) const {
+#if defined(__AVX2__)
+    if (const int64_t *found = largest_by_parts(from, size, k)) return found;
+#endif
     int64_t *places = reinterpret_cast<int64_t *>(scratch), *other_places = places + size;
     U *keys = reinterpret_cast<U *>(other_places + size), *other_keys = keys + size;
     const int64_t room = 2 * k < 256 ? 256 : 2 * k;
@@ -285,6 +418,70 @@ struct SegmentOrder {
     }
     return places;
   }
+
+#if defined(__AVX2__)
+  // The same, with candidates sorted as argsort does; null where it would not.
+  const int64_t *largest_by_parts(const T *from, int64_t size, int64_t k) const {
+    const int64_t room = 2 * k < MAX_SHORT ? MAX_SHORT : 2 * k;
+    if constexpr (fits_double) {
+      if (size > MOST_PAIRED) return nullptr;
+      const int64_t places = int64_t{1} << position_bits(size);
+      double *const pairs = reinterpret_cast<double *>(scratch);
+      double worst = __builtin_huge_val();
+      int64_t count = 0;
+      const auto keep_best = [&] {
+        if (!Parts<double>::sort(pairs, count, pairs + size, __builtin_huge_val())) return false;
+        if (count < k) return true;
+        count = k;
+        worst = pairs[k - 1];
+        return true;
+      };
+      for (int64_t i = 0; i < size; i += PAIRS) {
+        const Vector<double, PAIRS> next = paired(from, i, size, static_cast<double>(places));
+        for (uint64_t better = lane_bits<int64_t, PAIRS>(next < worst); better != 0; better &= better - 1)
+          pairs[count++] = next[__builtin_ctzll(better)];
+        if (count >= room && !keep_best()) return nullptr;
+      }
+      if (!keep_best()) return nullptr;
+      int64_t *const order = reinterpret_cast<int64_t *>(pairs + size);
+      for (int64_t i = 0; i < count; ++i) order[i] = static_cast<int64_t>(pairs[i]) & (places - 1);
+      return order;
+    } else {
+      const int64_t stride = size + 8;
+      uint64_t *keys = reinterpret_cast<uint64_t *>(scratch), *places = keys + stride, *other = places + stride;
+      int64_t *const order = reinterpret_cast<int64_t *>(other + 2 * stride);
+      int64_t count = 0;
+      uint64_t worst = 0;
+      bool full = false;
+      const auto keep_best = [&] {
+        if (count < 2) return true;
+        if (!order_keys(keys, count, order, other)) return false;
+        const int64_t best = count < k ? count : k;
+        for (int64_t j = 0; j < best; ++j) {
+          other[j] = keys[order[j]];
+          other[stride + j] = places[order[j]];
+        }
+        uint64_t *const keys_now = other;
+        other = keys;
+        keys = keys_now;
+        places = keys + stride;
+        full = count >= k;
+        count = best;
+        worst = keys[best - 1];
+        return true;
+      };
+      for (int64_t i = 0; i < size; ++i) {
+        const uint64_t key = D::stable(from[i], flipped);
+        if (full && key >= worst) continue;
+        keys[count] = key;
+        places[count++] = static_cast<uint64_t>(i);
+        if (count >= room && !keep_best()) return nullptr;
+      }
+      if (!keep_best()) return nullptr;
+      return reinterpret_cast<const int64_t *>(places);
+    }
+  }
+#endif
 };
 
 template <class T>

@@ -11,7 +11,7 @@ constexpr int NUM_TABLE_TYPES = NUM_TYPES + 1;
 
 // Indices are int64; those into float32 that is added up in float32 may be int32.
 struct PoolingKernels {
-  int64_t (*rows_ahead)(int64_t num_rows, int64_t row_bytes);
+  int64_t (*rows_ahead)(int64_t row_bytes);
   ReduceBlock pool_block[NUM_KINDS][NUM_TABLE_TYPES];
   CombineBlocks combine[NUM_KINDS][NUM_TABLE_TYPES];
   // Sums of rows times weights: in float32, of float32 and float16; and in float64.

@@ -84,9 +84,59 @@ class QuantizedPooler {
 
   explicit QuantizedPooler(QuantizedPooling &job)
       : job(job),
-        ahead(rows_ahead(job.num_rows, job.row_bytes)),
+        ahead(rows_ahead(job.row_bytes)),
         lines(most_lines(job)),
         columns(job.packed_bytes * PER_BYTE) {}
+
+  // Segments [begin, end) of rows of COUNT vectors of bytes with float32 scale and bias, without weights: all that a segment
+  // needs stays in registers. Segments longer than CHUNK go the other way.
+  template <int COUNT>
+  __attribute__((noinline)) void whole_rows(int64_t begin, int64_t end) const {
+    constexpr int64_t PACKED = COUNT * BYTE_LANES, ROW = PACKED + 2 * sizeof(float);
+    const I *const indices = static_cast<const I *>(job.indices.values);
+    const uint64_t num_rows = static_cast<uint64_t>(job.num_rows);
+    const uintptr_t table = reinterpret_cast<uintptr_t>(job.table);
+    const int64_t *const offsets = job.offsets;
+    const int64_t most = job.indices.size - ahead, far = ahead;
+    float *out = job.out + begin * PACKED;
+    for (int64_t k = begin; k < end; ++k, out += PACKED) {
+      const int64_t from = offsets[k], to = offsets[k + 1], distance = to <= most ? far : 0;
+      if (__builtin_expect(to - from > CHUNK, 0)) {
+        segment(k);
+        continue;
+      }
+      Floats sums[COUNT] = {};
+      float bias = 0;
+      for (const I *p = indices + from, *const last = indices + to; p != last; ++p) {
+        // not checked yet: the address may be anything
+        const uintptr_t later = table + static_cast<uint64_t>(int64_t{__atomic_load_n(p + distance, __ATOMIC_RELAXED)}) * ROW;
+#pragma GCC unroll 8
+        for (int64_t at = 0; at < ROW - 1; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(later + at));
+        __builtin_prefetch(reinterpret_cast<const void *>(later + ROW - 1));
+        const int64_t index = __atomic_load_n(p, __ATOMIC_RELAXED);
+        if (__builtin_expect(static_cast<uint64_t>(index) >= num_rows, 0)) {
+          if (!job.pruned || index != -1) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+          continue;
+        }
+        const uint8_t *const row = reinterpret_cast<const uint8_t *>(table + static_cast<uint64_t>(index) * ROW);
+        const ScaleAndBias ends = scale_and_bias(row + PACKED, false);
+        bias += ends.bias;
+        const Floats scale = multiples(ends.scale);
+#pragma GCC unroll 8
+        for (int i = 0; i < COUNT; ++i) add_scaled(sums[i], scale, widen_bytes(row + i * BYTE_LANES), 0);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < COUNT; ++i) store<float, BYTE_LANES>(out + i * BYTE_LANES, sums[i] + bias);
+    }
+  }
+
+  // The same for any number of vectors up to COUNT.
+  template <int COUNT>
+  void whole_rows_of(int64_t begin, int64_t end) const {
+    if constexpr (COUNT > 1)
+      if (job.packed_bytes < COUNT * BYTE_LANES) return whole_rows_of<COUNT - 1>(begin, end);
+    whole_rows<COUNT>(begin, end);
+  }
 
   void segment(int64_t k) const {
     const int64_t from = job.offsets[k], to = job.offsets[k + 1];
@@ -271,6 +321,10 @@ class QuantizedPooler {
 template <int BITS, class I>
 void pool_segments(QuantizedPooling &job, int64_t begin, int64_t end) {
   const QuantizedPooler<BITS, I> pooler(job);
+  if constexpr (BITS == 8)
+    if (!job.weights && !job.half && !job.mean && job.packed_bytes % BYTE_LANES == 0 &&
+        job.packed_bytes <= pooler.MOST * BYTE_LANES)
+      return pooler.template whole_rows_of<pooler.MOST>(begin, end);
   for (int64_t k = begin; k < end; ++k) pooler.segment(k);
 }
 

@@ -7,9 +7,6 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#if !defined(_WIN32)
-#include <unistd.h>
-#endif
 
 namespace seqflow {
 namespace {
@@ -64,15 +61,6 @@ std::atomic<int> selected{best()};
 }  // namespace
 
 const char *const INSTRUCTION_SETS[NUM_INSTRUCTION_SETS] = {"baseline", "avx2", "avx512"};
-
-int64_t first_cache_bytes() {
-#if defined(_SC_LEVEL1_DCACHE_SIZE)
-  static const int64_t bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE);
-  return bytes < 0 ? 0 : bytes;
-#else
-  return 0;
-#endif
-}
 
 bool is_compiled(int instruction_set) {
 #if defined(SEQFLOW_HAS_AVX2)

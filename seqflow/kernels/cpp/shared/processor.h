@@ -8,9 +8,6 @@ namespace seqflow {
 enum InstructionSet { BASELINE, AVX2, AVX512, NUM_INSTRUCTION_SETS };
 extern const char *const INSTRUCTION_SETS[NUM_INSTRUCTION_SETS];
 
-// The bytes of a core's first cache for data; 0 where the system does not say.
-int64_t first_cache_bytes();
-
 bool is_compiled(int instruction_set);
 bool is_available(int instruction_set);  // compiled, and on this processor
 

@@ -31,10 +31,12 @@ constexpr size_t MANY = 1 << 20;     // bytes from which an array is large
 constexpr size_t PAGE = 1 << 12, LARGE_PAGE = 1 << 21;
 constexpr size_t FRONT = 64;         // before the data: the size of the block
 constexpr size_t MOST_BLOCKS = 256;  // so that a look for one is short
+constexpr size_t RECENT_BYTES = size_t{32} << 20;  // of the latest blocks of small pages, which the system must leave
 
 struct Block {
   char *start;
   size_t size;
+  bool lent = false;  // the system may take its pages
 };
 
 std::mutex guard;
@@ -51,6 +53,18 @@ void shrink(size_t most) {
     unmap(kept[number]);
   }
   kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(number));
+}
+
+// Let the system take the pages of all blocks but the latest of small pages. Writing to small pages again takes four times
+// as long after MADV_FREE, since each is marked as written again; large pages cost nothing. With the guard.
+void lend_older() {
+  size_t recent = 0;
+  for (size_t i = kept.size(); i-- > 0;) {
+    if (kept[i].lent) continue;
+    if (kept[i].size < 2 * LARGE_PAGE && (recent += kept[i].size) <= RECENT_BYTES) continue;
+    madvise(kept[i].start, kept[i].size, MADV_FREE);
+    kept[i].lent = true;
+  }
 }
 
 // The smallest block that is kept and large enough, but not twice as large; none where there is none.
@@ -112,10 +126,10 @@ void give_back(void *, void *data, size_t) {
   {
     const std::lock_guard<std::mutex> held(guard);
     if (block.size <= limit) {
-      madvise(block.start, block.size, MADV_FREE);
       kept.push_back(block);
       kept_size += block.size;
       shrink(limit);
+      lend_older();
       return;
     }
   }

@@ -14,6 +14,10 @@ template <class F>
 void parallel_segments(const Numbers &offsets, int64_t columns, int64_t work, F &&body) {
   constexpr int64_t elements_per_task = 1 << 15;
   const int64_t num_segments = offsets.size - 1, total = offsets[num_segments];
+  if (usable_threads() == 1) {
+    if (num_segments > 0) body(int64_t{0}, num_segments);
+    return;
+  }
   const int64_t step = std::max<int64_t>(1, elements_per_task / std::max<int64_t>(1, columns));
   const int64_t num_tasks = std::max<int64_t>(1, (total + step - 1) / step);
   const auto first_from = [&](int64_t task) {
