@@ -1,4 +1,4 @@
-"""Modules of higher floors that the registry calls when it needs them: their names, since they import the registry."""
+"""Modules of higher floors that the registry calls when it needs them: names, since they import the registry."""
 
 OPS = "seqflow.ops"
 """`FAMILIES`: the modules that declare ops, by the names of the ops."""
