@@ -7,8 +7,6 @@ lengths tensors. Every op takes the lengths as an input; no op guesses them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from seqflow import kernels, registry
-from seqflow.arguments import fits, shown
 from seqflow.errors import (
     ExpressionError,
     JobError,
@@ -19,16 +17,14 @@ from seqflow.errors import (
     SeqflowError,
     ShapeError,
 )
-from seqflow.kernels import info
-from seqflow.lod import LoD
-from seqflow.registry import op
 from seqflow.version import __version__
 
 if TYPE_CHECKING:
-    from seqflow import auto, caffe2, ops, providers, ray, torch
+    from seqflow import auto, caffe2, kernels, ops, providers, ray, registry, torch
     from seqflow.arrow_function import arrow_function
     from seqflow.executor import run
     from seqflow.expression import Expression
+    from seqflow.kernels import info
     from seqflow.loader import (
         Along,
         BadRows,
@@ -46,6 +42,7 @@ if TYPE_CHECKING:
         TokenBudget,
     )
     from seqflow.loader.request import from_rows
+    from seqflow.lod import LoD
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
     from seqflow.providers import (
@@ -67,35 +64,22 @@ if TYPE_CHECKING:
     )
     from seqflow.record.from_arrow.columns import from_arrow
     from seqflow.record.to_arrow import to_arrow
+    from seqflow.registry import op
     from seqflow.sequence import Sequence
     from seqflow.shape import Dimension, PartialShape
     from seqflow.tensor import TensorSlice, TensorSpec
     from seqflow.vocabulary import Vocabulary
 
-registry.load_on_first_look("seqflow.ops")
-
 
 def set_num_threads(count: int) -> None:
     """Set how many threads one call of a native kernel may use; no result depends on it."""
+    from seqflow import kernels
+    from seqflow.arguments import fits, shown
+
     if not fits(count, int) or not 1 <= count < 2**31:
         raise OpError(f"set_num_threads: count is {shown(count)}, expected an integer from 1 to 2**31 - 1")
     kernels.set_num_threads(count)
 
-
-def _check_gradients(definition: registry.OpDef) -> None:
-    from seqflow.net.gradient.proof import check_declared
-
-    check_declared(definition)
-
-
-registry.gradient_checks.append(_check_gradients)
-
-
-def _on_tensors(name: str) -> Any:
-    return import_module("seqflow.torch.ops.registration").call_of(name)
-
-
-registry.tensor_calls.append(_on_tensors)
 
 __all__ = [
     "Along",
@@ -165,12 +149,15 @@ _ROOMS = {
     "arrow_function": "arrow_function",
     "executor": "run",
     "expression": "Expression",
+    "kernels": "info",
     "loader": "Along BadRows Balance Buckets Loader Mix Packed Pad Prefetch Ranks Rows Schedule Shuffle TokenBudget",
     "loader.request": "from_rows",
+    "lod": "LoD",
     "map_features": "features pool_features",
     "net": "Net",
     "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
     "record": "from_arrow to_arrow",
+    "registry": "op",
     "sequence": "Sequence",
     "shape": "Dimension PartialShape",
     "tensor": "TensorSlice TensorSpec",
@@ -178,11 +165,11 @@ _ROOMS = {
 }
 _ON_FIRST_USE = {name: room for room, names in _ROOMS.items() for name in names.split()}
 """Names whose modules are imported at first use, like the ops and the providers: a program that only calls ops does
-not import Arrow."""
+not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "caffe2", "ops", "providers", "ray", "torch"):
+    if name in ("auto", "caffe2", "kernels", "ops", "providers", "ray", "registry", "torch"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'seqflow' has no attribute {name!r}")

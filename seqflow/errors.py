@@ -5,7 +5,6 @@ second line may give advice. Control characters in names are escaped.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Self
 
 from seqflow.printable import printable
@@ -160,5 +159,7 @@ class JobError(SeqflowError, ValueError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `" (did you mean 'x'?)"` for the known name closest to `name`, or an empty string."""
+    from difflib import get_close_matches
+
     close = get_close_matches(name, list(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,13 +1,18 @@
 """Generates type stubs from the registry: `python -m tools.stubs`.
 
-They are `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.pyi`.
+They are `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.pyi`. Next to the first one it writes
+`ops/families.txt`, from which `seqflow.ops` learns which family declares an op.
 """
 
+import builtins
 import math
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
-from seqflow import ops, registry
+from seqflow import registry
 from seqflow.carrying.rule import brought_lengths, gives_sequence
+from seqflow.errors import UnknownOpError
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import Rest, Sum
@@ -64,10 +69,18 @@ def stub() -> str:
     return "\n".join(
         [
             _HEAD.format(about="The ops", more="", imports=""),
-            f"__all__ = {ops.__all__!r}\n",
+            f"__all__ = {[op.name for op in _shipped() if not hasattr(builtins, op.name)]!r}\n",
             *map(_op, _shipped()),
         ]
     )
+
+
+def families() -> str:
+    """Return the text of the table of families: a line for each one, `padding: pad unpad`."""
+    found: dict[str, list[str]] = {}
+    for op in _shipped():
+        found.setdefault(str(op.family), []).append(op.name)
+    return "".join(f"{family}: {' '.join(names)}\n" for family, names in sorted(found.items()))
 
 
 def auto_stub() -> str:
@@ -99,7 +112,13 @@ def _is_for_torch(op: OpDef) -> bool:
 
 
 def _shipped() -> list[OpDef]:
-    found = [registry.get(name) for name in registry.names()]
+    # the files decide, not the table of now, which may lack an op, or have one that is gone
+    for file in Path(__file__).parents[1].joinpath("ops").glob("[!_]*.py"):
+        import_module(f"seqflow.ops.{file.stem}")
+    found = []
+    for name in registry.names():
+        with suppress(UnknownOpError, ModuleNotFoundError):
+            found.append(registry.get(name))
     return [op for op in found if op.family is not None]
 
 
@@ -201,6 +220,7 @@ def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
 
 if __name__ == "__main__":
     root = Path(__file__).parents[1]
+    root.joinpath("ops", "families.txt").write_text(families())
     root.joinpath("ops", "__init__.pyi").write_text(stub())
     root.joinpath("seqflow", "auto.pyi").write_text(auto_stub())
     root.joinpath("seqflow", "torch", "ops", "__init__.pyi").write_text(torch_stub())

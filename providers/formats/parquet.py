@@ -72,6 +72,8 @@ class TextChunk(NamedTuple):
 Uncounted = Mapping[int, Sequence[TextChunk]]
 """Column chunks of text whose size is not known before they are read, by row group."""
 _NO_TEXTS: Uncounted = {}
+_DESCRIBED_GROUPS = 256
+"""Row groups of small files that are described at once; a file with more of them is described alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,10 +175,20 @@ class ParquetSource:
 
     def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
         """Yield all files, each with its column chunks and the bytes of its row groups."""
-        for path, file in self.files.items():
-            chunks = self.chunks_of(path)
-            self.uncounted[path] = file.uncounted(chunks)
-            yield path, file, chunks, file.bytes_of_groups(chunks, schema)
+        for files in _alike(self.files):
+            found = [self.chunks_of(path) for path, _ in files]
+            # a dozen calls of NumPy take longer than reading a small footer: once for many files
+            joined = ColumnChunks(np.concatenate([chunks.chunks for chunks in found]))
+            alike, at = files[0][1], 0
+            uncounted, nbytes = alike.uncounted(joined), alike.bytes_of_groups(joined, schema)
+            for (path, file), chunks in zip(files, found, strict=True):
+                groups = range(at, at := at + len(file.rows))
+                self.uncounted[path] = (
+                    {group - groups.start: uncounted[group] for group in groups if group in uncounted}
+                    if uncounted
+                    else _NO_TEXTS
+                )
+                yield path, file, chunks, nbytes[groups.start : groups.stop]
 
     def chunks_of(self, path: str) -> ColumnChunks:
         """Return the leaf columns of each row group of a file."""
@@ -431,6 +443,22 @@ def _same_footer(store: Files, path: str, file: ParquetFile) -> Any:
     return metadata
 
 
+def _alike(files: Mapping[str, ParquetFile]) -> Iterator[list[tuple[str, ParquetFile]]]:
+    """Yield files one after another, several at once where they have one selection and few row groups."""
+    found: list[tuple[str, ParquetFile]] = []
+    groups = 0
+    for path, file in files.items():
+        groups += len(file.rows)
+        if found and (
+            groups > _DESCRIBED_GROUPS or file.selection is not found[0][1].selection or is_uri(path)
+        ):
+            yield found
+            found, groups = [], len(file.rows)
+        found.append((path, file))
+    if found:
+        yield found
+
+
 def _chooses(file: ParquetFile) -> bool:
     """Return whether columns are chosen by path: it would be ambiguous if two share a name, so all are read then."""
     return len(set(file.selection.source.names)) == len(file.selection.source)
@@ -445,8 +473,12 @@ def _read_footer(
     """
     from pyarrow.parquet import ParquetFile
 
-    source = path if tail is None else pa.BufferReader(tail)
-    with opening(path, "a Parquet file"), ParquetFile(source) as file:
+    # an open file: pyarrow takes a fifth of the time of a small file to find the file system of a path
+    with (
+        opening(path, "a Parquet file"),
+        pa.OSFile(path) if tail is None else pa.BufferReader(tail) as source,
+        ParquetFile(source) as file,
+    ):
         metadata, schema = file.metadata, file.schema_arrow
         if known is not None and known.equals(schema, check_metadata=True):
             schema = known

@@ -44,6 +44,8 @@ from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import ALL, Picked, Table, check_names, rename_schema, select_schema
 
+_FEW_ROWS, _MOST_FOLDERS = 1 << 12, 1 << 12
+"""Most rows of columns from folders that are kept, and most of these columns."""
 Partitions = dict[str, dict[str, str | None]]
 """Values in the names of folders, by the path of a file and the column."""
 
@@ -71,6 +73,10 @@ class PartitionedSource:
     """Values of these columns, by the path of a file."""
     known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
     """Columns of the files in each schema that was read: selections are cached for the same object."""
+    latest: dict[None, tuple[pa.Schema, pa.Schema]] = field(default_factory=dict, compare=False)
+    """The schema that was read last, and its columns of the files: hashing a schema takes a part of a small read."""
+    folders: dict[Any, list[pa.Array]] = field(default_factory=dict, compare=False)
+    """Columns from folders for a few rows, by their names, values and number of rows."""
 
     @property
     def num_rows(self) -> int | None:
@@ -88,7 +94,9 @@ class PartitionedSource:
         if not isinstance(self.files, DividedSource):
             return self
         values = {path: self.values[path] for path in paths if path in self.values}
-        return replace(self, files=of_files(self.files, paths), values=values, known={})
+        return replace(
+            self, files=of_files(self.files, paths), values=values, known={}, latest={}, folders={}
+        )
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         return (self._with_folders(block, schema) for block in self.files.blocks(self._of_files(schema)))
@@ -139,9 +147,13 @@ class PartitionedSource:
         return self.files.rows_of(block) if isinstance(self.files, CountedSource) else block.num_rows
 
     def _of_files(self, schema: pa.Schema) -> pa.Schema:
-        if schema not in self.known:
-            self.known[schema] = pa.schema([one for one in schema if one.name not in self.schema.names])
-        return self.known[schema]
+        of, found = self.latest.get(None, (None, None))
+        if of is not schema:
+            if schema not in self.known:
+                self.known[schema] = pa.schema([one for one in schema if one.name not in self.schema.names])
+            found = self.known[schema]
+            self.latest[None] = schema, found
+        return found
 
     def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
         """Return the approximate bytes of a row's values from folders."""
@@ -150,18 +162,27 @@ class PartitionedSource:
 
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
         """Return the columns of `schema` from the names of folders, for this number of rows of a block."""
-        fields = [field for field in self.schema if field.name in schema.names]
+        names = set(schema.names)
+        fields = [field for field in self.schema if field.name in names]
         if is_file_per_row(self.files):
             found = [self.values[path] for path in self.files.paths_of(block)]
             return [pa.array([values.get(field.name) for values in found], field.type) for field in fields]
         values = self.values[block.origin]
-        return [pa.repeat(pa.scalar(values.get(field.name), field.type), rows) for field in fields]
+        # folders, not blocks, differ; the types tell 1 from 1.0 and True
+        key = rows, *((field.name, field.type, values.get(field.name)) for field in fields)
+        arrays = self.folders.get(key)
+        if arrays is None:
+            arrays = [pa.repeat(pa.scalar(values.get(field.name), field.type), rows) for field in fields]
+            if rows <= _FEW_ROWS and len(self.folders) < _MOST_FOLDERS:
+                self.folders[key] = arrays
+        return arrays
 
     def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
         columns = dict(zip(table.schema.names, table.columns, strict=True))
-        names = [name for name in self.schema.names if name in schema.names]
+        wanted = schema.names
+        names = [name for name in self.schema.names if name in wanted]
         columns |= zip(names, self._of_folders(block, schema, table.num_rows), strict=True)
-        return pa.table([columns[name] for name in schema.names], schema=schema)
+        return pa.Table.from_arrays([columns[name] for name in wanted], schema=schema)
 
 
 class SlicedPartitionedSource(PartitionedSource):

@@ -2,11 +2,12 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from seqflow import registry
+from seqflow.registry.higher_floors import TENSOR_OPS
 
 
 def is_tensor(value: Any) -> bool:
@@ -48,7 +49,7 @@ def call_on_tensors(
             return value
         return torch.from_numpy(np.array(value)).to(like.device)
 
-    (op_of,) = registry.tensor_calls
+    op_of = import_module(TENSOR_OPS).call_of
     tensors = [brought(value) for value in inputs]
     return op_of(name)(*(tensors[0] if variadic else tensors), **attributes)
 

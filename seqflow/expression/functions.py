@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import ExpressionError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, is_masked
 
 Scalar = bool | int | float
 Value = Array | Scalar
@@ -218,7 +218,7 @@ def as_operand(name: str, value: Any) -> Value:
     if type(value) in _PLACEHOLDERS:
         number_: Scalar = value
         return number_
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(type(value)):
         raise ExpressionError(f"{name} is a masked array, expected a plain one: fill it first")
     try:
         return np.asarray(value)

@@ -1,5 +1,6 @@
 """Convert arguments to the form that kernels work on, and compute the dtypes of results."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,12 @@ def read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def is_masked(kind: type) -> bool:
+    """Return whether it is the type of masked arrays of NumPy, or of its constant `masked`."""
+    # numpy.ma takes a while to import; it is imported where there are masked arrays
+    return "numpy.ma" in sys.modules and issubclass(kind, np.ma.MaskedArray)
 
 
 def row_text(array: Array) -> str:

@@ -1,9 +1,9 @@
 """The ops: `@op` declares one, `get` looks one up by its name."""
 
-from seqflow.registry.declaring import gradient_checks, op, tensor_calls
+from seqflow.registry.declaring import op, result_name
 from seqflow.registry.definition import OpDef, ShapeFunction
 from seqflow.registry.gradients import MovedRows, NoDerivative
-from seqflow.registry.lookup import get, load_on_first_look, names, register, unregister
+from seqflow.registry.lookup import get, names, register, unregister
 
 __all__ = [
     "MovedRows",
@@ -11,11 +11,9 @@ __all__ = [
     "OpDef",
     "ShapeFunction",
     "get",
-    "gradient_checks",
-    "load_on_first_look",
     "names",
     "op",
     "register",
-    "tensor_calls",
+    "result_name",
     "unregister",
 ]

@@ -3,6 +3,7 @@
 import inspect
 from collections import namedtuple
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from seqflow.arguments import checked
@@ -12,16 +13,13 @@ from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients
+from seqflow.registry.higher_floors import DERIVATIVES
 from seqflow.registry.lookup import register, unregister
 from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.attributes import check_annotated
 from seqflow.signature.language import Count, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
-tensor_calls: list[Callable[[str], Callable[..., Any]]] = []
-"""Functions that return the op of a name for tensors of torch; `seqflow.torch`, which imports this one, adds it."""
-gradient_checks: list[Callable[[OpDef], None]] = []
-"""Functions that check the derivative of a user's op; nets, which import this module, add theirs."""
 
 
 @checked()
@@ -104,6 +102,11 @@ def op(
     return declare
 
 
+def result_name(name: str) -> str:
+    """Return the name of the NamedTuple of the results of an op with several outputs."""
+    return name.title().replace("_", "") + "Result"
+
+
 def _define(function: Callable[..., Any], signature: Signature, **facts: Any) -> OpDef:
     name = function.__name__
     _check_parameters(name, function, signature)
@@ -112,8 +115,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     _check_values(name, signature, attributes)
     _check_renamed(name, attributes)
     outputs = [argument.field for argument in signature.output_arguments]
-    title = name.title().replace("_", "") + "Result"
-    result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
+    result = namedtuple(result_name(name), outputs, module="seqflow.ops") if len(outputs) > 1 else None
     body = function
     if family_of(function) is None:  # only these checks need inference at once, so it is imported here
         from seqflow.registry.results import with_checked_results
@@ -151,8 +153,7 @@ def _check_gradient_names(definition: OpDef) -> None:
 def _check_gradients(definition: OpDef) -> None:
     """Check the derivative of a user's op, which nets can call already; unregister the op when a check fails."""
     try:
-        for check in gradient_checks:
-            check(definition)
+        import_module(DERIVATIVES).check_declared(definition)
     except SeqflowError:
         unregister(definition.name)
         raise

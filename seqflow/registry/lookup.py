@@ -5,30 +5,26 @@ from importlib import import_module
 from seqflow.arguments import checked
 from seqflow.errors import OpError, UnknownOpError, nearest
 from seqflow.registry.definition import OpDef
+from seqflow.registry.higher_floors import OPS
 
 _ops: dict[str, OpDef] = {}
-_modules: list[str] = []
-
-
-def load_on_first_look(module: str) -> None:
-    """Import a module that declares ops when an op is first looked up or registered."""
-    _modules.append(module)
 
 
 def names() -> list[str]:
-    """Return the names of all registered ops, sorted."""
-    _load()
-    return sorted(_ops)
+    """Return the names of all registered ops and of those that families declare, sorted."""
+    return sorted({*_ops, *_families()})
 
 
 @checked(late=True)
 def get(name: str) -> OpDef:
     """Return the op of that name; raise UnknownOpError, with the nearest name, when there is none."""
     if name not in _ops:  # for a known op the others need not be imported
-        _load()
+        module = _families().get(name)
+        if module is not None:
+            import_module(module)
     if name not in _ops:
         raise UnknownOpError(
-            f"no op is named {name!r}{nearest(name, _ops)}",
+            f"no op is named {name!r}{nearest(name, names())}",
             advice=f"`seqflow ops --search {name}` finds ops by their names elsewhere; import your own first",
         )
     return _ops[name]
@@ -37,12 +33,11 @@ def get(name: str) -> OpDef:
 @checked()
 def register(definition: OpDef) -> None:
     """Make an op known by its name; raise OpError when the name is taken."""
-    _load()  # first: an op of a user must not take a name that an op of this package will have
-    earlier = _ops.get(definition.name)
-    if earlier is not None:
+    ours = definition.name in _families()
+    if definition.name in _ops or (ours and definition.family is None):
         advice = (
             f"to declare it again, as a cell that runs twice does: sf.registry.unregister({definition.name!r})"
-            if earlier.family is None
+            if not ours
             else "it is one of seqflow's own: take another name"
         )
         raise OpError(f"{definition.name}: an op of that name is registered already\n  {advice}")
@@ -53,10 +48,12 @@ def unregister(name: str) -> OpDef:
     """Return an op and forget it, so that it can be declared again; raise UnknownOpError when it is unknown."""
     definition = get(name)
     del _ops[name]
+    _families().pop(name, None)
     return definition
 
 
-def _load() -> None:
-    """Import the modules that declare ops, once; removed first, since their imports call this function."""
-    while _modules:
-        import_module(_modules.pop())
+def _families() -> dict[str, str]:
+    """Return the modules of ops of this package by the names of ops; each is imported when an op is looked up."""
+    # a thread that comes while another one imports the module waits here
+    found: dict[str, str] = import_module(OPS).FAMILIES
+    return found

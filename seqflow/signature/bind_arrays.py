@@ -12,7 +12,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, is_masked
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.kernels.exact import EXACT, changed
 from seqflow.signature.language import (
@@ -160,13 +160,10 @@ def _convert(argument: Argument, value: Any) -> Array | None:
     return array
 
 
-_MASKED = {np.ma.MaskedArray, type(np.ma.masked)}
-
-
 def as_array(name: str, value: Any) -> Array:
     """Return `value` as an array in native byte order; raise OpTypeError when it would be an array of objects."""
-    kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else None
-    if isinstance(value, np.ma.MaskedArray) or (kinds and not kinds.isdisjoint(_MASKED)):
+    kinds = set(map(type, value)) if isinstance(value, (list, tuple)) else set()
+    if any(map(is_masked, {type(value), *kinds})):
         raise OpTypeError(
             f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
         )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import OpError, OpTypeError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, is_masked
 from seqflow.torch.arrays import tensor_named, to_array
 from seqflow.torch.attention import PaddedCuSeqlens
 from seqflow.torch.attention import cu_seqlens as cu_seqlens_of
@@ -85,7 +85,7 @@ def _tensor(name: str, array: Array) -> Any:
     """Return a tensor over an array's memory, or over a copy if PyTorch cannot use it or must not write to it."""
     import torch
 
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(type(array)):
         raise OpTypeError(
             f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
         )

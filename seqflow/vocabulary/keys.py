@@ -9,7 +9,7 @@ from pyarrow import compute, types
 
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels import KernelError, check_lengths, lengths_to_offsets
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, is_masked
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 from seqflow.record.lists import list_parts
 from seqflow.record.run_ends import decoded
@@ -39,7 +39,7 @@ def as_keys(keys: Any, lengths: Any = None) -> pa.Array:
 
 def strings_of(values: Array, lengths: Array) -> pa.Array:
     """Return strings from their bytes and lengths."""
-    if values.dtype != np.uint8 or values.ndim != 1 or isinstance(values, np.ma.MaskedArray):
+    if values.dtype != np.uint8 or values.ndim != 1 or is_masked(type(values)):
         raise OpTypeError(f"keys is {values.dtype}{list(values.shape)}, expected the uint8 values of strings")
     try:
         offsets = lengths_to_offsets(lengths)

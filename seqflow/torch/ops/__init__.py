@@ -23,9 +23,10 @@ __all__ = ["register_all"]
 
 def __getattr__(name: str) -> Any:
     try:
-        return call_of(name)
+        found = globals()[name] = call_of(name)
     except OpError as error:
         raise AttributeError(str(error)) from None
+    return found
 
 
 def __dir__() -> list[str]:

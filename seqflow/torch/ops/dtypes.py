@@ -53,8 +53,10 @@ def _copied(tensor: Tensor) -> Array:
             f"a tensor is {found}, expected a dense one: x.to_dense(), or its values and lengths"
         )
     numpy_dtype(tensor.dtype)
-    plain = tensor.detach().resolve_neg()
-    array: Array = (plain.float() if tensor.dtype is torch.bfloat16 else plain).numpy()
+    plain = tensor.float() if tensor.dtype is torch.bfloat16 else tensor
+    array: Array = plain.numpy(
+        force=True
+    )  # also of the negative bit, and of zero tensors, which have no memory
     return array
 
 

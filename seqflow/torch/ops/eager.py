@@ -21,51 +21,77 @@ from torch._C._functorch import (  # type: ignore[import-not-found, unused-ignor
 )
 from torch.nn import Parameter
 
-from seqflow.torch.ops.gradients import Gradients, gradients_of, keep
+from seqflow.torch.ops.exchange import arrays_of
+from seqflow.torch.ops.gradients import Backward, Gradients, gradients_of, keep, keep_for
+from seqflow.torch.ops.kernels import array_kernel
 
 _PLAIN = (Tensor, Parameter)
-Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
-def is_plain(inputs: Sequence[Any]) -> bool:
-    """Return whether these are tensors of the CPU, or None, that nothing traces or transforms."""
-    if torch.compiler.is_compiling():  # first: compilers cannot trace the calls below
-        return False
-    for one in inputs:
-        if one is not None and (type(one) not in _PLAIN or not one.is_cpu or is_legacy_batchedtensor(one)):
-            return False
+def is_eager() -> bool:
+    """Return whether nothing compiles, traces or transforms the current call."""
+    # is_compiling first: compilers cannot trace the other calls
     return not (
-        _len_torch_dispatch_stack()
+        torch.compiler.is_compiling()
+        or _len_torch_dispatch_stack()
         or _len_torch_function_stack()
         or peek_interpreter_stack() is not None
         or _get_tracing_state() is not None
     )
 
 
+def _are_plain(inputs: Sequence[Any]) -> bool:
+    """Return whether these are tensors of the CPU, or None."""
+    return all(
+        one is None or (type(one) in _PLAIN and one.is_cpu and not is_legacy_batchedtensor(one))
+        for one in inputs
+    )
+
+
 def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
-    """Return the op on plain tensors."""
+    """Return the op on plain tensors; for others it returns NotImplemented."""
     floats = [i for i, may in enumerate(gradients.floats) if may]
+    on_arrays = array_kernel(gradients.op)
+    has_optional = any(one.optional for one in gradients.op.signature.input_arguments)
+    known: dict[tuple[bool, ...], Backward] = {}
+    """Derivatives of calls with all inputs and no attributes, by the inputs that need a gradient."""
 
     class Eager(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, attributes: Mapping[str, Any], *inputs: Any) -> Any:
-            output = kernel(*inputs, **attributes)
-            keep(ctx, gradients, inputs, attributes, output, ctx.needs_input_grad[1:])
+        def forward(ctx: Any, call: tuple[Any, dict[str, Any]], *inputs: Any) -> Any:
+            arrays, attributes = call
+            given = dict(attributes) if attributes else attributes
+            output = kernel(*inputs, **given) if arrays is None else on_arrays(arrays, given)
+            needs = ctx.needs_input_grad
+            made = None if attributes or has_optional else known.get(needs)
+            if made is not None:
+                keep_for(ctx, made, inputs, output)
+                return output
+            keep(ctx, gradients, inputs, attributes, output, needs[1:])
+            if ctx.seqflow is not None and not attributes and not has_optional:
+                known[needs] = ctx.seqflow
             return output
 
         @staticmethod
         def backward(ctx: Any, *arriving: Any) -> Any:
-            return None, *gradients_of(ctx, arriving)
+            # the gradient of a sum is one number for all elements: kernels would copy it themselves, but slower
+            dense = [None if one is None else one.contiguous() for one in arriving]
+            return None, *gradients_of(ctx, dense, not torch.is_grad_enabled() and is_eager())
 
-    apply: Callable[..., Any] = Eager.apply
+    # not its own: that unwraps tensors of torch.func, which are not plain
+    apply: Callable[..., Any] = super(torch.autograd.Function, Eager).apply
 
-    def run(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    def run(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        arrays = arrays_of(inputs)
+        if arrays is None and not _are_plain(inputs):
+            return NotImplemented
         if torch.is_grad_enabled():
             for i in floats:
                 one = inputs[i]
                 if one is not None and one.requires_grad:
-                    return apply(attributes, *inputs)
-        return kernel(*inputs, **attributes)
+                    return apply((arrays, attributes), *inputs)
+        return kernel(*inputs, **attributes) if arrays is None else on_arrays(arrays, attributes)
 
     return run
 

@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from seqflow.errors import GradientError
+from seqflow.net import Net
 from seqflow.net.gradient import derivative
 from seqflow.net.gradient.derivative import is_differentiable
 from seqflow.registry import OpDef
 from seqflow.signature.language import Sum
 from seqflow.torch.ops.dtypes import numpy_dtype
-from seqflow.torch.ops.net_functions import Caller, net_function
+from seqflow.torch.ops.exchange import arrays_of
+from seqflow.torch.ops.kernels import array_kernel
+from seqflow.torch.ops.net_functions import COMPOSITES, Caller, net_function
 from seqflow.torch.ops.schemas import attributes_of
 
 Place = tuple[int, int | None]
@@ -34,30 +37,37 @@ class Backward:
     """For each input of the call, the number of its first gradient; None if none is needed."""
     counts: tuple[int | None, ...]
     """For each input that is a list, the number of its tensors."""
+    on_arrays: Callable[[Sequence[Any]], tuple[Tensor, ...] | None] | None
+    """`run` on the memory of its arguments, for derivatives of one op; None for tensors that are not plain."""
 
     def save(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Tensor]:
         """Return the tensors to save."""
         sources = (inputs, outputs)
-        return [_at(sources[source], place) for source, place in self.saved]
+        return [
+            sources[source][number] if item is None else sources[source][number][item]
+            for source, (number, item) in self.saved
+        ]
 
-    def gradients(self, saved: Sequence[Tensor], arriving: Sequence[Any]) -> list[Any]:
-        """Return the gradient of each input, as a list for a list."""
+    def gradients(self, saved: Sequence[Tensor], arriving: Sequence[Any], eager: bool = False) -> list[Any]:
+        """Return the gradient of each input, as a list for a list; `eager` if nothing traces them."""
         kept = iter(saved)
         arguments = [
-            _at(arriving, place) if source == _ARRIVING else next(kept) for source, place in self.takes
+            next(kept)
+            if source != _ARRIVING
+            else arriving[number]
+            if item is None
+            else arriving[number][item]
+            for source, (number, item) in self.takes
         ]
-        found = self.run(*arguments)
+        found = self.on_arrays(arguments) if eager and self.on_arrays is not None else None
+        if found is None:
+            found = self.run(*arguments)
         return [
             (None if count is None else [None] * count)
             if first is None
             else (found[first] if count is None else list(found[first : first + count]))
             for first, count in zip(self.results, self.counts, strict=True)
         ]
-
-
-def _at(values: Sequence[Any], place: Place) -> Any:
-    number, item = place
-    return values[number] if item is None else values[number][item]
 
 
 class Gradients:
@@ -120,6 +130,7 @@ class Gradients:
             tuple(one for one in places if one[0] != _ARRIVING),
             tuple(results),
             tuple(lists.get(name) for name in self.names),
+            _on_arrays(net),
         )
 
     def _attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,16 +189,52 @@ def keep(
     if made is None:
         ctx.seqflow_none = [[None] * len(one) if isinstance(one, (list, tuple)) else None for one in inputs]
     else:
-        ctx.seqflow = made
-        ctx.save_for_backward(*made.save(inputs, output if isinstance(output, tuple) else (output,)))
+        keep_for(ctx, made, inputs, output)
 
 
-def gradients_of(ctx: Any, arriving: Sequence[Any]) -> list[Any]:
+def keep_for(ctx: Any, made: Backward, inputs: Sequence[Any], output: Any) -> None:
+    """Save the tensors that a derivative takes, and the derivative."""
+    ctx.seqflow = made
+    ctx.save_for_backward(*made.save(inputs, output if isinstance(output, tuple) else (output,)))
+
+
+def gradients_of(ctx: Any, arriving: Sequence[Any], eager: bool = False) -> list[Any]:
     """Return the gradients of the inputs of a call; raise GradientError with the reason if it has no derivative."""
+    made: Backward | None = ctx.seqflow
+    if made is not None:
+        return made.gradients(ctx.saved_tensors, arriving, eager)
     if ctx.seqflow_reason is not None:
         raise GradientError(ctx.seqflow_reason)
-    made: Backward | None = ctx.seqflow
-    return list(ctx.seqflow_none) if made is None else made.gradients(ctx.saved_tensors, arriving)
+    return list(ctx.seqflow_none)
+
+
+def _on_arrays(net: Net) -> Callable[[Sequence[Any]], tuple[Tensor, ...] | None] | None:
+    """Return a net of one op, and a cast of its result, as a function of the memory of its inputs; else None."""
+    step, *rest = net.steps
+    results = [str(cast.inputs.get("x")) for cast in rest if cast.op.name == "cast_like"]
+    if len(rest) > 1 or len(results) != len(rest) or len(net.outputs()) != 1:
+        return None
+    if step.expression is not None or step.op.name in COMPOSITES or step.op.result is not None:
+        return None
+    names = [getattr(one, "name", None) for one in step.inputs.values()]
+    if not set(names) <= set(net.inputs) or results not in ([], [step.results[0]]):
+        return None
+    places = {name: net.inputs.index(str(one)) for name, one in zip(step.inputs, names, strict=True)}
+    order = [places.get(one.name) for one in step.op.signature.input_arguments]
+    like = net.inputs.index(str(rest[0].inputs["like"])) if rest else None
+    attributes = {name: value for name, value in step.attributes.items() if name != "out"}
+    kernel = array_kernel(step.op)
+
+    def run(arguments: Sequence[Any]) -> tuple[Tensor, ...] | None:
+        arrays = arrays_of(tuple([None if place is None else arguments[place] for place in order]))
+        if arrays is None:
+            return None
+        found = kernel(arrays, dict(attributes))
+        if like is not None and found.dtype is not arguments[like].dtype:
+            found = found.to(arguments[like].dtype)
+        return (found,)
+
+    return run
 
 
 def _totals(op: OpDef, inputs: Sequence[str]) -> dict[str, str]:

@@ -144,7 +144,12 @@ def _line(
         raise AssertionError(operand)
 
     scope[function] = COMPOSITES.get(step.op.name) or op_of(step.op.name)
-    arguments = [f"{name}={written(operand)}" for name, operand in step.inputs.items()]
+    # by position where none is left out before it: a call need not look for names then
+    expected = [one.name for one in step.op.signature.input_arguments]
+    leading = list(step.inputs) == expected[: len(step.inputs)] and len(step.inputs) == len(expected)
+    arguments = [
+        f"{'' if leading else name + '='}{written(operand)}" for name, operand in step.inputs.items()
+    ]
     for one in step.op.attributes:
         value = step.attributes[one.name]
         if one.name == "out" or (not one.required and value is one.default):

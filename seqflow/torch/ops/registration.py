@@ -16,7 +16,7 @@ from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
-from seqflow.torch.ops.eager import Run, eager_call, is_plain, is_transformed, transformed_call
+from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, transformed_call
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
@@ -68,7 +68,11 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
     known = {one.name for one in attributes_of(op)}
     if op.takes_total:
         known.add("total")
-        convert["total"] = lambda value, *_: value if torch.compiler.is_compiling() else op.check_total(value)
+        convert["total"] = lambda value, *_: (
+            value
+            if (type(value) is int and value >= 0) or torch.compiler.is_compiling()
+            else op.check_total(value)
+        )
     with_sparse_gradient = sparse_call(op, call_of)
     if with_sparse_gradient is not None:
         known.add("sparse")
@@ -87,9 +91,10 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
                 named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:
             _refuse_forward_mode(op, inputs)
-        if eager is not None and is_plain(inputs):
+        if eager is not None and is_eager():
             found = eager(inputs, named)
-            return found if result is None else result(*found)
+            if found is not NotImplemented:
+                return found if result is None else result(*found)
         device = _device_of(op, names, inputs)
         if device is not None and device.type not in ("cpu", "meta"):
             found = _elsewhere(op, device, inputs, named)

@@ -247,3 +247,27 @@ def test_a_row_group_with_more_than_2_gib_of_nested_text_is_shuffled(tmp_path, d
         found += batch["i"].tolist()
     assert found != sorted(found)
     assert sorted(found) == list(range(rows))
+
+
+def test_files_that_are_described_together_are_described_as_each_alone(tmp_path):
+    texts = pa.array(["long text " * 9] * 40 + ["x"] * 60).dictionary_encode()
+    tables = {
+        "a": pa.table({"x": range(100), "text": ["a" * n for n in range(100)]}),
+        "b": pa.table({"x": range(100), "text": texts}),
+        "c": pa.table({"x": range(0), "text": pa.array([], pa.string())}),
+        "d": pa.table({"x": range(100), "other": [[1, 2]] * 100}),
+        "e": pa.table({"x": range(100), "text": texts}),
+    }
+    for name, table in tables.items():
+        for size in (1, 7, 1000):  # 100 row groups, 15 and 1: more of them than are described at once
+            pq.write_table(table, tmp_path / f"{name}{size}.parquet", row_group_size=size)
+    provider = sf.open(str(tmp_path), schema="unify")
+    found = {path: [] for path in provider.source.paths}
+    for block in provider.blocks():
+        found[block.origin].append(block)
+    for path, blocks in found.items():
+        alone = provider.source.of_files([path])
+        assert blocks == list(alone.blocks(provider.schema))
+        assert provider.source.uncounted[path] == alone.uncounted[path]
+    columns = provider.source.block_columns(provider.schema)
+    assert columns.nbytes.tolist() == [block.nbytes for blocks in found.values() for block in blocks]

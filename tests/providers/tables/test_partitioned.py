@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 
 import seqflow as sf
 from seqflow.errors import ProviderError, UnknownColumnError
@@ -119,3 +120,24 @@ def test_folders_of_another_depth_and_what_names_no_columns_are_errors(tmp_path:
         sf.open(tmp_path, partitioning="year")
     with pytest.raises(ProviderError, match="no option 'partitioning' for memory"):
         sf.open({"id": [1]}, partitioning=["year"])
+
+
+def test_files_of_one_folder_share_their_columns_whatever_is_read_before(tmp_path):
+    for number, (folder, rows) in enumerate(
+        [("a=1/b=1", 3), ("a=1/b=1", 5000), ("a=2/b=1", 3), ("a=1/b=2", 0), ("a=1/b=1", 3)]
+    ):
+        place = tmp_path / folder
+        place.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": range(rows)}), place / f"{number}.parquet")
+    expected = dataset(tmp_path, partitioning="hive").to_table()
+    for columns in (["x", "a", "b"], ["b", "x"], ["a"], ["b", "a"], ["x", "a", "b"]):
+        provider = sf.open(str(tmp_path), columns=columns)
+        for _ in range(2):
+            found = pa.concat_tables([provider.read(block) for block in provider.blocks()])
+            assert found.column_names == columns
+            for name in columns:
+                assert sorted(found[name].to_pylist()) == sorted(expected[name].to_pylist())
+    together = sf.open(str(tmp_path))
+    for schema in (together.schema, pa.schema([together.schema.field("b")]), together.schema):
+        for block in together.blocks():
+            assert together.source.read(block, schema, None).schema == schema

@@ -61,5 +61,6 @@ NB_MODULE(_native, module) {
   bind_scans(module);
   bind_softmax(module);
   bind_spreading(module);
+  bind_tensors(module);
   bind_vocabulary(module);
 }

@@ -161,6 +161,7 @@ void bind_reductions(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_softmax(nb::module_ &module);
 void bind_spreading(nb::module_ &module);
+void bind_tensors(nb::module_ &module);
 void bind_vocabulary(nb::module_ &module);
 
 }  // namespace seqflow
