@@ -99,7 +99,7 @@ def test_what_is_written_may_not_be_found_by_the_paths_of_the_source(tmp_path, p
     job |= {"output": {"path": str(tmp_path.parent / f"{tmp_path.name}-out")}}
     section, key = setting.split(".")
     job[section] = {key: target} | ({"policy": "quarantine"} if section == "bad_rows" else {})
-    with pytest.raises((JobError, ProviderError), match=r"would be a file of the source|is a URI"):
+    with pytest.raises((JobError, ProviderError), match=r"would be a file of the source|credentials"):
         check(Job.from_dict(job, tmp_path))
     job["source"]["exclude"] = ["out*", "bad*"]
     if "://" not in target:
