@@ -90,7 +90,6 @@ def test_a_quarantine_file_is_not_its_own_source(tmp_path: Path) -> None:
         ("*.parquet", "bad_rows.path", "bad.parquet"),
         ("**/*.parquet", "output.path", "out"),
         ("**/*.parquet", "bad_rows.path", "sub/bad.parquet"),
-        ("*.parquet", "output.path", "s3://bucket/out"),
     ],
 )
 def test_what_is_written_may_not_be_found_by_the_paths_of_the_source(tmp_path, paths, setting, target):
@@ -99,8 +98,7 @@ def test_what_is_written_may_not_be_found_by_the_paths_of_the_source(tmp_path, p
     job |= {"output": {"path": str(tmp_path.parent / f"{tmp_path.name}-out")}}
     section, key = setting.split(".")
     job[section] = {key: target} | ({"policy": "quarantine"} if section == "bad_rows" else {})
-    with pytest.raises((JobError, ProviderError), match=r"would be a file of the source|credentials"):
+    with pytest.raises((JobError, ProviderError), match="would be a file of the source"):
         check(Job.from_dict(job, tmp_path))
     job["source"]["exclude"] = ["out*", "bad*"]
-    if "://" not in target:
-        check(Job.from_dict(job, tmp_path))
+    check(Job.from_dict(job, tmp_path))
