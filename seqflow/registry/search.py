@@ -61,15 +61,22 @@ _NEAREST = 3
 """Number of similar names to suggest if nothing is found."""
 
 
-def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
-    names = {"": _telling(op.name), **{name: _telling(name) for name in names_elsewhere(op)}}
-    own = dict.fromkeys(_words(op.name), _NAME)
-    summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY)
+@lru_cache(maxsize=1 << 10)  # an op is declared once
+def _places(
+    name: str, elsewhere: tuple[str, ...], summary: str
+) -> Mapping[str, tuple[Sequence[str], Mapping[str, float]]]:
+    """Return for each name of an op its words, and the scores of these and of the op's own name and summary."""
+    own, described = dict.fromkeys(_words(name), _NAME), dict.fromkeys(_words(summary), _SUMMARY)
     # names one by one: words from several of them would make a question that none of them answers
-    scores = {
-        name: _score(words, of_name, summary | dict.fromkeys(of_name, _PEER) | own)
-        for name, of_name in names.items()
+    return {
+        one: (words, described | dict.fromkeys(words, _PEER) | own)
+        for one, words in [("", _telling(name)), *((one, _telling(one)) for one in elsewhere)]
     }
+
+
+def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
+    names = _places(op.name, names_elsewhere(op), op.doc.partition("\n")[0])
+    scores = {name: _score(words, *of_name) for name, of_name in names.items()}
     best = max(scores, key=lambda name: scores[name])
     # what is spelled exactly so comes before what has the same words, and an op's own name before both
     exact = (query == op.name) * 3 * _WHOLE
@@ -79,9 +86,10 @@ def _hit(op: OpDef, query: str, words: Sequence[str]) -> Hit:
 
 def _score(words: Sequence[str], name: Sequence[str], places: Mapping[str, float]) -> float:
     """Score one name of an op; `places` has its words and those of the op's own name and summary."""
-    if not words:
+    asked = set(words)
+    if asked.isdisjoint(places):
         return 0.0
-    asked, named = set(words), set(name)
+    named = set(name)
     found = sum(places.get(word, 0.0) for word in words)
     if asked == named:
         return found + _WHOLE
