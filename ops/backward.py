@@ -9,16 +9,34 @@ from seqflow.ops.along_axis import slice_axes
 from seqflow.ops.like import summed_like
 from seqflow.ops.padding import Side
 from seqflow.registry import NoDerivative, op
-from seqflow.shape import InferenceContext
+from seqflow.shape import InferenceContext, PartialShape
+from seqflow.shape.terms import Term
 from seqflow.signature import Ints, Sizes
 
 _MORE = NoDerivative("derivatives of this order are not implemented")
 
 
 def _infer_product(ctx: InferenceContext) -> None:
-    for i, name in enumerate(("a", "b")):
-        shape = ctx.input(name)
-        ctx.set_output(i, shape, axes=ctx.axes(name) if shape.dimensions is not None else None)
+    """Each gradient has the rows of `d`, and those of the other factor along the axis that the product sums over."""
+    d, a, b = (ctx.input(name) for name in ("d", "a", "b"))
+    if d.dimensions is None or not a.dimensions or not b.dimensions:
+        ctx.set_output(0, a)
+        ctx.set_output(1, b)
+        return
+    i, j = len(a) - 1, max(len(b) - 2, 0)
+    ctx.merge_axes([("a", i), ("b", j)])
+    of_a, of_b, of_d = ctx.axes("a"), ctx.axes("b"), ctx.axes("d")
+    has_rows, has_columns = len(a) > 1, len(b) > 1
+    batch = of_d[: len(d) - has_rows - has_columns]
+
+    def held(shape: PartialShape) -> list[Term | None]:
+        # an axis of 1 is repeated by the product, and its gradient summed
+        count = max(len(shape) - 2, 0)
+        rows = batch[len(batch) - count :]
+        return [None if size == 1 else row for size, row in zip(shape[:count], rows, strict=False)]
+
+    ctx.set_output(0, a, axes=[*held(a), *of_d[len(batch) :][:has_rows], of_b[j]])
+    ctx.set_output(1, b, axes=[*held(b), of_a[i], *of_d[len(of_d) - has_columns :]])
 
 
 @op(

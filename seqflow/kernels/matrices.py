@@ -19,6 +19,8 @@ def multiply_segments(x: Array, weight: Array, lengths: Array, transpose: bool) 
     x[sum(lengths), K], weight[B, K, M], or [B, M, K] with `transpose`, lengths[B].
     """
     x, weight, lengths = rows(x, "x"), rows(weight, "weight"), int64_counts(lengths, "lengths")
+    if x.ndim != 2 or weight.ndim != 3:
+        raise TypeError(f"x and weight have {x.ndim} and {weight.ndim} axes, expected 2 and 3")
     check_sum(lengths, len(x), "x")
     check_same_size(weight=weight, lengths=lengths)
     matrices = weight.swapaxes(1, 2) if transpose else weight
