@@ -80,8 +80,8 @@ def job(
 
 def objects(bucket: Bucket, prefix: str = "out") -> dict[str, bytes]:
     """The data files of an output. Of the log one object is left, and nothing else is hidden."""
-    keys = bucket.keys(prefix)
-    hidden = [key for key in [*keys, *bucket.keys(".out.parquet")] if "/." in f"/{key}"]
+    keys = [*bucket.keys(prefix), *bucket.keys(f"{prefix}.parquet"), *bucket.keys(".out.parquet")]
+    hidden = [key for key in keys if "/." in f"/{key}"]
     assert all(".progress/" in key or key.endswith("_manifest.json") for key in hidden)
     return {key: bucket.get(key) for key in keys if key not in hidden and "_manifest" not in key}
 

@@ -100,9 +100,12 @@ class Bucket:
         return bytes(obstore.get(self.client, key).bytes())
 
     def keys(self, prefix: str = "") -> list[str]:
+        """The key itself, which the client does not list, and all keys below it."""
         import obstore
 
-        return sorted(one["path"] for page in obstore.list(self.client, prefix or None) for one in page)
+        found = sorted(one["path"] for page in obstore.list(self.client) for one in page)
+        below = f"{prefix.rstrip('/')}/" if prefix else ""
+        return [key for key in found if key == prefix or key.startswith(below)]
 
     def delete(self, *keys: str) -> None:
         import obstore
