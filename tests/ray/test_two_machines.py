@@ -82,25 +82,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Path:
 def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
     """A cluster of a machine without CPUs, on which drivers run, and of another one whose /tmp is empty."""
     pytest.importorskip("ray")
-    port, short = free_port(), Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
+    short = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
     own = environment(bucket.options, folder) | {"RAY_memory_monitor_refresh_ms": "0", "WAIT": "0.02"}
     small = ["--object-store-memory=100000000"]
-    head = ["--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false", f"--temp-dir={short}"]
-    commands = [
-        ray_command(*head, *small),
-        elsewhere(*ray_command(f"--address=127.0.0.1:{port}", "--num-cpus=2", *small)),
-    ]
-    nodes = []
+    nodes: list[subprocess.Popen[bytes]] = []
+
+    def start(command: list[str]) -> None:
+        nodes.append(subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
     try:
-        for command in commands:
-            nodes.append(
-                subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            )
+        for _ in range(3):  # another cluster may have taken one of the ports that Ray has found free
+            port = free_port()
+            head = ["--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false"]
+            start(ray_command(*head, f"--temp-dir={short}", *small))
             end = time.monotonic() + 120
-            while not listens(port):
-                assert nodes[0].poll() is None, "it has ended"
+            while nodes[0].poll() is None and not listens(port):
                 assert time.monotonic() < end
                 time.sleep(0.2)
+            if nodes[0].poll() is None:
+                break
+            nodes.clear()
+        assert nodes, "it has ended"
+        start(elsewhere(*ray_command(f"--address=127.0.0.1:{port}", "--num-cpus=2", *small)))
         subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True, timeout=180)
         yield Cluster(f"127.0.0.1:{port}", nodes[1])
     finally:

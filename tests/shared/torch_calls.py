@@ -53,13 +53,16 @@ def call(function, op, inputs, attributes):
 
 
 def schema_arguments(op, inputs, attributes):
-    """Arguments as the schema takes them: inputs by position, sizes for a number of parts, dtypes of torch."""
+    """Arguments as the schema takes them: inputs by position, sizes for a number of parts, lists, dtypes of torch."""
     given = tuple(inputs.get(one.name) for one in op.signature.input_arguments)
+    lists = {one.name for one in op.attributes if one.kind == "ints"}
     named = {
         name: torch_dtype(value)
         if isinstance(value, np.dtype)
         else list(value)
         if isinstance(value, tuple)
+        else [value]
+        if name in lists and isinstance(value, int)
         else value
         for name, value in attributes.items()
     }
