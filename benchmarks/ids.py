@@ -122,7 +122,7 @@ def groups() -> Iterator[Row]:
 
 
 def sorted_stably(ids: Any, count: int) -> Any:
-    """What `group_order` gives, by a stable sort."""
+    """The results of `group_order`, by a stable sort."""
     order = np.argsort(ids, kind="stable")
     back = np.empty_like(order)
     back[order] = np.arange(len(order))

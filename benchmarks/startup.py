@@ -1,4 +1,4 @@
-"""What importing and the first call of an op cost, beside `import pyarrow`, as fresh processes.
+"""Cost of imports and of the first call of an op, next to `import pyarrow`, as fresh processes.
 
 python benchmarks/startup.py [--rounds 15]
 """

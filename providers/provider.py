@@ -174,16 +174,15 @@ class Provider:
         assert self.where is not None
         return FilteredReader(self.source, self.where)
 
-    def without(self, places: Tensor, counts: abc.Mapping[str, abc.Mapping[str, int]]) -> "Provider":
-        """Return the provider without the rows at int64 places, ascending: block number * 2**32 + row in the block.
-
-        Rows that `where` leaves out have places, too. `counts` are the numbers of these rows, by reason, and by parts
-        of the source. Raise ProviderError when the source has no row at a place.
-        """
-        blocks = replace(self, where=None).blocks()
+    def without(self, dropped: DroppedRows) -> "Provider":
+        """Return the provider without some rows, which are counted among all rows, also those that `where` omits."""
         where = self.where or RowFilter.of_all(self.schema)
-        dropped = DroppedRows.of_places(places, blocks, counts)
         return replace(self, where=replace(where, dropped=dropped, counts={}, numbers=RecentNumbers()))
+
+    @property
+    def condition(self) -> str:
+        """Text of `where`; empty without a condition."""
+        return "" if self.where is None else self.where.text
 
     @property
     def dropped(self) -> abc.Mapping[str, abc.Mapping[str, int]]:
@@ -393,7 +392,7 @@ class Provider:
         notes = (*self.notes, *getattr(self.source, "notes", ()))
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
-            *([f"  where {self.where.text}"] if self.where is not None and self.where.text else []),
+            *([f"  where {self.condition}"] if self.condition else []),
             *(f"  without {sum(of.values()):,} rows: {reason}" for reason, of in self.dropped.items()),
             *(f"  {message}" for message in (self.left_out, self.inferred, *notes) if message),
             *(f"  damaged: {one}" for one in self.damaged),

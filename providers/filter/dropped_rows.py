@@ -28,7 +28,10 @@ class DroppedRows:
     def of_places(
         cls, places: Tensor, blocks: Iterable[Block], counts: Mapping[str, Mapping[str, int]]
     ) -> DroppedRows:
-        """Return the rows at int64 places, which are ascending; `blocks` are all of the source, in order."""
+        """Return the rows at int64 places, ascending: block number * 2**32 + row in the block.
+
+        `blocks` are all of the source, in order, unfiltered. Raise ProviderError when it has no row at a place.
+        """
         numbers, first = np.unique(places >> PLACE_BITS, return_index=True)
         by_block = (
             dict(zip(numbers.tolist(), np.split(places, first[1:]), strict=True)) if len(numbers) else {}

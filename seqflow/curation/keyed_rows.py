@@ -93,18 +93,19 @@ class KeyedRows:
         assert isinstance(block, KeyedBlock)
         found = self.provider.read_kept(block.inner, bad_rows=bad_rows)
         columns = {PLACE: np.asarray(found.numbers, np.int64) + (block.number << PLACE_BITS)}
+        tokens = {
+            column: _tokens(found.table, column)
+            for column in {rule.column for rule in self.rules if not isinstance(rule, Deduplicate)}
+        }
         for rule in self.rules:
-            columns |= self._columns(rule, found.table.select(rule.reads))
+            if isinstance(rule, Deduplicate):
+                columns |= _keys(found.table, rule)
+            elif isinstance(rule, Decontaminate):
+                ids, lengths = tokens[rule.column]
+                columns[SHARE] = ops.ngram_overlap(ids, self.known, lengths, n=rule.ngram)
+            else:
+                columns |= _bands(*tokens[rule.column], rule)
         return pa.table({name: columns[name] for name in schema.names}, schema)
-
-    def _columns(self, rule: Rule, table: Table) -> dict[str, Array]:
-        """Return the columns of a rule, from those that it reads."""
-        if isinstance(rule, Deduplicate):
-            return _keys(table, rule)
-        tokens, lengths = _tokens(table, rule.column)
-        if isinstance(rule, Decontaminate):
-            return {SHARE: ops.ngram_overlap(tokens, self.known, lengths, n=rule.ngram)}
-        return _bands(tokens, lengths, rule)
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         """Return what reading a block of a store will fetch."""
@@ -161,7 +162,7 @@ def _names(rule: Rule) -> tuple[str, ...]:
 
 def _keys(table: Table, rule: Deduplicate) -> dict[str, Array]:
     record = _record(table.select(rule.columns))
-    found = dict(zip(KEYS, (_hashes(record, seed) for seed in _SEEDS), strict=True))
+    found = dict(zip(KEYS, _hashes(record), strict=True))
     if rule.score:
         score = pa.table(table.select([rule.score])).column(0).cast(pa.float64()).to_numpy()
         found[SCORE] = np.where(np.isnan(score), -np.inf, score)
@@ -175,18 +176,21 @@ def _record(table: Table) -> Record:
     return record
 
 
-def _hashes(record: Record, seed: int) -> Array:
-    """Return int64 hashes of the values of all columns of each row."""
-    state = np.zeros(record.num_rows, np.uint64)
+def _hashes(record: Record) -> list[Array]:
+    """Return two int64 hashes of the values of all columns of each row."""
+    states = [np.zeros(record.num_rows, np.uint64) for _ in _SEEDS]
     for name, tensor in record.items():
         data = np.ascontiguousarray(_widened(tensor))
         counts = np.full(len(data), data.dtype.itemsize * int(np.prod(data.shape[1:])), np.int64)
         above = record.parents[name]
         while above is not None:
             counts, above = kernels.segment_reduce("sum", counts, record[above]), record.parents[above]
-        hashes = ops.hash_text(data.reshape(-1).view(np.uint8), counts, seed=seed)
-        state = output(state, hashes.view(np.uint64))
-    return (state >> np.uint64(1)).view(np.int64)
+        held = data.reshape(-1).view(np.uint8)
+        states = [
+            output(state, ops.hash_text(held, counts, seed=seed).view(np.uint64))
+            for state, seed in zip(states, _SEEDS, strict=True)
+        ]
+    return [(state >> np.uint64(1)).view(np.int64) for state in states]
 
 
 def _widened(tensor: Array) -> Array:

@@ -68,7 +68,7 @@ def _repeated(
     keys: Provider, rule: Deduplicate, stays: Array, against: Provider | None, memory: int
 ) -> Array:
     """Return bool[rows]: the rows that stay so far and are equal to another one, which stays."""
-    count = len(stays) + (0 if against is None else len(_column(against, KEYS[0])))
+    count = len(stays) + (0 if against is None else len(against))
     parts = -(-count * _ROW_BYTES // memory)
     leaves = np.zeros(len(stays), bool)
     for part in range(parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +13,8 @@ from seqflow.errors import JobError, ProviderError
 from seqflow.files.place import absolute
 from seqflow.job.job import Job
 from seqflow.kernels.arrays import Array
-from seqflow.providers import Provider
-from seqflow.providers.filter.dropped_rows import PLACE_BITS
+from seqflow.providers import Block, Provider
+from seqflow.providers.filter.dropped_rows import PLACE_BITS, DroppedRows
 from seqflow.providers.paths import Search
 from seqflow.record.selection import select_schema
 
@@ -30,9 +31,11 @@ def keys_path(job: Job, of: str = "keys") -> str:
 
 def opened_columns(job: Job) -> tuple[str, ...] | None:
     """Return the columns that the source is opened with, for keys and for batches: its blocks may depend on them."""
-    if job.source.columns is None:
+    chosen = job.source.columns
+    if chosen is None:
         return None
-    return (*dict.fromkeys((*job.source.columns, *(name for rule in job.rules for name in rule.reads))),)
+    needed = dict.fromkeys(name for rule in job.rules for name in rule.reads)
+    return (*chosen, *(name for name in needed if name not in chosen))
 
 
 def curated(job: Job, opened: Provider) -> Provider:
@@ -43,7 +46,8 @@ def curated(job: Job, opened: Provider) -> Provider:
     exact = job.deduplicate
     against = _keys(job, "against") if exact is not None and exact.against else None
     verdicts = find_verdicts(_keys(job, "keys"), job.rules, against)
-    source = opened.without(verdicts.places, _counts(job, opened, verdicts))
+    blocks = list(replace(opened, where=None).blocks())
+    source = opened.without(DroppedRows.of_places(verdicts.places, blocks, _counts(job, blocks, verdicts)))
     if job.source.columns is None:
         return source
     return replace(source, schema=select_schema(source.schema, job.source.columns))
@@ -60,9 +64,9 @@ def _keys(job: Job, of: str) -> Provider:
         ) from None
 
 
-def _counts(job: Job, opened: Provider, verdicts: Verdicts) -> dict[str, dict[str, int]]:
+def _counts(job: Job, blocks: Sequence[Block], verdicts: Verdicts) -> dict[str, dict[str, int]]:
     """Return the number of rows that each rule leaves out of each path of [source], or of each folder of one path."""
-    origins = [block.origin for block in replace(opened, where=None).blocks()]
+    origins = [block.origin for block in blocks]
     names = {origin: _name_of(origin, job) for origin in dict.fromkeys(origins)}
     order = list(dict.fromkeys(names.values()))
     of_block: Array = np.array([order.index(names[origin]) for origin in origins], np.int64)

@@ -73,11 +73,9 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
         )
     import_job_modules(job)
     index = job.order.index if source is None else None
-    if source is None and job.rules:
-        source = curated(
-            job, providers.open(**{**open_options(job.source, job), "columns": opened_columns(job)})
-        )
-    source = source or providers.open(**open_options(job.source, job))
+    if source is None:
+        source = providers.open(**{**open_options(job.source, job), "columns": opened_columns(job)})
+        source = curated(job, source) if job.rules else source
     return Loader(
         source, columns=job.source.columns, index=index, **_loader_options(job, source), **_totals(job)
     )

@@ -235,7 +235,7 @@ def known_of(loader: Loader) -> list[tuple[str, str]]:
     """Return name and value of each known fact. No row is read, no index made, and no block of a stream taken."""
     recipe = loader.pipeline.recipe
     source = recipe.source
-    where = [] if source.where is None or not source.where.text else [("where", source.where.text)]
+    where = [("where", source.condition)] if source.condition else []
     keep = [("keep", one.text) for one in recipe.keep]
     lines = [("source", f"{source.kind}, {source.origin}"), *where, *keep]
     try:

@@ -285,7 +285,7 @@ def _columns(recipe: Recipe) -> list[str] | None:
 
 
 def _where(source: Provider) -> dict[str, str]:
-    return {} if source.where is None or not source.where.text else {"where": source.where.text}
+    return {"where": source.condition} if source.condition else {}
 
 
 def _bad_files(source: Provider) -> dict[str, str]:

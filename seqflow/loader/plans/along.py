@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +109,11 @@ class ItemSpans(NamedTuple):
     starts: Array
     stops: Array
 
+    def of_row(self, row: int) -> tuple[Array, Array]:
+        """Return the starts and stops of the items of a row."""
+        chosen = slice(self.offsets[row], self.offsets[row + 1])
+        return self.starts[chosen], self.stops[chosen]
+
     def of_rows(self, usable: Array) -> ItemSpans:
         """Return the spans with those of rows that are not usable at their beginning, so that places ascend."""
         kept = np.repeat(usable, np.diff(self.offsets))
@@ -180,40 +186,16 @@ def cut_outside(
     over = np.unique(pieces.rows[sizes[pieces.rows] > limit])
     made: list[tuple[int, int, int]] = []
     for row in over.tolist():
-        within = [
-            (
-                one,
-                one.starts[slice(*one.offsets[row : row + 2])],
-                one.stops[slice(*one.offsets[row : row + 2])],
-            )
-            for one in spans
-        ]
-        start, size = 0, int(sizes[row])
-        of_row = []
-        while start < size:
-            stop = min(start + limit, size)
-            # back to the beginning of an item until none is cut: items of two columns may overlap
-            while stop < size and (
-                hit := [
-                    int(a[(a < stop) & (stop < b)].min())
-                    for _, a, b in within
-                    if ((a < stop) & (stop < b)).any()
-                ]
-            ):
-                stop = min(hit)
-            if stop <= start:
-                break
-            of_row.append((row, start, stop - start))
-            start = stop if splits else size
-        if start < size:
-            name, longest = max(
-                ((one.column, int((b - a).max(initial=0))) for one, a, b in within), key=lambda pair: pair[1]
-            )
-            number = int(rows.numbers(np.array([row]))[0])
-            expected = f"expected at most {limit}"
-            bad.append(BadRow(number, name, f"an item of {longest} elements, {expected}", expected))
-        else:
-            made += of_row
+        items_of_row = [one.of_row(row) for one in spans]
+        ends = _ends(int(sizes[row]), limit, items_of_row, splits)
+        if ends is not None:
+            made += [(row, start, stop - start) for start, stop in pairwise([0, *ends])]
+            continue
+        longest = [int((stops - starts).max(initial=0)) for starts, stops in items_of_row]
+        most, expected = max(longest), f"expected at most {limit}"
+        number = int(rows.numbers(np.array([row]))[0])
+        reason = f"an item of {most} elements, {expected}"
+        bad.append(BadRow(number, spans[longest.index(most)].column, reason, expected))
     if len(over):
         kept = pieces.take(~np.isin(pieces.rows, over))
         cut = np.array(made, np.int64).reshape(-1, 3).T
@@ -223,6 +205,28 @@ def cut_outside(
         selection = replace(selection, pieces=pieces, whole=False, cut=True)
     items = {f"{one.column}.lengths": _items_of(pieces, one, sizes) for one in spans}
     return replace(selection, pieces=replace(selection.pieces, items=items)), bad
+
+
+def _ends(size: int, limit: int, items: Sequence[tuple[Array, Array]], splits: bool) -> list[int] | None:
+    """Return the end of each piece of a row, or of its head alone; None if an item does not fit into a piece."""
+    ends = [0]
+    while ends[-1] < size and (splits or len(ends) == 1):
+        stop = ends[-1] + limit
+        ends.append(size if stop >= size else _outside(stop, items))
+        if ends[-1] <= ends[-2]:
+            return None
+    return ends[1:]
+
+
+def _outside(place: int, items: Sequence[tuple[Array, Array]]) -> int:
+    """Return the last place up to this one that is inside no item; items of two columns may overlap."""
+    before = None
+    while before != place:
+        before = place
+        for starts, stops in items:
+            inside = (starts < place) & (place < stops)
+            place = int(starts[inside].min(initial=place))
+    return place
 
 
 def _items_of(pieces: Pieces, spans: ItemSpans, sizes: Array) -> ChildRanges:

@@ -134,10 +134,6 @@ class Packed(BatchPlan):
                 raise OpError.of(f"Packed.{option}", f"has {unknown[0]!r}, which is not one of columns")
 
     @property
-    def cut_limit(self) -> int:
-        return self.capacity
-
-    @property
     def deals_rows(self) -> bool:
         return self.rows > 1
 

@@ -202,9 +202,9 @@ class BatchPlan(ABC):
         return False
 
     @property
-    def cut_limit(self) -> int:
+    def cut_limit(self) -> int | None:
         """Most elements of a piece, if rows are cut."""
-        raise NotImplementedError
+        return self.packed_capacity
 
     @property
     def takes_pads(self) -> bool:
@@ -257,9 +257,9 @@ class BatchPlan(ABC):
                 spans, sizes, wrong = without_wrong(rows, spans, sizes)
             selection = self.select(sizes)
             bad = [*wrong, *unusable_rows(rows, sizes, selection, lengths, self.columns)]
-            if spans:
+            if spans and (limit := self.cut_limit) is not None:
                 selection, too_long = cut_outside(
-                    selection, rows, spans, sizes, self.cut_limit, splits=self.splits_rows
+                    selection, rows, spans, sizes, limit, splits=self.splits_rows
                 )
                 bad += too_long
         layout = self._layout(selection, key)
