@@ -87,8 +87,11 @@ def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
     small = ["--object-store-memory=100000000"]
     nodes: list[subprocess.Popen[bytes]] = []
 
+    said = folder / "nodes.txt"
+
     def start(command: list[str]) -> None:
-        nodes.append(subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        with open(said, "ab") as file:
+            nodes.append(subprocess.Popen(command, env=own, stdout=file, stderr=file))
 
     try:
         for _ in range(3):  # another cluster may have taken one of the ports that Ray has found free
@@ -102,7 +105,7 @@ def cluster(folder: Path, bucket: Bucket) -> Iterator[Cluster]:
             if nodes[0].poll() is None:
                 break
             nodes.clear()
-        assert nodes, "it has ended"
+        assert nodes, said.read_text()
         start(elsewhere(*ray_command(f"--address=127.0.0.1:{port}", "--num-cpus=2", *small)))
         subprocess.run([sys.executable, "-c", WAIT, f"127.0.0.1:{port}"], env=own, check=True, timeout=180)
         yield Cluster(f"127.0.0.1:{port}", nodes[1])
