@@ -25,10 +25,8 @@ from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footer_cache import FooterCache
 from seqflow.providers.formats.parquet_footers import (
     ColumnChunks,
-    footer_bytes,
-    footer_in,
     footer_tail,
-    read_column_chunks,
+    read_footer,
     tail_of,
 )
 from seqflow.providers.formats.parquet_ranges import value_range
@@ -72,6 +70,8 @@ class TextChunk(NamedTuple):
 Uncounted = Mapping[int, Sequence[TextChunk]]
 """Column chunks of text whose size is not known before they are read, by row group."""
 _NO_TEXTS: Uncounted = {}
+_MOST_KNOWN = 1 << 10
+"""Schemas and metadata that are known by their bytes; those of further files are read by pyarrow."""
 _DESCRIBED_GROUPS = 256
 """Row groups of small files that are described at once; a file with more of them is described alone."""
 
@@ -128,7 +128,7 @@ class ParquetSource:
     """Texts of unknown size by path, for the files whose footers were read so far."""
     footers: FooterCache = field(default_factory=FooterCache, compare=False)
     chunks: FooterCache = field(default_factory=FooterCache, compare=False)
-    """Column chunks of files in stores: they tell what to fetch, and reading them again is a request."""
+    """Column chunks, read when a file was opened: they tell the sizes of blocks, and what to fetch from a store."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -195,9 +195,11 @@ class ParquetSource:
         file = self.files[path]
 
         def read() -> ColumnChunks:
-            return read_column_chunks(path, footer_bytes(self.store, path), len(file.rows), file.num_leaves)
+            footer = read_footer(path, footer_tail(self.store, path))
+            return footer.column_chunks(len(file.rows), file.num_leaves)
 
-        return self.chunks.get(path, read) if is_uri(path) else read()
+        found: ColumnChunks = self.chunks.get(path, read)
+        return found
 
     def ranges(self, block: Block, schema: pa.Schema) -> Sequence[Range]:
         return [(block.origin, *one) for one in self._spans(block, schema)]
@@ -340,16 +342,27 @@ class ParquetSource:
     def _open(self, block: Block, schema: pa.Schema) -> Any:
         from pyarrow.parquet import ParquetFile
 
-        metadata, path = self._footer(block.origin), block.origin
-        source = self.store.random(path, self._spans(block, schema)) if is_uri(path) else path
-        # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
-        return ParquetFile(
-            source,
-            metadata=metadata,
-            memory_map=self.memory_map,
-            pre_buffer=False,
-            page_checksum_verification=True,
-        )
+        path, opened = block.origin, None
+
+        def open_file(metadata: Any = None) -> Any:
+            if is_uri(path):
+                source = self.store.random(path, self._spans(block, schema))
+            else:
+                # a path would be looked for in all file systems: a fifth of the time of a small file
+                source = pa.memory_map(path) if self.memory_map else pa.OSFile(path)
+            # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
+            return ParquetFile(source, metadata=metadata, pre_buffer=False, page_checksum_verification=True)
+
+        def read() -> Any:
+            nonlocal opened
+            opened = open_file()
+            _check_row_groups(path, opened.metadata, self.files[path])
+            return opened.metadata
+
+        if is_uri(path):
+            return open_file(self._footer(path))
+        metadata = self.footers.get(path, read)
+        return opened or open_file(metadata)
 
     def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
         """Open a file for buffered reading: the pages of a memory map would stay in memory while it is open."""
@@ -394,22 +407,32 @@ class Parquet(Format):
     def open(self, files: FileSet) -> Provider:
         """Return a provider of Parquet files; reads all footers, and unifies their schemas."""
         footers, chunks, schemas = FooterCache(), FooterCache(), dict[str, pa.Schema]()
+        known: dict[bytes, tuple[pa.Schema, int]] = {}
         latest: pa.Schema | None = None
 
         def read(path: str) -> tuple[Array, int]:
             nonlocal latest
-            tail = footer_tail(files.store, path) if is_uri(path) else None
-            metadata, schema, rows = _read_footer(path, tail, latest)
-            if tail is not None:
-                # a damaged one is an error when its blocks are listed, as it is for local files
+            tail = _tail_of(files.store, path)
+            try:
+                footer = read_footer(path, tail)
+            except (
+                ProviderError
+            ):  # left to pyarrow, which says what is wrong; else an error when blocks are listed
+                footer = None
+            if footer and footer.description in known:
+                (schema, leaves), rows = known[footer.description], footer.rows
+            else:
+                metadata, schema, rows = _read_footer(path, tail, latest)
+                leaves = metadata.num_columns
+                footers.keep(path, metadata)
+                if footer and footer.description and len(known) < _MOST_KNOWN:
+                    known[footer.description] = schema, leaves
+            if footer:
                 with suppress(ProviderError):
-                    chunks.keep(
-                        path, read_column_chunks(path, footer_in(tail), len(rows), metadata.num_columns)
-                    )
+                    chunks.keep(path, footer.column_chunks(len(rows), leaves))
             # one object for equal schemas: there may be a million files
             latest = schemas[path] = schema
-            footers.keep(path, metadata)
-            return rows, metadata.num_columns
+            return rows, leaves
 
         if self.untrusted:
             files.check_in_child(_READ_FOOTERS)
@@ -437,10 +460,24 @@ def read(path):
 
 def _same_footer(store: Files, path: str, file: ParquetFile) -> Any:
     """Return the footer of a file that was opened before; raise ProviderError if its row groups have changed."""
-    metadata, _, rows = _read_footer(path, footer_tail(store, path) if is_uri(path) else None)
-    if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
-        raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
+    metadata, _, _ = _read_footer(path, _tail_of(store, path))
+    _check_row_groups(path, metadata, file)
     return metadata
+
+
+def _tail_of(store: Files, path: str) -> bytes | pa.Buffer:
+    """Return the end of a file with its footer; raise ProviderError if it cannot be read."""
+    try:
+        return footer_tail(store, path)
+    except OSError as error:  # without a context for each of a million files
+        with opening(path, "a Parquet file"):
+            raise error
+
+
+def _check_row_groups(path: str, metadata: Any, file: ParquetFile) -> None:
+    """Raise ProviderError if a file has other row groups than when it was opened."""
+    if metadata.num_columns != file.num_leaves or not np.array_equal(_rows_of(metadata), file.rows):
+        raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
 
 
 def _alike(files: Mapping[str, ParquetFile]) -> Iterator[list[tuple[str, ParquetFile]]]:
@@ -465,31 +502,32 @@ def _chooses(file: ParquetFile) -> bool:
 
 
 def _read_footer(
-    path: str, tail: pa.Buffer | None, known: pa.Schema | None = None
+    path: str, tail: bytes | pa.Buffer, known: pa.Schema | None = None
 ) -> tuple[Any, pa.Schema, Array]:
     """Return the footer of a file, its schema, which is `known` if it equals that, and the rows of each row group.
 
-    `tail` is the end of a file in a store, with its footer.
+    `tail` is the end of a file, with its footer.
     """
     from pyarrow.parquet import ParquetFile
 
-    # an open file: pyarrow takes a fifth of the time of a small file to find the file system of a path
-    with (
-        opening(path, "a Parquet file"),
-        pa.OSFile(path) if tail is None else pa.BufferReader(tail) as source,
-        ParquetFile(source) as file,
-    ):
+    with opening(path, "a Parquet file"), ParquetFile(pa.BufferReader(tail)) as file:
         metadata, schema = file.metadata, file.schema_arrow
         if known is not None and known.equals(schema, check_metadata=True):
             schema = known
         else:
             _check_names(path, schema, metadata)
-    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
+    rows = _rows_of(metadata)
+    if rows.min(initial=0) < 0 or sum(rows.tolist()) != metadata.num_rows:
         raise DamagedFileError(
-            f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8]}"
+            f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8].tolist()}"
         )
-    return metadata, schema, np.array(rows, np.int64)
+    return metadata, schema, rows
+
+
+def _rows_of(metadata: Any) -> Array:
+    """Return the rows of each row group, int64."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return np.array([group.num_rows for group in groups], np.int64)
 
 
 def _check_names(path: str, schema: pa.Schema, metadata: Any) -> None:

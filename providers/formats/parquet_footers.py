@@ -1,4 +1,4 @@
-"""Column chunks in the footer of a Parquet file.
+"""The footer of a Parquet file: its row groups and column chunks.
 
 pyarrow ends the process when it is asked for a column chunk whose entry in the footer is damaged, so the entries are
 read here.
@@ -20,8 +20,8 @@ from seqflow.files.ahead import Span
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.kernels.arrays import Array
 
-_TAIL, _TAIL_BYTES = 8, 64 << 10
-"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are fetched for it from a store."""
+_TAIL, _TAIL_BYTES, _MAGIC = 8, 64 << 10, b"PAR1"
+"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are read at once; the word."""
 _NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _START, _STORED_BYTES = range(7)
 _MINIMUM_SIZE = 7
 """Column of the bytes of the smallest value; that of the largest one follows."""
@@ -44,7 +44,7 @@ class ColumnChunks:
     """Leaf columns of each row group of a file: int64 [row groups, leaves]."""
 
     chunks: Array
-    """int64 [row groups, leaves, 9], as `kernels.read_column_chunks` returns them."""
+    """int64 [row groups, leaves, 9], as `kernels.read_footer` returns them."""
     limits: bytes = b""
     """Smallest and largest values of all column chunks, concatenated."""
 
@@ -111,29 +111,62 @@ class ColumnChunks:
         return Statistics(low, high, None if nulls < 0 else int(nulls))
 
 
-def read_column_chunks(
-    path: str, footer: bytes | pa.Buffer, num_row_groups: int, num_leaves: int
-) -> ColumnChunks:
-    """Return the column chunks of each row group; raise ProviderError if the footer is damaged."""
+class Footer(NamedTuple):
+    """What the footer of a file says, as `kernels.read_footer` returns it."""
+
+    path: str
+    description: bytes
+    """Files with equal ones have equal schemas and metadata; empty if pyarrow may refuse the footer."""
+    rows: Array
+    """int64: rows of each row group."""
+    counts: Array
+    chunks: Array
+    limits: bytes
+
+    def column_chunks(self, num_row_groups: int, num_leaves: int) -> ColumnChunks:
+        """Return the column chunks of each row group; raise ProviderError if they are others than expected."""
+        if self.counts.tolist() != [num_leaves] * num_row_groups:
+            raise ProviderError(
+                f"{self.path} has a damaged footer: "
+                f"not every one of its {num_row_groups} row groups has {num_leaves} columns"
+            )
+        return ColumnChunks(self.chunks.reshape(num_row_groups, num_leaves, -1), self.limits)
+
+
+def read_footer(path: str, tail: bytes | pa.Buffer) -> Footer:
+    """Return what the footer at the end of a file says; raise ProviderError if it is damaged."""
     try:
-        counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(footer, np.uint8))
+        return Footer(path, *kernels.read_footer(np.frombuffer(_footer_in(tail), np.uint8)))
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path} has a damaged footer: {error}") from error
-    if len(counts) != num_row_groups or (counts != num_leaves).any():
-        raise ProviderError(
-            f"{path} has a damaged footer: not every one of its {num_row_groups} row groups has {num_leaves} columns"
-        )
-    return ColumnChunks(chunks.reshape(num_row_groups, num_leaves, chunks.shape[1]), limits)
 
 
-def footer_tail(store: Files, path: str) -> pa.Buffer:
-    """Return the end of a store's file with its footer; raise DamagedFileError."""
+def footer_tail(store: Files, path: str) -> bytes | pa.Buffer:
+    """Return the end of a file with its footer; raise DamagedFileError for one that is gone from a store."""
+    if not is_uri(path):
+        return _local_tail(path)
     entry = store.entry(path)
     if entry is None:
         raise DamagedFileError(f"{path} is gone")
     tail = store.read(path, tail_of(entry), entry.size)
-    needed = min(entry.size, _TAIL + int.from_bytes(bytes(tail[max(0, tail.size - _TAIL) :])[:-4], "little"))
+    needed = _needed(tail, entry.size)
     return tail if tail.size >= needed else store.read(path, entry.size - needed, entry.size)
+
+
+def _local_tail(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        size = os.fstat(handle).st_size
+        tail = os.pread(handle, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+        needed = _needed(tail, size)
+        return tail if len(tail) >= needed else os.pread(handle, needed, size - needed)
+    finally:
+        os.close(handle)
+
+
+def _needed(tail: bytes | pa.Buffer, size: int) -> int:
+    """Return the number of bytes at the end of a file of this size that have its footer."""
+    return min(size, _TAIL + int.from_bytes(bytes(tail[-_TAIL:])[:-4], "little"))
 
 
 def tail_of(entry: Entry) -> int:
@@ -141,19 +174,9 @@ def tail_of(entry: Entry) -> int:
     return max(0, entry.size - _TAIL_BYTES)
 
 
-def footer_in(tail: pa.Buffer) -> pa.Buffer:
-    """Return the footer at the end of a file, without its size and the magic word."""
-    end = max(0, tail.size - _TAIL)
-    size = int.from_bytes(bytes(tail.slice(end, 4)), "little")
-    return tail.slice(max(0, end - size), min(size, end))
-
-
-def footer_bytes(store: Files, path: str) -> bytes | pa.Buffer:
-    """Return the footer of a file, without its size and the magic word."""
-    if is_uri(path):
-        return footer_in(footer_tail(store, path))
-    with open(path, "rb") as file:
-        file.seek(-_TAIL, os.SEEK_END)
-        size = int.from_bytes(file.read(4), "little")
-        file.seek(-_TAIL - size, os.SEEK_END)
-        return file.read(size)
+def _footer_in(tail: bytes | pa.Buffer) -> memoryview:
+    """Return the footer at the end of a file, without its size and the magic word; empty if these are wrong."""
+    content = memoryview(tail)
+    size = int.from_bytes(content[-_TAIL:-4], "little")
+    start = len(content) - _TAIL - size
+    return content[start:-_TAIL] if start >= 0 and content[-4:] == _MAGIC else content[:0]

@@ -73,8 +73,11 @@ class PartitionedSource:
     """Values of these columns, by the path of a file."""
     known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
     """Columns of the files in each schema that was read: selections are cached for the same object."""
-    latest: dict[None, tuple[pa.Schema, pa.Schema]] = field(default_factory=dict, compare=False)
-    """The schema that was read last, and its columns of the files: hashing a schema takes a part of a small read."""
+    latest: dict[None, tuple[pa.Schema, pa.Schema, tuple[str, ...]]] = field(
+        default_factory=dict, compare=False
+    )
+    """The schema that was read last, its columns of the files, and the names of those from folders: hashing a schema
+    takes a part of a small read."""
     folders: dict[Any, list[pa.Array]] = field(default_factory=dict, compare=False)
     """Columns from folders for a few rows, by their names, values and number of rows."""
 
@@ -125,8 +128,10 @@ class PartitionedSource:
 
     def _with_folders(self, block: Block, schema: pa.Schema) -> Block:
         """Return the block with the bytes of the columns from folders added to its size."""
+        if block.nbytes is None:
+            return block
         size = self._row_bytes(block, schema) * (block.num_rows or 0)
-        return block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
+        return Block(block.origin, block.index, block.num_rows, block.nbytes + size)
 
     def _range(self, block: Block, column: str) -> ValueRange:
         """Return the range of a column from the names of folders."""
@@ -147,13 +152,19 @@ class PartitionedSource:
         return self.files.rows_of(block) if isinstance(self.files, CountedSource) else block.num_rows
 
     def _of_files(self, schema: pa.Schema) -> pa.Schema:
-        of, found = self.latest.get(None, (None, None))
-        if of is not schema:
+        return self._divided(schema)[1]
+
+    def _divided(self, schema: pa.Schema) -> tuple[pa.Schema, pa.Schema, tuple[str, ...]]:
+        """Return the schema, its columns of the files, and the names of its columns from folders."""
+        latest = self.latest.get(None)
+        if latest is None or latest[0] is not schema:
+            own = self.schema.names
             if schema not in self.known:
-                self.known[schema] = pa.schema([one for one in schema if one.name not in self.schema.names])
-            found = self.known[schema]
-            self.latest[None] = schema, found
-        return found
+                self.known[schema] = pa.schema([one for one in schema if one.name not in own])
+            names = set(schema.names)
+            latest = schema, self.known[schema], tuple(name for name in own if name in names)
+            self.latest[None] = latest
+        return latest
 
     def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
         """Return the approximate bytes of a row's values from folders."""
@@ -162,27 +173,29 @@ class PartitionedSource:
 
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
         """Return the columns of `schema` from the names of folders, for this number of rows of a block."""
-        names = set(schema.names)
-        fields = [field for field in self.schema if field.name in names]
+        names = self._divided(schema)[2]
         if is_file_per_row(self.files):
             found = [self.values[path] for path in self.files.paths_of(block)]
-            return [pa.array([values.get(field.name) for values in found], field.type) for field in fields]
+            return [
+                pa.array([values.get(name) for values in found], self.schema.field(name).type)
+                for name in names
+            ]
         values = self.values[block.origin]
-        # folders, not blocks, differ; the types tell 1 from 1.0 and True
-        key = rows, *((field.name, field.type, values.get(field.name)) for field in fields)
+        # folders, not blocks, differ
+        key = rows, names, *map(values.get, names)
         arrays = self.folders.get(key)
         if arrays is None:
-            arrays = [pa.repeat(pa.scalar(values.get(field.name), field.type), rows) for field in fields]
+            arrays = [
+                pa.repeat(pa.scalar(values.get(name), self.schema.field(name).type), rows) for name in names
+            ]
             if rows <= _FEW_ROWS and len(self.folders) < _MOST_FOLDERS:
                 self.folders[key] = arrays
         return arrays
 
     def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
         columns = dict(zip(table.schema.names, table.columns, strict=True))
-        wanted = schema.names
-        names = [name for name in self.schema.names if name in wanted]
-        columns |= zip(names, self._of_folders(block, schema, table.num_rows), strict=True)
-        return pa.Table.from_arrays([columns[name] for name in wanted], schema=schema)
+        columns |= zip(self._divided(schema)[2], self._of_folders(block, schema, table.num_rows), strict=True)
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 class SlicedPartitionedSource(PartitionedSource):

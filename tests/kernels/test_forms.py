@@ -85,7 +85,7 @@ ROWS = {
             "sum", np.repeat(rows.reshape(2, 1), 9, axis=1), None, A([0, 1]), TWO, 8, "float32", False
         ),
     ),
-    "read_column_chunks": ("footer", ["u1"], lambda rows: (rows,)),
+    "read_footer": ("footer", ["u1"], lambda rows: (rows,)),
     "run_cell": (
         "x", ["f4", "f8"],
         lambda rows: ("rnn_tanh", floats(rows)[0], TWO, *[floats(rows)[1]] * 2, None, None, None, None, False),

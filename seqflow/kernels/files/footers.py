@@ -1,4 +1,4 @@
-"""Read column chunks from the footers of Parquet files, in Thrift's compact protocol."""
+"""Read the footers of Parquet files, in Thrift's compact protocol."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ from seqflow.kernels.forms import BYTES
 _VARINT_BITS = 70
 
 
-def read_struct(content: bytes) -> dict[int, Any]:
+def read_struct(content: bytes, spans: dict[int, bytes] | None = None) -> dict[int, Any]:
     """Return the struct at the start of the content: values by field number, nested structs likewise, lists as lists.
 
-    Raises ValueError for content that is cut off or malformed.
+    The bytes of each value are put into `spans`. Raises ValueError for content that is cut off or malformed.
     """
     try:
-        return _ThriftStruct(content).struct()
+        return _ThriftStruct(content).struct(spans)
     except (IndexError, RecursionError) as error:
         raise ValueError(f"a Thrift struct is cut off or nested too deep: {error}") from error
 
@@ -28,7 +28,8 @@ class _ThriftStruct:
         self._content = content
         self._at = 0
 
-    def struct(self) -> dict[int, Any]:
+    def struct(self, spans: dict[int, bytes] | None = None) -> dict[int, Any]:
+        """Return the values of a struct by field number; put the bytes of each value into `spans`."""
         fields: dict[int, Any] = {}
         content = self._content
         number = 0
@@ -39,7 +40,10 @@ class _ThriftStruct:
             number = number + (head >> 4) if head >> 4 else self._integer()
             kind = head & 15
             # a bool field has no value: its type says true (1) or false (2)
+            start = self._at
             fields[number] = kind == 1 if kind <= 2 else self._value(kind)
+            if spans is not None:
+                spans[number] = content[start : self._at]
         self._at += 1
         return fields
 
@@ -91,9 +95,11 @@ class _ThriftStruct:
         return number >> 1 ^ -(number & 1)
 
 
-__all__ = ["read_column_chunks"]
+__all__ = ["read_footer"]
 
-_ROW_GROUPS, _COLUMN_ORDERS, _COLUMNS, _COLUMN_METADATA = 4, 7, 1, 3
+_SCHEMA, _NUM_ROWS, _ROW_GROUPS, _METADATA, _WRITER, _COLUMN_ORDERS = range(2, 8)
+_COLUMNS, _COLUMN_METADATA, _ROWS_OF_GROUP = 1, 3, 3
+_DESCRIBING = (_SCHEMA, _METADATA, _WRITER, _COLUMN_ORDERS)
 _ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _STORED_BYTES, _DATA_PAGE, _DICTIONARY_PAGE = 2, 5, 6, 7, 9, 11
 _STATISTICS, _SIZE_STATISTICS = 12, 16
 _TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
@@ -102,26 +108,48 @@ _MOST_ENCODINGS = 63
 """Encodings with numbers below this are distinguished; the format defines ten."""
 
 
+_KNOWN = frozenset(range(1, 8))
+"""Fields of a file that is not encrypted."""
+_OF_FILE, _OF_GROUP, _OF_COLUMN, _OF_METADATA = {1, 2, 3, 4}, {1, 2, 3}, {2, 3}, {1, 2, 3, 4, 5, 6, 7, 9}
+"""Fields that the format demands."""
+
+
 @kernel(footer=BYTES)
-def read_column_chunks(footer: Array) -> tuple[Array, Array, bytes]:
-    """Return the column chunks of each row group.
+def read_footer(footer: Array) -> tuple[bytes, Array, Array, Array, bytes]:
+    """Return what a footer says of its schema, row groups and column chunks.
 
-    uint8 footer[n] -> int64 counts[groups], int64 chunks[sum(counts), 9], bytes limits
+    uint8 footer[n] -> bytes description, int64 rows[groups], int64 counts[groups], int64 chunks[sum(counts), 9],
+    bytes limits
 
-    Columns of `chunks`: the number of values, including nulls and empty lists; uncompressed bytes; bytes of all
-    texts, or -1 if the writer has not counted them; the encodings of its pages, as a bit mask; the number of nulls,
-    or -1; the place of its first byte in the file, and its bytes there, negative if unknown; and the bytes of its
-    smallest and largest value, or -1 if they are unknown or the order of values is not declared. `limits` has these
-    values, one after another.
+    Files with equal descriptions have equal schemas, metadata, writers and orders of columns; it is empty for a
+    footer that lacks what the format demands, whose row groups have not as many rows as the file, or with keys of
+    encryption. `rows` has -1 where a row group does not say its rows. Columns of `chunks`: the number of values,
+    including nulls and empty lists; uncompressed bytes; bytes of all texts, or -1 if the writer has not counted them;
+    the encodings of its pages, as a bit mask; the number of nulls, or -1; the place of its first byte in the file,
+    and its bytes there, negative if unknown; and the bytes of its smallest and largest value, or -1 if they are
+    unknown or the order of values is not declared. `limits` has these values, one after another.
 
     Raises KernelError for a footer in which these numbers are damaged.
     """
+    spans: dict[int, bytes] = {}
     try:
-        content = read_struct(bytes(footer))
+        content = read_struct(bytes(footer), spans)
         groups = content.get(_ROW_GROUPS, [])
-        found = [[_chunk(column[_COLUMN_METADATA]) for column in group[_COLUMNS]] for group in groups]
+        columns = [[column[_COLUMN_METADATA] for column in group[_COLUMNS]] for group in groups]
+        found = [[_chunk(metadata) for metadata in of_group] for of_group in columns]
+        rows = [_integer(group.get(_ROWS_OF_GROUP, -1)) for group in groups]
+        num_rows = _integer(content.get(_NUM_ROWS, -1))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise damaged("footer", f"{type(error).__name__}: {error}") from None
+    is_complete = (
+        _OF_FILE <= content.keys() <= _KNOWN
+        and min(rows, default=0) >= 0
+        and sum(rows) == num_rows
+        and all(group.keys() >= _OF_GROUP for group in groups)
+        and all(column.keys() >= _OF_COLUMN for group in groups for column in group[_COLUMNS])
+        and all(metadata.keys() >= _OF_METADATA for of_group in columns for metadata in of_group)
+    )
+    described = [bytes([field]) + spans[field] for field in spans if field in _DESCRIBING]
     counts = np.array([len(group) for group in found], np.int64)
     limits = [
         limit if _COLUMN_ORDERS in content else None
@@ -131,7 +159,13 @@ def read_column_chunks(footer: Array) -> tuple[Array, Array, bytes]:
     ]
     sizes = np.array([-1 if limit is None else len(limit) for limit in limits], np.int64).reshape(-1, 2)
     numbers = np.array([chunk for group in found for chunk, *_ in group], np.int64).reshape(-1, 7)
-    return counts, np.concatenate([numbers, sizes], axis=1), b"".join(filter(None, limits))
+    return (
+        b"".join(described) if is_complete else b"",
+        np.array(rows, np.int64),
+        counts,
+        np.concatenate([numbers, sizes], axis=1),
+        b"".join(filter(None, limits)),
+    )
 
 
 def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, ...], bytes | None, bytes | None]:

@@ -29,11 +29,12 @@ FOOTER = footer_of(TABLE, row_group_size=7)
 
 
 def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
-    counts, chunks, limits = kernels.read_column_chunks(FOOTER)
+    _, rows, counts, chunks, limits = kernels.read_footer(FOOTER)
     file = io.BytesIO()
     pq.write_table(TABLE, file, row_group_size=7)
     metadata = pq.ParquetFile(file).metadata
     assert counts.tolist() == [4, 4, 4]
+    assert rows.tolist() == [7, 7, 6]
     groups = [metadata.row_group(group) for group in range(3)]
     leaves = [group.column(leaf) for group in groups for leaf in range(4)]
     assert chunks[:, 0].tolist() == [leaf.num_values for leaf in leaves]
@@ -47,6 +48,24 @@ def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
     assert len(limits) == np.maximum(chunks[:, 7:], 0).sum()
 
 
+def test_files_of_one_schema_have_one_description(any_kernels):
+    def described(table, **options):
+        return kernels.read_footer(footer_of(table, **options))[0]
+
+    description = described(TABLE)
+    assert description
+    assert described(TABLE[3:9], row_group_size=2, compression="zstd") == description
+    assert described(TABLE.replace_schema_metadata({"a": "b"})) != description
+    assert described(TABLE.rename_columns(["id", "ids", "text", "full"])) != description
+
+
+def test_a_footer_whose_rows_are_not_those_of_its_row_groups_has_no_description(any_kernels):
+    content = FOOTER.tobytes()
+    assert content.count(b"\x16\x28\x19") == 1  # 20 rows in row groups of 7, 7 and 6
+    wrong = content.replace(b"\x16\x28\x19", b"\x16\x2a\x19")
+    assert kernels.read_footer(np.frombuffer(wrong, np.uint8))[0] == b""
+
+
 @pytest.mark.parametrize(
     ("options", "number"),
     [
@@ -56,14 +75,14 @@ def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
     ],
 )
 def test_encodings_are_bits_and_texts_are_counted(any_kernels, options, number):
-    _, chunks, _ = kernels.read_column_chunks(footer_of(TABLE.select(["text"]), **options))
+    *_, chunks, _ = kernels.read_footer(footer_of(TABLE.select(["text"]), **options))
     assert chunks.shape == (1, 9)
     assert chunks[0, 2] in (-1, 30)
     assert chunks[0, 3] >> number & 1
 
 
 def test_a_file_without_row_groups_has_no_chunks(any_kernels):
-    counts, chunks, _ = kernels.read_column_chunks(footer_of(TABLE[:0], row_group_size=1))
+    *_, counts, chunks, _ = kernels.read_footer(footer_of(TABLE[:0], row_group_size=1))
     assert len(counts) == len(chunks) // 4
 
 
@@ -71,7 +90,7 @@ def test_limits_whose_order_nobody_tells_are_left_out(any_kernels):
     footer = footer_of(TABLE)
     (at,) = [at for at in range(len(footer)) if bytes(footer[at : at + 4]) == bytes([0x19, 0x4C, 0x1C, 0x00])]
     unordered = np.concatenate([footer[:at], footer[at + 2 + 4 * 3 :]])  # a list of four structs
-    counts, chunks, limits = kernels.read_column_chunks(unordered)
+    *_, counts, chunks, limits = kernels.read_footer(unordered)
     assert counts.tolist() == [4]
     assert chunks[:, 4].tolist() == [0, 10, 0, -1]
     assert (chunks[:, 7:] == -1).all()
@@ -101,16 +120,16 @@ def test_damaged_footers_are_read_alike_or_refused_alike(data):
         else:
             del content[at : min(at + 3, len(content) - 1)]
     footer = np.frombuffer(bytes(content), np.uint8)
-    assert result_of(kernels.read_column_chunks, footer) == result_of(_in_python, footer)
+    assert result_of(kernels.read_footer, footer) == result_of(_in_python, footer)
 
 
 def _in_python(footer):
     with kernels.use("reference"):
-        return kernels.read_column_chunks(footer)
+        return kernels.read_footer(footer)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x19\xfc\xff\xff\xff\xff\x0f", b"\xff" * 40, b"\x1c" * 5000])
 def test_what_is_no_footer_is_refused(any_kernels, content):
     with pytest.raises(kernels.KernelError, match=r"^footer is damaged: ") as caught:
-        kernels.read_column_chunks(np.frombuffer(content, np.uint8))
+        kernels.read_footer(np.frombuffer(content, np.uint8))
     assert caught.value.kind == "damaged"

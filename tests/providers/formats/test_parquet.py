@@ -271,3 +271,25 @@ def test_files_that_are_described_together_are_described_as_each_alone(tmp_path)
         assert provider.source.uncounted[path] == alone.uncounted[path]
     columns = provider.source.block_columns(provider.schema)
     assert columns.nbytes.tolist() == [block.nbytes for blocks in found.values() for block in blocks]
+
+
+def test_of_many_files_of_one_schema_a_damaged_one_is_named(tmp_path):
+    table = pa.table({"x": range(20)})
+    for name in "abc":
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=7)
+    content = (tmp_path / "b.parquet").read_bytes()
+    assert content.count(b"\x16\x28\x19") == 1  # 20 rows in row groups of 7, 7 and 6
+    (tmp_path / "b.parquet").write_bytes(content.replace(b"\x16\x28\x19", b"\x16\x2a\x19"))
+    with pytest.raises(
+        ProviderError, match=r"b\.parquet has a damaged footer: 21 rows, in row groups of \[7, 7, 6\]"
+    ):
+        sf.open(str(tmp_path / "*.parquet"))
+    assert list(sf.open(str(tmp_path / "*.parquet"), bad_files="skip")["x"]) == [*range(20)] * 2
+
+
+def test_files_of_one_schema_have_their_own_metadata(tmp_path):
+    for name, metadata in (("a", None), ("b", {"k": "1"}), ("c", None)):
+        pq.write_table(pa.table({"x": [1]}).replace_schema_metadata(metadata), tmp_path / f"{name}.parquet")
+    first, second = (sf.open(tmp_path / f"{name}.parquet").schema.metadata for name in "ab")
+    assert (first, second) == (None, {b"k": b"1"})
+    assert list(sf.open(tmp_path)["x"]) == [1, 1, 1]

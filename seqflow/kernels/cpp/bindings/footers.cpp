@@ -1,6 +1,7 @@
 // The column chunks in footers of Parquet files: Thrift's compact protocol. In NumPy: footers.py.
 //
 // What is not as a footer should be is declined, so that the same reader says what is wrong with it.
+#include <string>
 #include <vector>
 
 #include "bindings/python.h"
@@ -67,6 +68,8 @@ class Reader {
     return static_cast<Kind>(head & 15);
   }
 
+  const uint8_t *position() const { return at; }
+
   // Call `field(number, kind)` for each field of a struct; it reads or skips the value.
   template <class Field>
   void fields(const Field &field) {
@@ -120,12 +123,18 @@ class Reader {
 };
 
 // Numbers of fields in the format's Thrift definition.
-enum { ROW_GROUPS = 4, COLUMN_ORDERS = 7, COLUMNS = 1, COLUMN_METADATA = 3 };
+enum { SCHEMA = 2, NUM_ROWS = 3, ROW_GROUPS = 4, METADATA = 5, WRITER = 6, COLUMN_ORDERS = 7 };
+enum { COLUMNS = 1, COLUMN_METADATA = 3, ROWS_OF_GROUP = 3 };
 enum { ENCODINGS = 2, NUM_VALUES = 5, UNCOMPRESSED_BYTES = 6, STORED_BYTES = 7, DATA_PAGE = 9, DICTIONARY_PAGE = 11 };
 enum { STATISTICS = 12, SIZE_STATISTICS = 16 };
 enum { TEXT_BYTES = 1, DEFINITION_LEVELS = 3 };
 enum { NULL_COUNT = 3, MAXIMUM = 5, MINIMUM = 6 };
 constexpr int64_t MOST_ENCODINGS = 63;
+
+// A bit for each field of a struct: those that were seen, and those that the format demands.
+uint32_t bit(int64_t field) { return uint32_t{1} << (field >= 0 && field < 31 ? field : 31); }
+constexpr uint32_t KNOWN = 0xfe;  // of a file that is not encrypted
+constexpr uint32_t OF_FILE = 0x1e, OF_GROUP = 0xe, OF_COLUMN = 0xc, OF_METADATA = 0x2fe;
 
 struct Chunk {
   int64_t num_values = -1, uncompressed_bytes = -1, text_bytes = -1, encodings = 0, null_count = -1;
@@ -169,9 +178,12 @@ void read_sizes(Reader &reader, Chunk &chunk) {
   });
 }
 
-void read_metadata(Reader &reader, Chunk &chunk, Limits &limits) {
+// Return whether all is there that the format demands.
+bool read_metadata(Reader &reader, Chunk &chunk, Limits &limits) {
   int64_t data_page = -1, dictionary_page = -1;
+  uint32_t seen = 0;
   reader.fields([&](int64_t field, Kind kind) {
+    seen |= bit(field);
     if (field == ENCODINGS) {
       chunk.encodings = 0;
       reader.integers(kind, [&](int64_t one) {
@@ -198,55 +210,89 @@ void read_metadata(Reader &reader, Chunk &chunk, Limits &limits) {
       reader.skip(kind);
   });
   chunk.start = 0 < dictionary_page && dictionary_page < data_page ? dictionary_page : data_page;
+  return (seen & OF_METADATA) == OF_METADATA;
 }
 
-Chunk read_column(Reader &reader, std::vector<uint8_t> &values) {
+Chunk read_column(Reader &reader, std::vector<uint8_t> &values, bool &is_complete) {
   Chunk chunk;
   Limits limits;
+  uint32_t seen = 0;
   reader.fields([&](int64_t field, Kind kind) {
+    seen |= bit(field);
     if (field != COLUMN_METADATA) return reader.skip(kind);
     if (kind != STRUCT || chunk.num_values >= 0) decline();
-    read_metadata(reader, chunk, limits);
+    is_complete &= read_metadata(reader, chunk, limits);
   });
+  is_complete &= (seen & OF_COLUMN) == OF_COLUMN;
   if (chunk.num_values < 0 || chunk.uncompressed_bytes < 0) decline();
   if (chunk.minimum_size > 0) values.insert(values.end(), limits.minimum, limits.minimum + chunk.minimum_size);
   if (chunk.maximum_size > 0) values.insert(values.end(), limits.maximum, limits.maximum + chunk.maximum_size);
   return chunk;
 }
 
-nb::object read_column_chunks(nb::handle footer) {
+nb::object read_footer(nb::handle footer) {
   const Buffer bytes(footer);
   if (bytes.type() != UINT8 || !dtype_of(footer).equal(dtype_named(UINT8)) || bytes.rank() != 1) decline();
   Reader reader(bytes.data(), bytes.data() + bytes.bytes());
   std::vector<int64_t> counts;
   std::vector<Chunk> chunks;
   std::vector<uint8_t> limits;
-  bool found = false, is_ordered = false;
+  std::vector<int64_t> rows;
+  std::string description;
+  int64_t num_rows = -1;
+  uint32_t seen = 0;
+  bool is_complete = true;
   reader.fields([&](int64_t field, Kind kind) {
-    is_ordered |= field == COLUMN_ORDERS;
-    if (field != ROW_GROUPS) return reader.skip(kind);
-    if (found) decline();
-    found = true;
-    reader.structs(kind, [&] {
-      const size_t before = chunks.size();
-      bool has_columns = false;
-      reader.fields([&](int64_t of_group, Kind of) {
-        if (of_group != COLUMNS) return reader.skip(of);
-        if (has_columns) decline();
-        has_columns = true;
-        reader.structs(of, [&] { chunks.push_back(read_column(reader, limits)); });
+    if (seen & bit(field)) decline();
+    seen |= bit(field);
+    if (field == NUM_ROWS) {
+      if (kind != I64) decline();
+      num_rows = reader.integer();
+    } else if (field != ROW_GROUPS) {
+      const uint8_t *start = reader.position();
+      reader.skip(kind);
+      if (field != SCHEMA && field != METADATA && field != WRITER && field != COLUMN_ORDERS) return;
+      description.push_back(static_cast<char>(field));
+      description.append(reinterpret_cast<const char *>(start), reader.position() - start);
+    } else {
+      reader.structs(kind, [&] {
+        const size_t before = chunks.size();
+        uint32_t of_group = 0;
+        rows.push_back(-1);
+        reader.fields([&](int64_t number, Kind of) {
+          if (number == COLUMNS && (of_group & bit(number))) decline();
+          of_group |= bit(number);
+          if (number == COLUMNS)
+            reader.structs(of, [&] { chunks.push_back(read_column(reader, limits, is_complete)); });
+          else if (number == ROWS_OF_GROUP && of == I64)
+            rows.back() = reader.integer();
+          else if (number == ROWS_OF_GROUP)
+            decline();
+          else
+            reader.skip(of);
+        });
+        if (!(of_group & bit(COLUMNS))) decline();
+        is_complete &= (of_group & OF_GROUP) == OF_GROUP;
+        counts.push_back(static_cast<int64_t>(chunks.size() - before));
       });
-      if (!has_columns) decline();
-      counts.push_back(static_cast<int64_t>(chunks.size() - before));
-    });
+    }
   });
-  if (!is_ordered) {
+  int64_t left = num_rows;
+  for (const int64_t one : rows) {
+    is_complete &= one >= 0 && one <= left;
+    if (is_complete) left -= one;
+  }
+  is_complete &= left == 0 && (seen & OF_FILE) == OF_FILE && !(seen & ~KNOWN);
+  if (!is_complete) description.clear();
+  if (!(seen & bit(COLUMN_ORDERS))) {
     limits.clear();
     for (Chunk &chunk : chunks) chunk.minimum_size = chunk.maximum_size = -1;
   }
   const int64_t size = static_cast<int64_t>(chunks.size());
   nb::object numbers = int64_array(reinterpret_cast<const int64_t *>(chunks.data()), NUMBERS * size);
-  return nb::make_tuple(int64_array(counts.data(), static_cast<int64_t>(counts.size())),
+  const int64_t groups = static_cast<int64_t>(counts.size());
+  return nb::make_tuple(nb::bytes(description.data(), description.size()), int64_array(rows.data(), groups),
+                        int64_array(counts.data(), groups),
                         numbers.attr("reshape")(size, NUMBERS),
                         nb::bytes(reinterpret_cast<const char *>(limits.data()), limits.size()));
 }
@@ -254,6 +300,6 @@ nb::object read_column_chunks(nb::handle footer) {
 }  // namespace footers
 }  // namespace
 
-void bind_footers(nb::module_ &module) { bind_kernel(module, "read_column_chunks", footers::read_column_chunks); }
+void bind_footers(nb::module_ &module) { bind_kernel(module, "read_footer", footers::read_footer); }
 
 }  // namespace seqflow
