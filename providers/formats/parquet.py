@@ -21,6 +21,7 @@ from seqflow.providers.block_columns import BlockColumns
 from seqflow.providers.block_slices import SliceReaders
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.filter.value_ranges import UNKNOWN, Path, ValueRange, range_of_value
+from seqflow.providers.formats.idle_readers import IdleReaders
 from seqflow.providers.formats.options import Format, file_format
 from seqflow.providers.formats.parquet_footer_cache import FooterCache
 from seqflow.providers.formats.parquet_footers import (
@@ -70,6 +71,8 @@ class TextChunk(NamedTuple):
 Uncounted = Mapping[int, Sequence[TextChunk]]
 """Column chunks of text whose size is not known before they are read, by row group."""
 _NO_TEXTS: Uncounted = {}
+_SMALL_BLOCK = 1 << 20
+"""Bytes of row groups that are read through a reader that stays open."""
 _MOST_KNOWN = 1 << 10
 """Schemas and metadata that are known by their bytes; those of further files are read by pyarrow."""
 _DESCRIBED_GROUPS = 256
@@ -129,6 +132,8 @@ class ParquetSource:
     footers: FooterCache = field(default_factory=FooterCache, compare=False)
     chunks: FooterCache = field(default_factory=FooterCache, compare=False)
     """Column chunks, read when a file was opened: they tell the sizes of blocks, and what to fetch from a store."""
+    idle: IdleReaders = field(default_factory=IdleReaders, compare=False)
+    """Readers of files with small row groups."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -361,8 +366,14 @@ class ParquetSource:
 
         if is_uri(path):
             return open_file(self._footer(path))
-        metadata = self.footers.get(path, read)
-        return opened or open_file(metadata)
+
+        def open_known() -> Any:
+            metadata = self.footers.get(path, read)
+            return opened or open_file(metadata)
+
+        # a map that stays open keeps what was read through it in memory
+        stays = len(self.files[path].rows) > 1 and (block.nbytes or 0) <= _SMALL_BLOCK
+        return self.idle.reader(path, open_known) if stays else open_known()
 
     def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
         """Open a file for buffered reading: the pages of a memory map would stay in memory while it is open."""
