@@ -8,7 +8,7 @@ from seqflow.kernels.arrays import Array, apart, check_out, int64_counts, int64_
 from seqflow.kernels.checks import check_same_size, check_slices, checked_indices
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.error import wrong_out
-from seqflow.kernels.forms import COUNTS, INTEGERS, ROWS
+from seqflow.kernels.forms import COUNTS, ELEMENTS, INTEGERS, ROWS
 
 __all__ = ["choose", "gather", "move_slices"]
 
@@ -57,7 +57,7 @@ def move_slices(
         target[to : to + size] = source[start : start + size]
 
 
-@kernel()
+@kernel(x=ELEMENTS, y=ELEMENTS)
 def choose(condition: Array, x: Array, y: Array, out: Array) -> Array:
     """Write the elements of x where the condition holds, else those of y, to `out`, whose shape is that of all three
     broadcast.

@@ -67,8 +67,8 @@ def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0)
 def normalize_within(data: Array, lengths: Array, l1: bool = False) -> Array:
     """Divide each segment by its norm: data[sum(lengths), *d], lengths[B] -> out[sum(lengths), *d].
 
-    The norm of a column is the root of the sum of squares, or with `l1` the sum of magnitudes, in float64; a norm of 0
-    counts as 1. dtype: `mean_dtype`.
+    The norm of a column is the root of the sum of squares, or with `l1` the sum of magnitudes, in float64; a norm
+    of 0 counts as 1. dtype: `mean_dtype`.
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     check_sum(lengths, len(data), "data")

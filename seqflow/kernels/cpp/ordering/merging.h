@@ -7,6 +7,15 @@
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
+// Whether b is before a: NaN is the largest, and 0 and -0 are equal.
+template <class T>
+inline bool is_before(T b, T a, int64_t flipped) {
+  if constexpr (Keys<T>::floats)
+    return flipped ? (b > a) | ((b != b) & (a == a)) : (b < a) | ((a != a) & (b == b));
+  else
+    return static_cast<T>(b ^ static_cast<T>(flipped)) < static_cast<T>(a ^ static_cast<T>(flipped));
+}
+
 // How many of the first `count` elements of the result are of the left run.
 template <class T>
 inline int64_t taken_of_left(const Merging &job, int64_t count) {
@@ -14,8 +23,7 @@ inline int64_t taken_of_left(const Merging &job, int64_t count) {
   int64_t low = count < job.right_size ? 0 : count - job.right_size, high = count < job.left_size ? count : job.left_size;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    const bool is_taken = Digits<T>::stable(left[middle], job.flipped) <=
-                          Digits<T>::stable(right[count - middle - 1], job.flipped);
+    const bool is_taken = !is_before(right[count - middle - 1], left[middle], job.flipped);
     low = is_taken ? middle + 1 : low;
     high = is_taken ? high : middle;
   }
@@ -30,9 +38,12 @@ struct Merger {
 
   bool has_both() const { return left != left_end && right != right_end; }
   void step() {
-    const T a = *left, b = *right;
-    const bool is_right = Digits<T>::stable(b, flipped) < Digits<T>::stable(a, flipped);
-    *to++ = is_right ? b : a;
+    const bool is_right = is_before(*right, *left, flipped);
+    typename Digits<T>::U a, b;
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    a ^= (a ^ b) & -static_cast<decltype(a)>(is_right);  // GCC makes a branch of a choice of floats
+    memcpy(to++, &a, sizeof a);
     left += !is_right;
     right += is_right;
   }

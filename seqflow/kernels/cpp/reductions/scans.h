@@ -43,8 +43,9 @@ void cumsum_segments(const Scan &job, int64_t begin, int64_t end) {
     each_block(columns, [&](int64_t column, auto block) {
       const T *row = static_cast<const T *>(job.data) + first + column;
       A *to = static_cast<A *>(job.out) + first + column;
-      F sums[COLUMNS] = {};
-      if (job.before) memcpy(sums, static_cast<const F *>(job.before) + column, block.count * sizeof(F));
+      F sums[COLUMNS];
+      for (int64_t c = 0; c < block.count; ++c)
+        sums[c] = job.before ? static_cast<const F *>(job.before)[column + c] : F{};
       for (int64_t i = 0; i < size; ++i, row += step, to += step)
         for (int64_t c = 0; c < block.count; ++c) {
           const F before = sums[c];
