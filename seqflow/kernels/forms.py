@@ -49,7 +49,7 @@ ORDERED = Form((*_NUMBERS, *_TIMES), rows)
 
 ELEMENTS = Form(
     (*_NUMBERS, *_TIMES, "c8", "S1", "S2", "S4", "S8", "U4", "U8"),
-    lambda value, _: np.require(value, None, "CA"),
+    lambda value, _: np.require(value, None, ["C", "A"]),
 )
 """Elements to copy as integers of 1, 2, 4 or 8 bytes; also a single one, without axes."""
 
