@@ -63,13 +63,15 @@ nb::object cumsum_within(nb::handle data, nb::handle lengths, bool reverse, bool
   job.offsets = offsets.data();
   check_sum(offsets[offsets.size - 1], rows.extent(0), "lengths", "data");
   const ScanKernels &kernels = SEQFLOW_SELECTED(scan_kernels);
-  const auto is_shared = [&](int64_t k) { return is_long(offsets[k + 1] - offsets[k], job.columns); };
+  const bool is_float = type == FLOAT32 || type == FLOAT64;
+  const bool cuts = is_float || usable_threads() > 1;  // sums of integers are exact in any order
+  const auto is_shared = [&](int64_t k) { return cuts && is_long(offsets[k + 1] - offsets[k], job.columns); };
   parallel_segments(offsets, job.columns, rows.bytes(), [&](int64_t begin, int64_t end) {
     others_of(begin, end, is_shared, [&](int64_t first, int64_t last) { kernels.cumsum[type](job, first, last); });
   });
   for (int64_t k = 0; k + 1 < offsets.size; ++k) {
     if (!is_shared(k)) continue;
-    if (type == FLOAT32 || type == FLOAT64)
+    if (is_float)
       scan_long<double>(kernels, type, job, offsets[k], offsets[k + 1]);
     else
       scan_long<uint64_t>(kernels, type, job, offsets[k], offsets[k + 1]);  // the bits of int64, which may overflow
