@@ -4,15 +4,17 @@
     SEQFLOW_KERNELS=avx2 python benchmarks/sparse.py
 
 Ours and torch's work on the same memory: tables are torch's tensors, which begin at a cache line. Bags have 20
-indices on average, uniform or Zipf.
+indices on average, uniform or Zipf; rows named "new indices" take other ones at each call.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import torch
 
+import seqflow as sf
 from comparison import Row, main
 from seqflow import ops
 
@@ -23,9 +25,9 @@ MEMORY = (
 )
 
 
-def indices_into(num_rows: int, dtype: str, zipf: bool) -> tuple[Any, Any]:
+def indices_into(num_rows: int, dtype: str, zipf: bool, seed: int = 0) -> tuple[Any, Any]:
     """Indices of all bags, and the lengths of the bags."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 2 * MEAN + 1, BAGS)
     drawn = rng.zipf(1.2, lengths.sum()) * 7919 if zipf else rng.integers(0, num_rows, lengths.sum())
     return (drawn % num_rows).astype(dtype), lengths
@@ -72,6 +74,41 @@ def _pool(weight: Any, bound: float, dtype: str, zipf: bool) -> Iterator[Row]:
     )  # fmt: skip
 
 
+SETS = 12
+
+
+def new_indices() -> Iterator[Row]:
+    """A call takes the next of 12 sets of indices, so that no cache holds the rows of the call before."""
+    for num_rows, columns, zipf, bound in (
+        (1_000_000, 64, False, 0.88),
+        (1_000_000, 64, True, 0.8),
+        (1_000_000, 128, False, 0.9),
+        (100_000, 32, False, 0.95),
+    ):
+        weight = torch.randn(num_rows, columns)
+        small, large = weight.numpy(), sf.large_pages(weight.numpy())
+        sets = [indices_into(num_rows, "int64", zipf, seed) for seed in range(SETS)]
+        tensors = [(torch.from_numpy(i), torch.from_numpy(np.cumsum(n) - n)) for i, n in sets]
+        where = f"{num_rows // 1000}k×{columns} {'Zipf' if zipf else 'uniform'}"
+        theirs = _each(lambda i, offsets, weight=weight: bag(i, weight, offsets, mode="sum"), tensors)
+        yield Row(
+            f"sum {where}, new indices", _each(lambda i, n, t=small: ops.sparse_lengths_sum(t, i, n), sets),
+            {"EmbeddingBag": theirs}, {"EmbeddingBag": bound}, why=MEMORY,
+        )  # fmt: skip
+        if num_rows == 1_000_000:
+            yield Row(
+                f"sum {where}, on large pages", _each(lambda i, n, t=large: ops.sparse_lengths_sum(t, i, n), sets),
+                {"on small pages": _each(lambda i, n, t=small: ops.sparse_lengths_sum(t, i, n), sets)},
+                {"on small pages": 0.65},
+            )  # fmt: skip
+
+
+def _each(call: Callable[..., Any], sets: list[tuple[Any, Any]]) -> Callable[[], Any]:
+    """Return a function that calls with the next set each time."""
+    turns = cycle(sets)
+    return lambda: call(*next(turns))
+
+
 def quantized() -> Iterator[Row]:
     indices, lengths = indices_into(100_000, "int64", False)
     picked, offsets = torch.from_numpy(indices), torch.from_numpy(np.cumsum(lengths) - lengths)
@@ -100,17 +137,20 @@ def by_lengths_and_ids() -> Iterator[Row]:
         "lengths_sum 400k×64, bags of ranges", lambda: ops.lengths_sum(data, lengths),
         {"EmbeddingBag": lambda: bag(everything, rows, offsets, mode="sum")}, {"EmbeddingBag": 0.95},
     )  # fmt: skip
-    values, places = torch.randn(4_000_000), torch.from_numpy(rng.integers(0, 100_000, 4_000_000))
-    column, ids = values.numpy(), places.numpy()
-    yield Row(
-        "unsorted_segment_sum 4M, 100k ids",
-        lambda: ops.unsorted_segment_sum(column, ids, num_segments=100_000),
-        {"index_add": lambda: torch.zeros(100_000).index_add(0, places, values)}, {"index_add": 0.8},
-        why="both wait for the sums, one at random for each element; ours are float64",
-    )  # fmt: skip
+    values = torch.randn(4_000_000)
+    column = values.numpy()
+    for count, bound in ((100_000, 0.8), (1_000_000, 0.95)):
+        places = torch.from_numpy(rng.integers(0, count, len(values)))
+        ids = places.numpy()
+        yield Row(
+            f"unsorted_segment_sum 4M, {count // 1000}k ids",
+            lambda ids=ids, count=count: ops.unsorted_segment_sum(column, ids, num_segments=count),
+            {"index_add": lambda places=places, count=count: torch.zeros(count).index_add(0, places, values)},
+            {"index_add": bound}, why="both wait for the sums, one at random for each element; ours are float64",
+        )  # fmt: skip
 
 
-FAMILIES = [pooling, quantized, by_lengths_and_ids]
+FAMILIES = [pooling, new_indices, quantized, by_lengths_and_ids]
 
 if __name__ == "__main__":
     main(FAMILIES)

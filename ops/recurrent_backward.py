@@ -13,7 +13,7 @@ from seqflow.ops.recurrent import as_ifgo, swap_last_gates
 from seqflow.ops.shared.directions import both_directions
 from seqflow.registry import NoDerivative, op
 
-_SECOND = NoDerivative("the second derivative of a recurrent op is not there")
+_SECOND = NoDerivative("the second derivative of a recurrent op is not there: take cells of PyTorch for it")
 
 
 def _float(array: Any) -> Any:

@@ -74,16 +74,7 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
     >>> normalize_within(np.array([1.0, -3.0]), np.array([2]), norm="l1")
     array([ 0.25, -0.75])
     """
-    dtype = kernels.mean_dtype(data.dtype)
-    wide = data.astype(np.result_type(dtype, np.float64), copy=False)
-    with np.errstate(all="ignore"):
-        if norm == "l1":
-            norms = kernels.segment_reduce("sum", np.abs(wide), lengths)
-        else:
-            norms = np.sqrt(kernels.segment_reduce("sum", np.square(wide), lengths))
-        norms[norms == 0] = 1
-        result: Array = wide / kernels.expand(norms, lengths)
-        return result.astype(dtype, copy=False)
+    return kernels.normalize_within(data, lengths, norm == "l1")
 
 
 @op(

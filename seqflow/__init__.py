@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from seqflow.loader.request import from_rows
     from seqflow.lod import LoD
     from seqflow.map_features import features, pool_features
+    from seqflow.memory_pages import large_pages
     from seqflow.net import Net
     from seqflow.providers import (
         Arrow,
@@ -134,6 +135,7 @@ __all__ = [
     "from_arrow",
     "from_rows",
     "info",
+    "large_pages",
     "op",
     "open",
     "ops",
@@ -154,6 +156,7 @@ _ROOMS = {
     "loader.request": "from_rows",
     "lod": "LoD",
     "map_features": "features pool_features",
+    "memory_pages": "large_pages",
     "net": "Net",
     "providers": "Arrow Avro BadFiles Criteo Csv JsonLines Libsvm Megatron Numpy Orc Parquet Sqlite Tar Text open",
     "record": "from_arrow to_arrow",

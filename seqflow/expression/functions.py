@@ -19,6 +19,7 @@ import numpy as np
 
 from seqflow.errors import ExpressionError
 from seqflow.kernels.arrays import Array, is_masked
+from seqflow.kernels.moves import choose
 
 Scalar = bool | int | float
 Value = Array | Scalar
@@ -290,8 +291,9 @@ def _rounding(kernel: np.ufunc) -> Kernel:
 
 
 def _where(condition: Any, x: Any, y: Any, *, out: Array) -> None:
-    x, y = (value if isinstance(value, np.ndarray) else out.dtype.type(value) for value in (x, y))
-    np.copyto(out, np.where(condition, x, y))
+    x, y = (value if isinstance(value, np.ndarray) else np.asarray(out.dtype.type(value)) for value in (x, y))
+    condition = np.asarray(condition)
+    choose(condition if condition.dtype.kind == "b" else condition != 0, x, y, out)
 
 
 def _clip(x: Any, low: Any, high: Any, *, out: Array) -> None:

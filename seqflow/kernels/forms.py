@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from seqflow.kernels.arrays import Array, counts, integers, rows
 
 
@@ -44,6 +46,12 @@ NUMBERS = Form(_NUMBERS, rows)
 
 ORDERED = Form((*_NUMBERS, *_TIMES), rows)
 """Rows of numbers and times to sort."""
+
+ELEMENTS = Form(
+    (*_NUMBERS, *_TIMES, "c8", "S1", "S2", "S4", "S8", "U4", "U8"),
+    lambda value, _: np.require(value, None, ["C", "A"]),
+)
+"""Elements to copy as integers of 1, 2, 4 or 8 bytes; also a single one, without axes."""
 
 ROWS = Form(("b", "i", "u", "f", "c", *_TIMES, "S", "U", "V"), rows)
 """Rows to copy as bytes: of every dtype that does not hold Python objects."""

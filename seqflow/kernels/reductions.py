@@ -1,4 +1,4 @@
-"""Sum, mean, product, variance and extremes of each segment, and of table rows by index."""
+"""Sum, mean, product, variance, norm and extremes of each segment, and of table rows by index."""
 
 from typing import Any
 
@@ -9,7 +9,13 @@ from seqflow.kernels.checks import check_room, check_same_size, check_sum, check
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, FLOATS, NUMBERS
 
-__all__ = ["gather_segment_reduce", "gather_segment_weigh", "segment_reduce", "segment_variance"]
+__all__ = [
+    "gather_segment_reduce",
+    "gather_segment_weigh",
+    "normalize_within",
+    "segment_reduce",
+    "segment_variance",
+]
 
 
 @kernel(data=NUMBERS, lengths=COUNTS)
@@ -55,6 +61,25 @@ def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0)
         out: Array = (squares / (lengths - ddof).reshape(-1, *[1] * (data.ndim - 1))).astype(dtype)
     out[lengths <= max(ddof, 0)] = scalar(empty, dtype)
     return out
+
+
+@kernel(data=FLOATS, lengths=COUNTS)
+def normalize_within(data: Array, lengths: Array, l1: bool = False) -> Array:
+    """Divide each segment by its norm: data[sum(lengths), *d], lengths[B] -> out[sum(lengths), *d].
+
+    The norm of a column is the root of the sum of squares, or with `l1` the sum of magnitudes, in float64; a norm
+    of 0 counts as 1. dtype: `mean_dtype`.
+    """
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    check_sum(lengths, len(data), "data")
+    dtype = mean_dtype(data.dtype)
+    wide = data.astype(np.result_type(dtype, np.float64), copy=False)
+    with np.errstate(all="ignore"):
+        sums = segment_reduce("sum", np.abs(wide) if l1 else np.square(wide), lengths)
+        norms = sums if l1 else np.sqrt(sums)
+        norms[norms == 0] = 1
+        result: Array = wide / np.repeat(norms, lengths, axis=0)
+        return result.astype(dtype, copy=False)
 
 
 @kernel(table=NUMBERS, indices=COUNTS, lengths=COUNTS)

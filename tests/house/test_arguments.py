@@ -102,6 +102,7 @@ DOORS: dict[str, Door] = {
     "pool_features": door(sf.pool_features, any_value=("weights",), tables=np.eye(8), record=sf.features(RECORD, "m", ["k"]), names=["k"]),
     "arrow_function": door(sf.arrow_function, lambda function: function(TABLE), net="y = n + 1"),
     "run": door(sf.run, any_value=("profile", "reseed"), net="y = x + 1", tensors={"x": X}),
+    "large_pages": door(sf.large_pages, array=X),
     "set_num_threads": door(sf.set_num_threads, count=1),
     "Sequence": door(sf.Sequence, values=X, lod=[N]),
     "from_lists": door(sf.Sequence.from_lists, lists=[[1], [2]]),

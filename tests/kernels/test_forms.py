@@ -50,6 +50,9 @@ ROWS = {
         ),
     ),
     "bucketize": ("values", [dtype for dtype in NUMBERS if dtype != "f2"], lambda rows: (rows, rows)),
+    "choose": (
+        "x", [*NUMBERS, *TIMES, "c8", "U2"], lambda rows: (A([True, False]), rows, rows, np.empty_like(rows)),
+    ),
     "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
     "discounted_sums": ("data", ["f4", "f8"], lambda rows: (rows, np.ones(2), TWO, None, True, 0.5)),
     "multiply_segments": (
@@ -74,6 +77,7 @@ ROWS = {
         "source", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([0]), A([1]), rows.copy(), A([1])),
     ),
     "pack_by_time": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, rows[0], None)),
+    "normalize_within": ("data", ["f4", "f8"], lambda rows: (rows, TWO, False)),
     "pad": (
         "data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 2, rows[0], "left", True, None, None),
     ),

@@ -81,3 +81,52 @@ def test_an_index_outside_is_found_wherever_it_is(native, width, place, wrong, w
     indices[place] = wrong
     with pytest.raises(KernelError, match=rf"indices\[{place}\] = {wrong} "):
         kernels.gather(rows, indices, wrap=wrap)
+
+
+CHOSEN = ["?", "i1", "u2", "f2", "i4", "f4", "i8", "f8", "M8[s]", "c16", "S3"]
+
+
+@pytest.mark.parametrize("dtype", CHOSEN)
+@pytest.mark.parametrize("shape", [(0,), (1,), (67,), (3, 5), ()])
+def test_elements_are_chosen_by_a_condition_and_nothing_around_is_written(any_kernels, dtype, shape):
+    rng = np.random.default_rng(0)
+    condition = np.asarray(rng.random(shape) < 0.5)
+    x, y = (rng.integers(0, 100, shape, dtype=np.int64).astype(dtype) for _ in range(2))
+    for yes, no in ((x, y), (x, y[()].flat[0] if y.size else y), (x[()].flat[0] if x.size else x, y)):
+        yes, no = np.asarray(yes), np.asarray(no)
+        room = np.zeros((3, *shape), dtype)
+        out = room[1]
+        out = out if isinstance(out, np.ndarray) else room[1:2].reshape(())
+        assert kernels.choose(condition, yes, no, out) is out
+        np.testing.assert_array_equal(out, np.where(condition, yes, no))
+        assert not room[[0, 2]].astype(bool).any()
+
+
+def test_bits_of_chosen_elements_are_kept(any_kernels):
+    x = np.array([0x7FF8000000000123, 1 << 63], np.uint64).view(float)
+    out = np.empty(2)
+    kernels.choose(np.array([True, True]), x, np.zeros(2), out)
+    assert out.tobytes() == x.tobytes()
+
+
+def test_elements_may_be_chosen_into_an_operand_or_a_part_of_it(any_kernels):
+    x = np.arange(10.0)
+    condition = np.arange(10) % 3 == 0
+    expected = np.where(condition, x, -1.0)
+    kernels.choose(condition, x, np.asarray(-1.0), x)
+    assert x.tolist() == expected.tolist()
+    x = np.arange(11.0)
+    expected = np.where(condition, x[:-1], 7.0)
+    kernels.choose(condition, x[:-1], np.asarray(7.0), x[1:])
+    assert x[1:].tolist() == expected.tolist()
+    flags = np.array([True, False, True])
+    kernels.choose(flags, np.array([False, False, False]), np.array([True, True, True]), flags)
+    assert flags.tolist() == [False, True, False]
+
+
+def test_other_shapes_are_broadcast_and_dtypes_converted(any_kernels):
+    out = np.empty((2, 3))
+    kernels.choose(np.array([True, False, True]), np.ones((2, 1)), np.arange(3), out)
+    assert out.tolist() == [[1, 1, 1]] * 2
+    with pytest.raises(ValueError, match="broadcast"):
+        kernels.choose(np.array([True, False]), np.ones(3), np.zeros(3), np.empty(3))

@@ -28,6 +28,22 @@ def test_expand_writes_each_row_as_often_as_its_length_says(any_kernels, data):
     assert not room[[0, -1]].astype(bool).any(), "nothing is written around the output"
 
 
+@pytest.mark.parametrize("columns", [16, 32, 64, 25])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_large_expanded_rows_are_the_same_whatever_their_address(any_kernels, columns, shift):
+    rows = np.random.default_rng(0).random((3000, columns), dtype=np.float32)
+    lengths = np.random.default_rng(1).integers(0, 120, 3000)
+    lengths[:5] = 0
+    expected = np.repeat(rows, lengths, axis=0)
+    room = np.zeros(expected.size + 64, np.float32)
+    start = -(room.ctypes.data // 4) % 16 + shift
+    out = room[start : start + expected.size].reshape(expected.shape)
+    np.testing.assert_array_equal(kernels.expand(rows, lengths, out=out), expected)
+    assert not room[:start].any()
+    assert not room[start + expected.size :].any()
+    np.testing.assert_array_equal(kernels.expand(rows, lengths), expected)
+
+
 def test_expand_may_write_to_its_own_input(any_kernels):
     rows = np.arange(4)
     kernels.expand(rows, np.array([0, 2, 2, 0]), out=rows)

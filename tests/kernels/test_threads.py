@@ -33,6 +33,12 @@ CALLS = {
     "cumsum": lambda: kernels.cumsum_within(ROWS, LENGTHS),
     "prod": lambda: kernels.segment_reduce("prod", ROWS, LENGTHS),
     "variance": lambda: kernels.segment_variance(ROWS, LENGTHS),
+    "variance of one column": lambda: kernels.segment_variance(ROWS[:, 0], LENGTHS, 1),
+    "normalize": lambda: kernels.normalize_within(ROWS, LENGTHS),
+    "normalize one column": lambda: kernels.normalize_within(ROWS[:, 0], LENGTHS, True),
+    "reverse cumsum": lambda: kernels.cumsum_within(ROWS[:, 0], LENGTHS, True, True),
+    "argmin of one column": lambda: kernels.segment_arg("min", ROWS[:, 0], LENGTHS),
+    "expand": lambda: kernels.expand(np.resize(ROWS, (len(LENGTHS), 16)), LENGTHS % 60),
     "group_rows": lambda: np.concatenate(kernels.group_rows(INDICES // 1000, 1 + len(ROWS) // 1000)),
     "gather": lambda: kernels.gather(ROWS, INDICES),
     "move_slices": lambda: moved(),
@@ -69,6 +75,42 @@ def test_a_segment_that_threads_share_is_what_numpy_gives(native, two_threads, d
         with kernels.use("reference"):
             expected = call()
         np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f4", "f8"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_long_segments_are_what_numpy_gives(native, two_threads, dtype, threads):
+    """Cut into pieces, also where they have several columns, equal elements, NaN and zeros of both signs."""
+    lengths = np.array([3, 300_001, 0, 5, 280_000, 1])
+    rows = np.random.default_rng(3).integers(0, 100, (lengths.sum(), 2)).astype(dtype)
+    if rows.dtype.kind == "f":
+        rows[[7, 50_000, 290_000]] = -0.0
+        rows[70_000:80_000:7] = 0.0
+        rows[[100_000, 310_000, 310_001], 1] = np.nan
+    column = rows[:, 1].copy()
+    kernels.set_num_threads(threads)
+    exact = [
+        lambda: kernels.sort_within(column, lengths),
+        lambda: kernels.sort_within(rows, lengths, descending=True),
+        lambda: kernels.segment_arg("max", rows, lengths),
+        lambda: kernels.segment_arg("min", column, lengths),
+    ]
+    near = [
+        lambda: kernels.cumsum_within(rows, lengths),
+        lambda: kernels.cumsum_within(column, lengths, reverse=True, exclusive=True),
+        lambda: kernels.segment_variance(rows, lengths, 1, -1),
+        lambda: kernels.segment_variance(column, lengths, 280_000, -1),
+        lambda: kernels.normalize_within(rows, lengths),
+        lambda: kernels.normalize_within(column, lengths, True),
+    ]
+    found = [call() for call in (*exact, *near)]
+    with kernels.use("reference"):
+        expected = [call() for call in (*exact, *near)]
+    for one, other in zip(found[: len(exact)], expected, strict=False):
+        assert one.tobytes() == other.tobytes()
+    for one, other in zip(found[len(exact) :], expected[len(exact) :], strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())

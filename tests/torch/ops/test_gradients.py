@@ -299,3 +299,11 @@ def test_the_first_nan_has_the_gradient_of_a_maximum():
 def test_a_total_that_is_wrong_is_refused(total):
     with pytest.raises(OpError, match="expand: total is"):
         ops.expand(torch.ones(2, 2), torch.tensor([2, 3]), total=total)
+
+
+def test_the_second_derivative_of_a_recurrent_op_is_an_error_that_says_what_has_one():
+    x, w_ih, w_hh = (torch.randn(*shape, requires_grad=True) for shape in ((5, 3), (16, 3), (16, 4)))
+    h = ops.lstm(x, torch.tensor([3, 0, 2]), w_ih, w_hh).h
+    (first,) = torch.autograd.grad(h.square().sum(), x, create_graph=True)
+    with pytest.raises(GradientError, match="take cells of PyTorch for it"):
+        torch.autograd.grad(first.sum(), w_ih)

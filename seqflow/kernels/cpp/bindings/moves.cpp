@@ -1,4 +1,4 @@
-// Binds moves.h: gather and move_slices.
+// Binds moves.h: gather, move_slices and choose.
 #include "moves/moves.h"
 #include "shared/processor.h"
 #include "bindings/python.h"
@@ -83,9 +83,32 @@ nb::object move_slices(nb::object source, nb::object source_starts, nb::object s
   return nb::none();
 }
 
+nb::object choose(nb::handle condition, nb::handle x, nb::handle y, nb::object out) {
+  const Buffer tests(condition, ANY), yes(x, ANY), no(y, ANY);
+  Buffer result(out, ANY, true);
+  const nb::object dtype = dtype_of(out);
+  const auto takes = [&](const Buffer &part) {  // one element, or one in each place
+    if (part.rank() != 0 && (part.rank() != result.rank() || part.size() != result.size())) return false;
+    for (int axis = 0; axis < part.rank(); ++axis)
+      if (part.extent(axis) != result.extent(axis)) return false;
+    return !part.shares_memory(result) || (part.rank() != 0 && part.data() == result.data());
+  };
+  const int64_t item = result.item_bytes();
+  const bool fits = item == 1 || item == 2 || item == 4 || item == 8;
+  if (!fits || !dtype_of(x).equal(dtype) || !dtype_of(y).equal(dtype) || !takes(tests) || !takes(yes) || !takes(no) ||
+      !dtype_of(condition).equal(bool_dtype()) || tests.rank() != result.rank())
+    decline();
+  Choice job = {tests.data(), yes.data(), no.data(), result.data(), result.size(), item, yes.rank() == 0, no.rank() == 0};
+  if (job.out == job.condition) decline();
+  const Unlocked unlocked(result.bytes());
+  SEQFLOW_SELECTED(move_kernels).choose(job);
+  return out;
+}
+
 }  // namespace
 
 void bind_moves(nb::module_ &module) {
+  bind_kernel(module, "choose", choose);
   bind_kernel(module, "gather", gather);
   bind_kernel(module, "move_slices", move_slices);
 }

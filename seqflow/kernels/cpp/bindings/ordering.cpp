@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "ordering/equals.h"
 #include "ordering/ordering.h"
@@ -28,6 +29,71 @@ int64_t order_bits(Type type, bool descending) {
   }
 }
 
+// Run a kernel on segments [begin, end).
+void run_segments(Kernel kernel, const Ordering &job, int64_t begin, int64_t end) {
+  int64_t longest = 0;
+  for (int64_t k = begin; k < end; ++k) longest = std::max(longest, job.offsets[k + 1] - job.offsets[k]);
+  std::unique_ptr<int64_t[]> scratch;
+  if (longest > MAX_SHORT) scratch.reset(new int64_t[scratch_bytes(longest) / sizeof(int64_t)]);
+  kernel(job, begin, end, scratch.get());
+}
+
+// Sort a segment as one run for each thread, and merge these. How it is cut does not matter: equal elements keep their order.
+void sort_long(Kernel sort, void (*merge)(const Merging &, int64_t, int64_t), const Ordering &job, int64_t k, int64_t item) {
+  const int64_t first = job.offsets[k], size = job.offsets[k + 1] - first, threads = std::min(usable_threads(), 16);
+  int64_t runs = 1;
+  while (runs < threads) runs *= 2;
+  std::vector<int64_t> cuts;
+  for (int64_t i = 0; i <= runs; ++i) cuts.push_back(size / runs * i + std::min(i, size % runs));
+  const std::unique_ptr<uint8_t[]> memory(new uint8_t[static_cast<size_t>(product(size, item))]);
+  uint8_t *from = static_cast<uint8_t *>(job.values) + first * item, *to = memory.get();
+  for (int64_t width = 1; width < runs; width *= 2) std::swap(from, to);  // so that the last round ends in the result
+  Ordering own = job;
+  own.data = static_cast<const uint8_t *>(job.data) + first * item;
+  own.values = from, own.offsets = cuts.data(), own.num_segments = runs;
+  const int64_t work = product(size, item * ORDERING_WORK);
+  parallel_for(runs, work, [&](int64_t run) { run_segments(sort, own, run, run + 1); });
+  for (int64_t width = 1; width < runs; width *= 2, std::swap(from, to)) {
+    const int64_t pairs = runs / width / 2, parts = std::max<int64_t>(1, runs / pairs);
+    parallel_for(pairs * parts, work, [&](int64_t task) {
+      const int64_t i = task / parts * 2 * width, part = task % parts;
+      const int64_t left = cuts[i], right = cuts[i + width], end = cuts[i + 2 * width];
+      const Merging pair = {from + left * item, from + right * item, right - left, end - right, to + left * item, job.flipped};
+      merge(pair, (end - left) * part / parts, (end - left) * (part + 1) / parts);
+    });
+  }
+}
+
+// The places of the largest in pieces of segments, and then of the largest of these.
+void find_in_pieces(Kernel kernel, const Ordering &job, int64_t item, int64_t work) {
+  const int64_t columns = job.columns, step = piece_rows(columns);
+  std::vector<int64_t> cuts, pieces = {0};  // where pieces begin, and how many there are before each segment
+  for (int64_t k = 0; k < job.num_segments; ++k) {
+    for (int64_t at = job.offsets[k]; at < job.offsets[k + 1]; at += step) cuts.push_back(at);
+    pieces.push_back(static_cast<int64_t>(cuts.size()));
+  }
+  const int64_t count = static_cast<int64_t>(cuts.size());
+  cuts.push_back(job.offsets[job.num_segments]);
+  std::vector<int64_t> places(static_cast<size_t>(count * columns));
+  std::vector<uint8_t> best(static_cast<size_t>(count * columns * item));
+  Ordering own = job;
+  own.offsets = cuts.data(), own.num_segments = count, own.positions = places.data();
+  parallel_for(count, work, [&](int64_t piece) {
+    kernel(own, piece, piece + 1, nullptr);
+    for (int64_t c = piece * columns; c < (piece + 1) * columns; ++c) {
+      places[c] += cuts[piece];
+      memcpy(best.data() + c * item, static_cast<const uint8_t *>(job.data) + (places[c] * columns + c % columns) * item, item);
+    }
+  });
+  own.data = best.data(), own.offsets = pieces.data(), own.num_segments = job.num_segments, own.positions = job.positions;
+  kernel(own, 0, job.num_segments, nullptr);
+  for (int64_t k = 0; k < job.num_segments; ++k)
+    for (int64_t c = 0; pieces[k] < pieces[k + 1] && c < columns; ++c) {
+      int64_t &place = job.positions[k * columns + c];
+      place = places[(pieces[k] + place) * columns + c] - job.offsets[k];
+    }
+}
+
 // The parts of a call that all kernels share. `result_of` makes the result and fills in where it is.
 template <class Make>
 nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handle lengths, bool descending,
@@ -46,13 +112,23 @@ nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handl
   job.num_segments = offsets.size - 1;
   check_sum(offsets[job.num_segments], rows.extent(0), "lengths", "data");
   const Kernel kernel = kernels[type];
-  parallel_segments(offsets, job.columns, product(rows.bytes(), ORDERING_WORK), [&](int64_t begin, int64_t end) {
-    int64_t longest = 0;
-    for (int64_t k = begin; k < end; ++k) longest = std::max(longest, offsets[k + 1] - offsets[k]);
-    std::unique_ptr<int64_t[]> scratch;
-    if (longest > MAX_SHORT) scratch.reset(new int64_t[scratch_bytes(longest) / sizeof(int64_t)]);
-    kernel(job, begin, end, scratch.get());
+  const OrderingKernels &all = SEQFLOW_SELECTED(ordering_kernels);
+  const bool sorts = kernel == all.sort[type], finds = kernel == all.arg[type];
+  bool any_long = false;
+  const auto is_shared = [&](int64_t k) {
+    return (sorts || finds) && usable_threads() > 1 && is_long(offsets[k + 1] - offsets[k], job.columns);
+  };
+  for (int64_t k = 0; k < job.num_segments; ++k) any_long |= is_shared(k);
+  const int64_t work = product(rows.bytes(), ORDERING_WORK);
+  if (finds && any_long) {
+    find_in_pieces(kernel, job, rows.item_bytes(), work);
+    return result;
+  }
+  parallel_segments(offsets, job.columns, work, [&](int64_t begin, int64_t end) {
+    others_of(begin, end, is_shared, [&](int64_t first, int64_t last) { run_segments(kernel, job, first, last); });
   });
+  for (int64_t k = 0; any_long && k < job.num_segments; ++k)
+    if (is_shared(k)) sort_long(kernel, all.merge[type], job, k, rows.item_bytes());
   return result;
 }
 

@@ -1,6 +1,8 @@
 // Binds segment reductions (reductions.h, whole_segments.h) and embedding pooling (pooling.h).
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "reductions/pooling.h"
 #include "shared/processor.h"
@@ -73,8 +75,35 @@ void reduce(ReduceBlock block, CombineBlocks combine, Reduction &job, int64_t by
   if (parts && !job.fault) combine(job);
 }
 
+// The sums of rows [first, last) in pieces, which are added up in order.
+void sum_long(SumRows sum, const RowSums &job, int64_t first, int64_t last, double *sums) {
+  const int64_t columns = job.columns, step = piece_rows(columns), count = (last - first + step - 1) / step;
+  const std::unique_ptr<double[]> parts(new double[static_cast<size_t>(product(count, columns))]);
+  parallel_pieces(first, last, columns, (last - first) * columns * 8,
+                  [&](int64_t piece, int64_t from, int64_t to) { sum(job, from, to, parts.get() + piece * columns); });
+  std::fill(sums, sums + columns, 0.0);
+  for (int64_t i = 0; i < count * columns; ++i) sums[i % columns] += parts[i];
+}
+
+// The variance of a long segment, which has more rows than ddof.
+void long_variance(const WholeSegments &job, int64_t k, Type type) {
+  const auto &sums = SEQFLOW_SELECTED(whole_segment_kernels).sum_rows;
+  const int64_t columns = job.columns, first = job.offsets[k], last = job.offsets[k + 1];
+  std::vector<double> means(static_cast<size_t>(columns)), squares(static_cast<size_t>(columns));
+  sum_long(sums[PLAIN][type], {job.data, columns, nullptr}, first, last, means.data());
+  for (double &mean : means) mean /= static_cast<double>(last - first);
+  sum_long(sums[DISTANCES][type], {job.data, columns, means.data()}, first, last, squares.data());
+  for (int64_t c = 0; c < columns; ++c) {
+    const double found = squares[static_cast<size_t>(c)] / static_cast<double>(last - first - job.ddof);
+    if (mean_type(type) == FLOAT32)
+      static_cast<float *>(job.out)[k * columns + c] = static_cast<float>(found);
+    else
+      static_cast<double *>(job.out)[k * columns + c] = found;
+  }
+}
+
 nb::object reduce_whole(const WholeSegmentKernel (&kernels)[NUM_TYPES], Type out_type, const Buffer &rows,
-                        const Buffer &counts, nb::handle empty, int64_t ddof) {
+                        const Buffer &counts, nb::handle empty, int64_t ddof, bool shares) {
   const Type type = rows.type();
   const Integers sizes = counts.counts();
   WholeSegments job = {};
@@ -91,21 +120,73 @@ nb::object reduce_whole(const WholeSegmentKernel (&kernels)[NUM_TYPES], Type out
   const Numbers offsets = checked_offsets(sizes, "lengths");
   job.offsets = offsets.data();
   check_sum(offsets[offsets.size - 1], rows.extent(0), "lengths", "data");
-  parallel_segments(offsets, job.columns, rows.bytes(),
-                    [&](int64_t begin, int64_t end) { kernels[type](job, begin, end); });
+  const auto is_shared = [&](int64_t k) {
+    const int64_t size = offsets[k + 1] - offsets[k];
+    return shares && size > ddof && is_long(size, job.columns);
+  };
+  parallel_segments(offsets, job.columns, rows.bytes(), [&](int64_t begin, int64_t end) {
+    others_of(begin, end, is_shared, [&](int64_t first, int64_t last) { kernels[type](job, first, last); });
+  });
+  for (int64_t k = 0; k + 1 < offsets.size; ++k)
+    if (is_shared(k)) long_variance(job, k, type);
+  return result;
+}
+
+nb::object normalize_within(nb::handle data, nb::handle lengths, bool l1) {
+  const Buffer rows(data), counts(lengths);
+  if (rows.is_half()) decline();
+  const Type type = rows.type();
+  const WholeSegmentKernels &kernels = SEQFLOW_SELECTED(whole_segment_kernels);
+  const DivideRows divide = type == FLOAT32 ? kernels.divide_float32 : kernels.divide_float64;
+  const SumRows sum = kernels.sum_rows[l1 ? MAGNITUDES : SQUARES][type];
+  const int64_t columns = rows.row_elements(), bytes = rows.bytes();
+  if ((type != FLOAT32 && type != FLOAT64) || columns == 0) decline();
+  const Integers sizes = counts.counts();
+  nb::object result = empty_array({rows.extent(0)}, rows, 1, dtype_of(data));
+  uint8_t *const out = Buffer(result, NUMERIC, true).data();
+  const RowSums job = {rows.data(), columns, nullptr};
+  const Unlocked unlocked(bytes);
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  check_sum(offsets[offsets.size - 1], rows.extent(0), "lengths", "data");
+  const auto norms_of = [&](double *sums) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const double norm = l1 ? sums[c] : std::sqrt(sums[c]);
+      sums[c] = norm == 0 ? 1 : norm;
+    }
+  };
+  parallel_segments(offsets, columns, bytes, [&](int64_t begin, int64_t end) {
+    std::vector<double> norms(static_cast<size_t>(columns));
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t first = offsets[k], last = offsets[k + 1];
+      if (first == last || is_long(last - first, columns)) continue;
+      sum(job, first, last, norms.data());
+      norms_of(norms.data());
+      divide(job, first, last, norms.data(), out);
+    }
+  });
+  for (int64_t k = 0; k + 1 < offsets.size; ++k) {
+    const int64_t first = offsets[k], last = offsets[k + 1];
+    if (!is_long(last - first, columns)) continue;
+    std::vector<double> norms(static_cast<size_t>(columns));
+    sum_long(sum, job, first, last, norms.data());
+    norms_of(norms.data());
+    parallel_pieces(first, last, columns, bytes,
+                    [&](int64_t, int64_t from, int64_t to) { divide(job, from, to, norms.data(), out); });
+  }
   return result;
 }
 
 nb::object segment_prod(nb::handle data, nb::handle lengths, nb::handle empty) {
   const Buffer rows(data), counts(lengths);
   if (rows.is_half()) return segment_prod(cast(data, dtype_named(FLOAT32)), lengths, empty);
-  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).prod, sum_type(rows.type()), rows, counts, empty, 0);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).prod, sum_type(rows.type()), rows, counts, empty, 0, false);
 }
 
 nb::object segment_variance(nb::handle data, nb::handle lengths, Index ddof, nb::handle empty) {
   const Buffer rows(data), counts(lengths);
   if (rows.is_half()) return segment_variance(cast(data, dtype_named(FLOAT64)), lengths, ddof, empty);
-  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).variance, mean_type(rows.type()), rows, counts, empty, ddof);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).variance, mean_type(rows.type()), rows, counts, empty, ddof,
+                      true);
 }
 
 nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle lengths, nb::handle empty) {
@@ -219,6 +300,7 @@ nb::object gather_segment_weigh(nb::handle table, nb::handle weights, nb::handle
 }  // namespace
 
 void bind_reductions(nb::module_ &module) {
+  bind_kernel(module, "normalize_within", normalize_within);
   bind_kernel(module, "segment_reduce", segment_reduce);
   bind_kernel(module, "segment_variance", segment_variance);
   bind_kernel(module, "gather_segment_reduce", gather_segment_reduce);

@@ -1,9 +1,11 @@
 // Rows written more than once: each for its whole segment, each with its neighbours. Bytes are moved by the C
-// library, which knows the processor, so there is one form for all instruction sets.
+// library, which knows the processor, so there is one form for all instruction sets; large results are in moves.h.
 #include <cstring>
 #include <vector>
 
 #include "bindings/python.h"
+#include "moves/moves.h"
+#include "shared/processor.h"
 #include "shared/threads.h"
 
 namespace seqflow {
@@ -55,8 +57,11 @@ nb::object expand(nb::object data, nb::handle lengths, nb::handle out) {
   nb::object expanded = output(out, {total}, rows, 1, dtype_of(data));
   Buffer result(expanded, ANY, true);
   if (result.shares_memory(rows)) return expand(copy_of(data), lengths, out);
+  const Repeats job = {rows.data(), result.data(), row_bytes, offsets.data()};
+  const auto repeat_around = go_around(bytes, row_bytes, job.out) ? SEQFLOW_SELECTED(move_kernels).repeat_around : nullptr;
   const Unlocked unlocked(bytes);
   parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) {
+    if (repeat_around) return repeat_around(job, begin, end);
     expand_any(rows.data(), result.data(), row_bytes, offsets.data(), begin, end);
   });
   return expanded;

@@ -24,9 +24,35 @@ struct Slices {
   Integers source_starts, sizes, target_starts;
 };
 
+// Rows repeated: row k at positions [offsets[k], offsets[k + 1]) of the result.
+struct Repeats {
+  const uint8_t *data;
+  uint8_t *out;
+  int64_t row_bytes;
+  const int64_t *offsets;  // checked
+};
+
+// Elements of `yes` where the condition is not 0, else of `no`. `one_`: the same element everywhere.
+struct Choice {
+  const uint8_t *condition, *yes, *no;
+  uint8_t *out;
+  int64_t size, item_bytes;
+  bool one_yes, one_no;
+};
+
+// Results of so many bytes are written around the caches: a smaller one is read again sooner than it leaves them.
+constexpr int64_t AROUND_BYTES = 4 << 20;
+
+// Rows that are whole lines of the caches may go around them.
+inline bool go_around(int64_t bytes, int64_t row_bytes, const uint8_t *out) {
+  return bytes >= AROUND_BYTES && row_bytes % 64 == 0 && reinterpret_cast<uintptr_t>(out) % 64 == 0;
+}
+
 struct MoveKernels {
   void (*gather)(Gather &, int64_t begin, int64_t end);              // indices
   void (*move_slices)(const Slices &, int64_t begin, int64_t end);  // slices
+  void (*repeat_around)(const Repeats &, int64_t begin, int64_t end);  // rows, which are whole lines of the caches
+  void (*choose)(const Choice &);
 };
 SEQFLOW_TABLE(MoveKernels, move_kernels)
 
@@ -214,10 +240,7 @@ void gather_vectors(Gather &job, int64_t begin, int64_t end) {
 
 template <int VECTORS, class T>
 void gather_wide(Gather &job, int64_t begin, int64_t end) {
-  // A smaller result is read again sooner than it leaves the caches.
-  constexpr int64_t AROUND_BYTES = 4 << 20;
-  const bool around = job.indices.size * job.row_bytes >= AROUND_BYTES && job.row_bytes % 64 == 0 &&
-                      reinterpret_cast<uintptr_t>(job.out) % 64 == 0;
+  const bool around = go_around(job.indices.size * job.row_bytes, job.row_bytes, job.out);
   if constexpr (VECTORS * VECTOR_BYTES % 64 == 0)
     if (around)
       return job.wrap ? gather_vectors<VECTORS, T, true, true>(job, begin, end)
@@ -282,7 +305,44 @@ inline void move_slices(const Slices &job, int64_t begin, int64_t end) {
   }
 }
 
-extern const MoveKernels move_kernels = {gather, move_slices};
+inline void repeat_around(const Repeats &job, int64_t begin, int64_t end) {
+  const int64_t row_bytes = job.row_bytes;
+  uint8_t *to = job.out + job.offsets[begin] * row_bytes;
+  for (int64_t k = begin; k < end; ++k)
+    for (int64_t i = job.offsets[k]; i < job.offsets[k + 1]; ++i)
+      for (int64_t at = 0; at < row_bytes; at += VECTOR_BYTES, to += VECTOR_BYTES)
+        store_around_caches(to, load_bytes(job.data + k * row_bytes + at));
+  finish_streams();
+}
+
+// Without a branch: which element is chosen may be random.
+template <class T, bool one_yes, bool one_no>
+inline void choose_of(const Choice &job) {
+  const T *const yes = reinterpret_cast<const T *>(job.yes), *const no = reinterpret_cast<const T *>(job.no);
+  T *const out = reinterpret_cast<T *>(job.out);
+#pragma GCC ivdep  // the result is an operand itself, or apart from it
+  for (int64_t i = 0; i < job.size; ++i) {
+    const T x = yes[one_yes ? 0 : i], y = no[one_no ? 0 : i], mask = -static_cast<T>(job.condition[i] != 0);
+    out[i] = y ^ ((x ^ y) & mask);
+  }
+}
+
+template <class T>
+void choose_elements(const Choice &job) {
+  if (job.one_yes) return job.one_no ? choose_of<T, true, true>(job) : choose_of<T, true, false>(job);
+  return job.one_no ? choose_of<T, false, true>(job) : choose_of<T, false, false>(job);
+}
+
+inline void choose(const Choice &job) {
+  switch (job.item_bytes) {
+    case 1: return choose_elements<uint8_t>(job);
+    case 2: return choose_elements<uint16_t>(job);
+    case 4: return choose_elements<uint32_t>(job);
+    case 8: return choose_elements<uint64_t>(job);
+  }
+}
+
+extern const MoveKernels move_kernels = {gather, move_slices, repeat_around, choose};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

@@ -17,6 +17,14 @@ struct Ordering {
   int64_t *positions;  // inside the segment
 };
 
+// Two sorted runs that become one.
+struct Merging {
+  const void *left, *right;
+  int64_t left_size, right_size;
+  void *out;
+  int64_t flipped;  // as above
+};
+
 // Segments up to this many elements are sorted without scratch memory.
 constexpr int64_t MAX_SHORT = 64;
 
@@ -28,6 +36,7 @@ struct OrderingKernels {
   void (*argsort[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
   void (*topk[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
   void (*arg[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
+  void (*merge[NUM_TYPES])(const Merging &, int64_t begin, int64_t end);  // elements of the result
 };
 SEQFLOW_TABLE(OrderingKernels, ordering_kernels)
 
@@ -35,6 +44,7 @@ SEQFLOW_TABLE(OrderingKernels, ordering_kernels)
 
 #if defined(SEQFLOW_ISA)
 #include "ordering/extremes.h"
+#include "ordering/merging.h"
 #include "ordering/sorting.h"
 
 namespace seqflow {
@@ -50,6 +60,7 @@ extern const OrderingKernels ordering_kernels = {
     SEQFLOW_ORDERED(argsort_segments),
     SEQFLOW_ORDERED(topk_segments),
     SEQFLOW_ORDERED(arg_segments),
+    SEQFLOW_ORDERED(merge_runs),
 };
 #undef SEQFLOW_ORDERED
 

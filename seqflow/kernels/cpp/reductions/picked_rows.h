@@ -22,7 +22,7 @@ template <class Element, bool weighted_, bool takes_int32>
 class Picked {
  public:
   using T = Element;
-  static constexpr bool weighted = weighted_;
+  static constexpr bool weighted = weighted_, picks = true;
 
   explicit Picked(Reduction &job)
       : data(reinterpret_cast<uintptr_t>(job.data)),

@@ -26,6 +26,7 @@ __attribute__((noinline)) void fill_empty(const Reduction &job, A *out) {
 }
 
 constexpr int MOST = 8;  // vectors that are accumulated at the same time
+constexpr int MOST_PICKED = VECTOR_BYTES == 32 ? 13 : MOST;  // the same of picked rows: AVX2 has 16 registers
 
 // Columns [0, end), MOST vectors at the same time. A call, so that the loop over segments has the registers for itself.
 template <class R, class Source, int LANES>
@@ -65,7 +66,7 @@ template <class R, class Source, int LANES, int COUNT>
 struct Rows {
   using A = typename R::A;
   using F = typename R::F;
-  static constexpr bool ONCE = LANES * sizeof(A) < VECTOR_BYTES;  // there are no more than COUNT vectors
+  static constexpr bool ONCE = COUNT > MOST || LANES * sizeof(A) < VECTOR_BYTES;  // no more than COUNT vectors
   const int64_t column;
   const Stripe<R, Source, LANES, COUNT> last;
 
@@ -73,9 +74,21 @@ struct Rows {
       : column(ONCE ? 0 : (job.columns - 1) / LANES / MOST * MOST * LANES), last(job, column, job.columns) {}
 
   inline int64_t reduce(Reduction &job, int64_t from, int64_t to, int64_t first, A *out, F *totals) const {
+    if (__builtin_expect(totals || (!__is_same(A, F) && to - from > CHUNK), 0))
+      return reduce_long(job, from, to, first, out, totals);
     if constexpr (!ONCE)
       if (column > 0) reduce_first<R, Source, LANES>(job, from, to, first, column, out, totals);
-    return last.reduce(from, to, first, out, totals);
+    return last.reduce_short(from, to, out);
+  }
+
+ private:
+  // With rows of its own: those of the loop over segments stay in registers.
+  __attribute__((noinline)) static int64_t reduce_long(Reduction &job, int64_t from, int64_t to, int64_t first, A *out,
+                                                       F *totals) {
+    const Rows rows(job);
+    if constexpr (!ONCE)
+      if (rows.column > 0) reduce_first<R, Source, LANES>(job, from, to, first, rows.column, out, totals);
+    return rows.last.reduce(from, to, first, out, totals);
   }
 };
 
@@ -135,26 +148,34 @@ __attribute__((noinline)) Shares<F> shares_of(const Reduction &job, int64_t bloc
           stop};
 }
 
+// Reduce segments [k, end), none of which is cut, from a position on. A call, so that the loop has the registers for itself.
+template <class R, class Segments>
+__attribute__((noinline)) void run_whole(Reduction &job, int64_t from, int64_t k, int64_t end) {
+  const int64_t *const offsets = job.offsets, columns = job.columns;
+  const Segments segments(job);
+  typename R::A *out = static_cast<typename R::A *>(job.out) + k * columns;
+  for (; k < end; ++k, out += columns) {
+    const int64_t to = offsets[k + 1];
+    if (from == to || segments.reduce(job, from, to, from, out, nullptr) == 0) fill_empty(job, out);
+    from = to;
+  }
+}
+
 // Reduce the segments of a block; Segments are Runs, Rows or Parts. A long segment leaves totals in each block.
 template <class R, class Segments>
 void run_block(Reduction &job, int64_t block) {
-  const int64_t *const offsets = job.offsets, columns = job.columns;
   const Segments segments(job);
   const Shares<typename R::F> shares = shares_of<typename R::F>(job, block);
   for (const auto &share : shares.parts) {
-    typename R::F *const totals = share.totals;
-    int64_t from = share.from;
-    typename R::A *out = static_cast<typename R::A *>(job.out) + share.k * columns;
-    for (int64_t k = share.k; k < share.end; ++k, out += columns) {
-      const int64_t next = offsets[k + 1], to = totals && next > shares.stop ? shares.stop : next;
-      const int64_t first = totals ? offsets[k] : from;
-      const int64_t used = from == to ? 0 : segments.reduce(job, from, to, first, out, totals);
-      if (totals)
-        *share.count = used;
-      else if (used == 0)
-        fill_empty(job, out);
-      from = to;
+    if (share.k == share.end) continue;
+    if (!share.totals) {
+      run_whole<R, Segments>(job, share.from, share.k, share.end);
+      continue;
     }
+    // the part of a long segment that is in this block
+    const int64_t next = job.offsets[share.k + 1], to = next > shares.stop ? shares.stop : next;
+    const int64_t used = share.from == to ? 0 : segments.reduce(job, share.from, to, job.offsets[share.k], nullptr, share.totals);
+    *share.count = used;
   }
 }
 
@@ -165,9 +186,22 @@ void reduce_narrow(Reduction &job, int64_t block) {
   if constexpr (LANES > 1) reduce_narrow<R, Source, LANES / 2>(job, block);
 }
 
+// Picked rows of more than MOST vectors, which are looked up once where COUNT registers hold their sums.
+template <class R, class Source, int LANES, int COUNT = MOST_PICKED>
+bool reduce_once(Reduction &job, int64_t block) {
+  if constexpr (COUNT > MOST) {
+    if ((job.columns - 1) / LANES + 1 != COUNT) return reduce_once<R, Source, LANES, COUNT - 1>(job, block);
+    run_block<R, Rows<R, Source, LANES, COUNT>>(job, block);
+    return true;
+  }
+  return false;
+}
+
 // float32 has a loop for each number of vectors, the others have one for all.
 template <class R, class Source, int LANES>
 void reduce_float32(Reduction &job, int64_t block) {
+  if constexpr (R::adds && Source::picks)
+    if (reduce_once<R, Source, LANES>(job, block)) return;
   if (job.columns < LANES) return reduce_narrow<R, Source, LANES / 2>(job, block);
   switch ((job.columns - 1) / LANES % 8) {
     case 0: return run_block<R, Rows<R, Source, LANES, 1>>(job, block);

@@ -12,7 +12,7 @@ template <class Element>
 class Straight {
  public:
   using T = Element;
-  static constexpr bool weighted = false;
+  static constexpr bool weighted = false, picks = false;
 
   explicit Straight(Reduction &job) : data(static_cast<const T *>(job.data)), columns(job.columns) {}
 
@@ -70,6 +70,14 @@ class Stripe {
         column(COUNT == 1 ? end - LANES : column),
         last(end - LANES - this->column) {}
 
+  // Positions [from, to) of the segment that begins with them, at most CHUNK, to a row of results; how many counted.
+  inline int64_t reduce_short(int64_t from, int64_t to, A *out) const {
+    V sums[COUNT];
+    const int64_t used = accumulate(from, to, from, 0, sums);
+    finish(sums, used, out);
+    return used;
+  }
+
   // Positions [from, to) of the segment that begins at `first`, to a row of results, or of totals where these are not
   // null; how many of them counted. `shift` is how many columns further to the right.
   inline int64_t reduce(int64_t from, int64_t to, int64_t first, A *out, F *totals, int64_t shift = 0) const {
@@ -99,12 +107,12 @@ class Stripe {
 
   inline int64_t accumulate(int64_t from, int64_t to, int64_t first, int64_t shift, V (&out)[COUNT]) const {
     V sums[COUNT];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int k = 0; k < COUNT; ++k) sums[k] = V{} + R::start();
     const A *const weight = Source::weighted ? weights + from - (positional ? first : 0) : nullptr;
     const int64_t tail = last;
     const auto add_row = [&](const T *row, const A *factor) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int k = 0; k < COUNT; ++k) {
         const V x = load_row<A, T, LANES>(row + (k < COUNT - 1 ? k * LANES : tail));
         if constexpr (Source::weighted)
@@ -114,13 +122,13 @@ class Stripe {
       }
     };
     const int64_t skipped = source.template each<COUNT * LANES>(from, to, column + shift, weight, add_row);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int k = 0; k < COUNT; ++k) out[k] = sums[k];
     return to - from - skipped;
   }
 
   inline void finish(const V (&sums)[COUNT], int64_t used, A *out) const {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int k = 0; k < COUNT; ++k) store<A, LANES>(out + at(k), rule.template finish<A, LANES>(sums[k], used));
   }
 

@@ -11,12 +11,14 @@ struct Scan {
   const int64_t *offsets;  // [num_segments + 1], checked
   void *out;
   bool reverse, exclusive;
+  const void *before;  // [columns] sums that each segment begins with, in the type they are added up in; null: zeros
 };
 
 using ScanKernel = void (*)(const Scan &, int64_t begin, int64_t end);  // segments
 
 struct ScanKernels {
   ScanKernel cumsum[NUM_TYPES];
+  void (*total[NUM_TYPES])(const Scan &, int64_t from, int64_t to, void *sums);  // of rows; [columns], in that type
 };
 SEQFLOW_TABLE(ScanKernels, scan_kernels)
 
@@ -25,6 +27,7 @@ SEQFLOW_TABLE(ScanKernels, scan_kernels)
 #if defined(SEQFLOW_ISA)
 #include "reductions/columns.h"
 #include "reductions/rules.h"
+#include "reductions/run_sums.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
@@ -40,7 +43,9 @@ void cumsum_segments(const Scan &job, int64_t begin, int64_t end) {
     each_block(columns, [&](int64_t column, auto block) {
       const T *row = static_cast<const T *>(job.data) + first + column;
       A *to = static_cast<A *>(job.out) + first + column;
-      F sums[COLUMNS] = {};
+      F sums[COLUMNS];
+      for (int64_t c = 0; c < block.count; ++c)
+        sums[c] = job.before ? static_cast<const F *>(job.before)[column + c] : F{};
       for (int64_t i = 0; i < size; ++i, row += step, to += step)
         for (int64_t c = 0; c < block.count; ++c) {
           const F before = sums[c];
@@ -51,8 +56,24 @@ void cumsum_segments(const Scan &job, int64_t begin, int64_t end) {
   }
 }
 
+template <class T>
+void total_rows(const Scan &job, int64_t from, int64_t to, void *out) {
+  using F = typename SumTypes<T>::F;
+  F *const sums = static_cast<F *>(out);
+  const T *row = static_cast<const T *>(job.data) + from * job.columns;
+  if constexpr (__is_same(F, double))
+    if (job.columns == 1) {
+      *sums = sum_of_run(row, to - from, [](auto x) { return x; });
+      return;
+    }
+  for (int64_t c = 0; c < job.columns; ++c) sums[c] = 0;
+  for (; from < to; ++from, row += job.columns)
+    for (int64_t c = 0; c < job.columns; ++c) sums[c] += static_cast<F>(row[c]);
+}
+
 extern const ScanKernels scan_kernels = {
     SEQFLOW_TYPES(cumsum_segments),
+    SEQFLOW_TYPES(total_rows),
 };
 
 }  // namespace SEQFLOW_ISA

@@ -1,4 +1,4 @@
-// Products and variances of segments. In NumPy: reductions.py.
+// Products, variances and norms of segments. In NumPy: reductions.py.
 #pragma once
 
 #include "shared/instruction_set.h"
@@ -15,11 +15,23 @@ struct WholeSegments {
   int64_t ddof;  // of variances
 };
 
+// Sums over rows in float64, of x, |x|, x² or the squared distances from means.
+enum Moment { PLAIN, MAGNITUDES, SQUARES, DISTANCES, NUM_MOMENTS };
+struct RowSums {
+  const void *data;
+  int64_t columns;
+  const double *means;  // [columns], of distances
+};
+using SumRows = void (*)(const RowSums &, int64_t from, int64_t to, double *sums);  // [columns]
+using DivideRows = void (*)(const RowSums &, int64_t from, int64_t to, const double *by, void *out);
+
 using WholeSegmentKernel = void (*)(const WholeSegments &, int64_t begin, int64_t end);  // segments
 
 struct WholeSegmentKernels {
   WholeSegmentKernel prod[NUM_TYPES];
   WholeSegmentKernel variance[NUM_TYPES];
+  SumRows sum_rows[NUM_MOMENTS][NUM_TYPES];
+  DivideRows divide_float32, divide_float64;
 };
 SEQFLOW_TABLE(WholeSegmentKernels, whole_segment_kernels)
 
@@ -28,6 +40,7 @@ SEQFLOW_TABLE(WholeSegmentKernels, whole_segment_kernels)
 #if defined(SEQFLOW_ISA)
 #include "reductions/columns.h"
 #include "reductions/rules.h"
+#include "reductions/run_sums.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
@@ -52,20 +65,44 @@ void prod_segments(const WholeSegments &job, int64_t begin, int64_t end) {
   }
 }
 
-// The sum of `change(x)` over a run of elements.
-template <class T, class Change>
-inline double sum_of_run(const T *from, int64_t size, const Change &change) {
-  constexpr int LANES = VECTOR_BYTES / sizeof(double);
-  using V = Vector<double, LANES>;
-  V sums = {}, more = {};
-  int64_t i = 0;
-  for (; i + 2 * LANES <= size; i += 2 * LANES) {
-    sums += change(load<double, T, LANES>(from + i));
-    more += change(load<double, T, LANES>(from + i + LANES));
+template <Moment moment>
+struct Changed {
+  template <class V, class M>
+  static V of(V x, M mean) {
+    if constexpr (moment == MAGNITUDES) return x < 0 ? -x : x;
+    if constexpr (moment == SQUARES) return x * x;
+    if constexpr (moment == DISTANCES) return (x - mean) * (x - mean);
+    return x;
   }
-  double total = across<Plus, double, LANES>(sums + more);
-  for (; i < size; ++i) total += change(static_cast<double>(from[i]));
-  return total;
+};
+
+template <class T, Moment moment>
+void sum_rows(const RowSums &job, int64_t from, int64_t to, double *sums) {
+  const int64_t columns = job.columns;
+  const T *const data = static_cast<const T *>(job.data);
+  if (columns == 1) {
+    const double mean = job.means ? *job.means : 0;
+    *sums = sum_of_run(data + from, to - from, [mean](auto x) { return Changed<moment>::of(x, mean); });
+    return;
+  }
+  for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
+  for (const T *row = data + from * columns; from < to; ++from, row += columns)
+    for (int64_t c = 0; c < columns; ++c)
+      sums[c] += Changed<moment>::of(static_cast<double>(row[c]), job.means ? job.means[c] : 0);
+}
+
+template <class T>
+void divide_rows(const RowSums &job, int64_t from, int64_t to, const double *by, void *out) {
+  const int64_t columns = job.columns;
+  const T *const data = static_cast<const T *>(job.data);
+  T *const result = static_cast<T *>(out);
+  if (columns == 1) {
+    const double divisor = *by;
+    for (int64_t i = from; i < to; ++i) result[i] = static_cast<T>(static_cast<double>(data[i]) / divisor);
+    return;
+  }
+  for (int64_t i = from * columns; i < to * columns; i += columns)
+    for (int64_t c = 0; c < columns; ++c) result[i + c] = static_cast<T>(static_cast<double>(data[i + c]) / by[c]);
 }
 
 // Twice over the rows: first for the mean, then for the squares of distances from it.
@@ -104,9 +141,17 @@ void variance_segments(const WholeSegments &job, int64_t begin, int64_t end) {
   }
 }
 
+template <class T> constexpr SumRows sum_plain = sum_rows<T, PLAIN>;
+template <class T> constexpr SumRows sum_magnitudes = sum_rows<T, MAGNITUDES>;
+template <class T> constexpr SumRows sum_squares = sum_rows<T, SQUARES>;
+template <class T> constexpr SumRows sum_distances = sum_rows<T, DISTANCES>;
+
 extern const WholeSegmentKernels whole_segment_kernels = {
     SEQFLOW_TYPES(prod_segments),
     SEQFLOW_TYPES(variance_segments),
+    {SEQFLOW_TYPES(sum_plain), SEQFLOW_TYPES(sum_magnitudes), SEQFLOW_TYPES(sum_squares), SEQFLOW_TYPES(sum_distances)},
+    divide_rows<float>,
+    divide_rows<double>,
 };
 
 }  // namespace SEQFLOW_ISA

@@ -30,4 +30,32 @@ void parallel_segments(const Numbers &offsets, int64_t columns, int64_t work, F 
   });
 }
 
+// A segment of more than LONG elements is shared by threads, in pieces that depend on its length alone: results have the
+// same bits on any number of threads.
+constexpr int64_t LONG = 1 << 18, PIECE = 1 << 16;
+
+inline int64_t piece_rows(int64_t columns) { return std::max<int64_t>(1, PIECE / columns); }
+inline bool is_long(int64_t size, int64_t columns) { return size > LONG / columns && size > 1; }
+
+// Call `body(first, last)` for runs of segments in [begin, end) that are not shared.
+template <class Test, class F>
+void others_of(int64_t begin, int64_t end, const Test &is_shared, const F &body) {
+  for (int64_t first = begin, last; first < end; first = last) {
+    last = first + 1;
+    if (is_shared(first)) continue;
+    while (last < end && !is_shared(last)) ++last;
+    body(first, last);
+  }
+}
+
+// Call `body(piece, from, to)` for the pieces of rows [first, last).
+template <class F>
+void parallel_pieces(int64_t first, int64_t last, int64_t columns, int64_t work, F &&body) {
+  const int64_t step = piece_rows(columns);
+  parallel_for((last - first + step - 1) / step, work, [&](int64_t piece) {
+    const int64_t from = first + piece * step;
+    body(piece, from, std::min(from + step, last));
+  });
+}
+
 }  // namespace seqflow
