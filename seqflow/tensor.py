@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 class TensorSpec:
     """The dtype, shape and row provenance of a tensor, known before there is data.
 
-    `axes` gives for each axis its row space, or the steps of lengths; None is a plain size, also for all axes after
-    the last entry. `rows` is the entry of axis 0. Two tensors may have equally many rows but different row spaces.
-    `points` is the target of integers: rows, for indices, or positions inside sequences; None if undeclared.
+    Two tensors may have equally many rows but different row spaces.
+
+    Args:
+        dtype: NumPy dtype or its name.
+        shape: Shape: text such as "{B:0..64,8}", or a list of sizes.
+        rows: Row space of axis 0; None is a plain size.
+        axes: Row space of each axis, in place of `rows`; None is a plain size, also for all axes after the
+            last entry.
+        points: Target of integers: rows, for indices, or positions inside sequences; None if undeclared.
 
     >>> spec = TensorSpec("float32", "{B:0..64,8}")
     >>> print(spec, spec.byte_bound)
@@ -184,7 +190,9 @@ class TensorSlice:
     """
 
     starts: tuple[int, ...] = ()
+    """First element along each axis."""
     lengths: tuple[int | None, ...] = ()
+    """Number of elements along each axis; None is the whole axis."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "starts", tuple(self.starts))

@@ -36,19 +36,28 @@ class RNNWeights(NamedTuple):
     """Weights of `rnn`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
 
     w_ih: Array
+    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
+    """Weights of states, [gates * H, H]."""
     bias: Array | None
+    """Sum of the two biases, [gates * H]; None without biases."""
 
 
 class BidirectionalRNNWeights(NamedTuple):
     """Weights of `bidirectional_rnn`: one layer."""
 
     w_ih: Array
+    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
+    """Weights of states, [gates * H, H]."""
     w_ih_reverse: Array
+    """Weights of inputs, last to first."""
     w_hh_reverse: Array
+    """Weights of states, last to first."""
     bias: Array | None
+    """Sum of the two biases, [gates * H]; None without biases."""
     bias_reverse: Array | None
+    """Sum of the two biases, last to first."""
 
 
 class LSTMWeights(RNNWeights):
@@ -63,39 +72,58 @@ class GRUWeights(NamedTuple):
     """Weights of `gru`: one layer, one direction."""
 
     w_ih: Array
+    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
+    """Weights of states, [gates * H, H]."""
     bias_ih: Array | None
+    """Bias of inputs, [3 * H]; None without biases."""
     bias_hh: Array | None
+    """Bias of states, [3 * H]; None without biases."""
 
 
 class BidirectionalGRUWeights(NamedTuple):
     """Weights of `bidirectional_gru`: one layer."""
 
     w_ih: Array
+    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
+    """Weights of states, [gates * H, H]."""
     w_ih_reverse: Array
+    """Weights of inputs, last to first."""
     w_hh_reverse: Array
+    """Weights of states, last to first."""
     bias_ih: Array | None
+    """Bias of inputs, [3 * H]; None without biases."""
     bias_hh: Array | None
+    """Bias of states, [3 * H]; None without biases."""
     bias_ih_reverse: Array | None
+    """Bias of inputs, last to first."""
     bias_hh_reverse: Array | None
+    """Bias of states, last to first."""
 
 
 class LinearWeights(NamedTuple):
     """Weights of `fc`."""
 
     weight: Array
+    """Weights, [M, K]."""
     bias: Array | None
+    """Bias, [M]; None without one."""
 
 
 class EmbeddingWeights(NamedTuple):
     """Table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`."""
 
     table: Array
+    """Rows of the table, [R, D]."""
 
 
 def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[BidirectionalRNNWeights]:
     """Return the layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
 
     >>> state = {"weight_ih_l0": np.ones((2, 3)), "weight_hh_l0": np.eye(2)}
     >>> [weights] = load_rnn(state)
@@ -106,17 +134,31 @@ def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[Bidire
 
 
 def load_lstm(source: Source, prefix: str = "") -> list[LSTMWeights] | list[BidirectionalLSTMWeights]:
-    """Return the layers of a `torch.nn.LSTM`, first to last; raise OpError for `proj_size`, which `lstm` lacks."""
+    """Return the layers of a `torch.nn.LSTM`, first to last; raise OpError for `proj_size`, which `lstm` lacks.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
+    """
     return _layers(source, prefix, 4, LSTMWeights, BidirectionalLSTMWeights)
 
 
 def load_gru(source: Source, prefix: str = "") -> list[GRUWeights] | list[BidirectionalGRUWeights]:
-    """Return the layers of a `torch.nn.GRU`, first to last."""
+    """Return the layers of a `torch.nn.GRU`, first to last.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
+    """
     return _layers(source, prefix, 3, GRUWeights, BidirectionalGRUWeights)
 
 
 def load_linear(source: Source, prefix: str = "") -> LinearWeights:
     """Return the weights of a `torch.nn.Linear`: `fc(x, *weights)`.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
 
     >>> load_linear({"head.weight": np.eye(2), "head.bias": np.ones(2)}, prefix="head.").bias
     array([1., 1.])
@@ -127,7 +169,12 @@ def load_linear(source: Source, prefix: str = "") -> LinearWeights:
 
 
 def load_embedding(source: Source, prefix: str = "") -> EmbeddingWeights:
-    """Return the table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`."""
+    """Return the table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
+    """
     return EmbeddingWeights(_array(_state(source), f"{prefix}weight", rank=2))
 
 

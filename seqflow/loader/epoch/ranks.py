@@ -33,8 +33,12 @@ class Ranks:
     """
 
     rank: int = None  # type: ignore[assignment]
+    """Rank of this process, from 0; None takes that of Ray Train or of the environment."""
     world_size: int = None  # type: ignore[assignment]
+    """Number of ranks; None takes that of Ray Train or of the environment, else 1."""
     tail: Tail = "drop"
+    """Treatment of an incomplete last round: omitted, filled with empty batches, or with the first batches of
+    the epoch."""
 
     def __post_init__(self) -> None:
         rank, world_size, where = _resolved(self.rank, self.world_size)

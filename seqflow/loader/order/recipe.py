@@ -40,6 +40,7 @@ class Shuffle:
     """
 
     seed: int = 0
+    """Seed of the order, from 0 to 2**64 - 1."""
 
     def __post_init__(self) -> None:
         check_seed("Shuffle", self.seed)

@@ -33,8 +33,12 @@ class Prefetch:
     """
 
     threads: int = None  # type: ignore[assignment]
+    """Number of threads that read and make batches (default: one less than the cores, from 1 to 4); 0: the
+    iterating thread."""
     memory: int | str | None = None
+    """Bytes of windows read ahead and in use, a number or a text (default: four windows)."""
     reuse: bool = False
+    """Whether the next batch may use the memory of this one."""
 
     def __post_init__(self) -> None:
         threads: object = self.threads
