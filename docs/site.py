@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Class, Extension, Object
 from mkdocs.structure.files import File
 
 REFERENCE = {
@@ -52,6 +52,8 @@ REFERENCE = {
     "seqflow.ray": "seqflow.ray.dataset seqflow.ray.stats",
 }
 """The objects on each page of the reference, by its title."""
+INHERITING = ("Loader", "Mix", "Formats of files")
+"""Pages whose classes have all of their interface from a parent, or a part of it."""
 
 
 def _pages() -> Iterator[tuple[str, str, str]]:
@@ -99,15 +101,30 @@ def on_page_content(html: str, **_: object) -> str:
     return re.sub(r"<code>[^<]*</code>", lambda code: code[0].replace("\\|", "|"), html)
 
 
-class Fences(Extension):
-    """Puts the code of docstrings, which is indented or begins with `>>>`, into blocks of Markdown."""
+class Docstrings(Extension):
+    """Brings docstrings into the form of the reference: code in blocks of Markdown, fields as parameters."""
+
+    def on_class(self, *, cls: Class, **_: object) -> None:
+        """List the fields of a dataclass, which have docstrings of their own, as its parameters."""
+        if "dataclass" not in cls.labels or cls.docstring is None:
+            return
+        fields = [
+            one for one in cls.attributes.values() if one.docstring is not None and one.name in cls.parameters
+        ]
+        if fields:
+            lines = [
+                f"    {one.name}: {' '.join(one.docstring.value.split())}" for one in fields if one.docstring
+            ]
+            cls.docstring.value += "\n\n" + "\n".join(["Args:", *lines])
+        for one in fields:
+            one.docstring = None
 
     def on_object(self, *, obj: Object, **_: object) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(_CODE, _fenced, obj.docstring.value)
+            obj.docstring.value = _CODE.sub(_fenced, obj.docstring.value)
 
 
-_CODE = r"(?<=\n\n)(>>> .*?|    (?=\S).*?)(?=\n\n(?!    )|\Z)"
+_CODE = re.compile(r"(?<=\n\n)(>>> .*?|    (?=\S).*?)(?=\n\n(?!    )|\Z)", re.DOTALL)
 
 
 def _fenced(code: re.Match[str]) -> str:
