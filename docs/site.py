@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from griffe import Class, Extension, Object
+from griffe import Class, Extension, Function, Object
 from mkdocs.structure.files import File
 
 REFERENCE = {
@@ -52,21 +52,21 @@ REFERENCE = {
     "seqflow.ray": "seqflow.ray.dataset seqflow.ray.stats",
 }
 """The objects on each page of the reference, by its title."""
-INHERITING = ("Loader", "Mix", "Formats of files")
-"""Pages whose classes have all of their interface from a parent, or a part of it."""
+INHERITING = ("Loader", "Mix")
+"""Pages whose classes have a part of their interface from a parent."""
 
 
 def _pages() -> Iterator[tuple[str, str, str]]:
-    """Title, path and text of each page of the reference."""
+    """Title, path and text of each page of the reference; a search finds them first."""
     for title, names in REFERENCE.items():
         path = f"reference/{re.sub(r'[^a-z]+', '-', title.lower())}.md"
-        objects = "\n\n".join(f"::: {name}" for name in names.split())
         is_own = title == names.rpartition(".")[2]
-        yield (
-            title,
-            path,
-            f"{objects}\n    options: {{heading_level: 1}}" if is_own else f"# {title}\n\n{objects}",
+        options = (
+            f"{{heading_level: {1 if is_own else 2}, inherited_members: {str(title in INHERITING).lower()}}}"
         )
+        objects = "\n\n".join(f"::: {name}\n    options: {options}" for name in names.split())
+        text = objects if is_own else f"# {title}\n\n{objects}"
+        yield title, path, f"---\nsearch: {{boost: 4}}\n---\n\n{text}"
 
 
 def on_config(config: Any) -> None:
@@ -118,6 +118,12 @@ class Docstrings(Extension):
             cls.docstring.value += "\n\n" + "\n".join(["Args:", *lines])
         for one in fields:
             one.docstring = None
+
+    def on_function(self, *, func: Function, **_: object) -> None:
+        """Drop the parameters that `unpack_typeddict` adds to a docstring, which lists them with their meanings."""
+        if func.docstring is not None:
+            vars(func.docstring).pop("parsed", None)
+            func.docstring = func.docstring if func.docstring.value else None
 
     def on_object(self, *, obj: Object, **_: object) -> None:
         if obj.docstring is not None:
