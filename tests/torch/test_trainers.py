@@ -49,7 +49,7 @@ def test_two_ranks_of_torchrun_go_on_where_they_were_stopped(tmp_path):
 @pytest.mark.parametrize(
     ("program", "package", "shown"),
     [
-        ("packed_llama", "transformers", "moved"),
+        ("packed_llama", "transformers", "documents are apart"),
         ("train_accelerate", "accelerate", "28 losses, 22 after resuming, equal: True"),
         ("train_trainer", "accelerate", "21 steps, eval_loss"),
         ("train_lightning", "lightning", "42 losses, 22 after resuming, equal: True"),
