@@ -180,6 +180,10 @@ class TensorSlice:
 
     A length of None is the whole axis. The text form has one part an axis, `-` for a whole axis:
 
+    Args:
+        starts: First element along each axis.
+        lengths: Number of elements along each axis; None is the whole axis.
+
     >>> part = TensorSlice.parse("-:0,10")
     >>> part.starts, part.lengths
     ((0, 0), (None, 10))
@@ -190,9 +194,7 @@ class TensorSlice:
     """
 
     starts: tuple[int, ...] = ()
-    """First element along each axis."""
     lengths: tuple[int | None, ...] = ()
-    """Number of elements along each axis; None is the whole axis."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "starts", tuple(self.starts))

@@ -33,31 +33,37 @@ Source = Module | Mapping[str, Any]
 
 
 class RNNWeights(NamedTuple):
-    """Weights of `rnn`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
+    """Weights of `rnn`: one layer, one direction. The bias is the sum of PyTorch's two biases.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        bias: Sum of the two biases, [gates * H]; None without biases.
+    """
 
     w_ih: Array
-    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
-    """Weights of states, [gates * H, H]."""
     bias: Array | None
-    """Sum of the two biases, [gates * H]; None without biases."""
 
 
 class BidirectionalRNNWeights(NamedTuple):
-    """Weights of `bidirectional_rnn`: one layer."""
+    """Weights of `bidirectional_rnn`: one layer.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        w_ih_reverse: Weights of inputs, last to first.
+        w_hh_reverse: Weights of states, last to first.
+        bias: Sum of the two biases, [gates * H]; None without biases.
+        bias_reverse: Sum of the two biases, last to first.
+    """
 
     w_ih: Array
-    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
-    """Weights of states, [gates * H, H]."""
     w_ih_reverse: Array
-    """Weights of inputs, last to first."""
     w_hh_reverse: Array
-    """Weights of states, last to first."""
     bias: Array | None
-    """Sum of the two biases, [gates * H]; None without biases."""
     bias_reverse: Array | None
-    """Sum of the two biases, last to first."""
 
 
 class LSTMWeights(RNNWeights):
@@ -69,53 +75,65 @@ class BidirectionalLSTMWeights(BidirectionalRNNWeights):
 
 
 class GRUWeights(NamedTuple):
-    """Weights of `gru`: one layer, one direction."""
+    """Weights of `gru`: one layer, one direction.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        bias_ih: Bias of inputs, [3 * H]; None without biases.
+        bias_hh: Bias of states, [3 * H]; None without biases.
+    """
 
     w_ih: Array
-    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
-    """Weights of states, [gates * H, H]."""
     bias_ih: Array | None
-    """Bias of inputs, [3 * H]; None without biases."""
     bias_hh: Array | None
-    """Bias of states, [3 * H]; None without biases."""
 
 
 class BidirectionalGRUWeights(NamedTuple):
-    """Weights of `bidirectional_gru`: one layer."""
+    """Weights of `bidirectional_gru`: one layer.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        w_ih_reverse: Weights of inputs, last to first.
+        w_hh_reverse: Weights of states, last to first.
+        bias_ih: Bias of inputs, [3 * H]; None without biases.
+        bias_hh: Bias of states, [3 * H]; None without biases.
+        bias_ih_reverse: Bias of inputs, last to first.
+        bias_hh_reverse: Bias of states, last to first.
+    """
 
     w_ih: Array
-    """Weights of inputs, [gates * H, K]."""
     w_hh: Array
-    """Weights of states, [gates * H, H]."""
     w_ih_reverse: Array
-    """Weights of inputs, last to first."""
     w_hh_reverse: Array
-    """Weights of states, last to first."""
     bias_ih: Array | None
-    """Bias of inputs, [3 * H]; None without biases."""
     bias_hh: Array | None
-    """Bias of states, [3 * H]; None without biases."""
     bias_ih_reverse: Array | None
-    """Bias of inputs, last to first."""
     bias_hh_reverse: Array | None
-    """Bias of states, last to first."""
 
 
 class LinearWeights(NamedTuple):
-    """Weights of `fc`."""
+    """Weights of `fc`.
+
+    Args:
+        weight: Weights, [M, K].
+        bias: Bias, [M]; None without one.
+    """
 
     weight: Array
-    """Weights, [M, K]."""
     bias: Array | None
-    """Bias, [M]; None without one."""
 
 
 class EmbeddingWeights(NamedTuple):
-    """Table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`."""
+    """Table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`.
+
+    Args:
+        table: Rows of the table, [R, D].
+    """
 
     table: Array
-    """Rows of the table, [R, D]."""
 
 
 def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[BidirectionalRNNWeights]:

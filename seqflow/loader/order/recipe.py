@@ -37,10 +37,12 @@ class Shuffle:
     """Blocks in a random order each epoch, and rows in a random order inside each window.
 
     The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled exactly.
+
+    Args:
+        seed: Seed of the order, from 0 to 2**64 - 1.
     """
 
     seed: int = 0
-    """Seed of the order, from 0 to 2**64 - 1."""
 
     def __post_init__(self) -> None:
         check_seed("Shuffle", self.seed)
