@@ -67,11 +67,11 @@ class BidirectionalRNNWeights(NamedTuple):
 
 
 class LSTMWeights(RNNWeights):
-    """Weights of `lstm`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
+    """Weights of `lstm`: one layer, one direction, with the fields of `RNNWeights`."""
 
 
 class BidirectionalLSTMWeights(BidirectionalRNNWeights):
-    """Weights of `bidirectional_lstm`: one layer."""
+    """Weights of `bidirectional_lstm`: one layer, with the fields of `BidirectionalRNNWeights`."""
 
 
 class GRUWeights(NamedTuple):

@@ -39,12 +39,11 @@ MEMBERS = {
 
 def described(value):
     """Names that a docstring describes: in its list of parameters, or below the field of a class."""
-    fields = (
-        meanings_of(one) for one in getattr(value, "__mro__", ()) if one.__module__.startswith("seqflow")
-    )
-    arguments = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.getdoc(value) or "", re.MULTILINE | re.DOTALL)
-    listed = re.findall(r"^    (\w+): ", arguments[1], re.MULTILINE) if arguments else []
-    return {*listed, *(name for one in fields for name in one)}
+    ours = [one for one in getattr(value, "__mro__", (value,)) if one.__module__.startswith("seqflow")]
+    documents = "\n\n".join(inspect.getdoc(one) or "" for one in ours)
+    arguments = re.findall(r"^Args:\n(.*?)(?=^\S|\Z)", documents, re.MULTILINE | re.DOTALL)
+    listed = re.findall(r"^    (\w+): ", "\n".join(arguments), re.MULTILINE)
+    return {*listed, *(name for one in ours if inspect.isclass(one) for name in meanings_of(one))}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
