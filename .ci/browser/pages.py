@@ -28,14 +28,14 @@ pre { overflow-x: auto; }
 def make_reports(folder: Path) -> dict[str, Path]:
     """Reports of a job with all that one can have, of a small job for the documentation, and of two files."""
     job = folder / "conversations.html"
-    job.write_text(report_of_job(_job(folder), "conversations.toml", batch=32), encoding="utf-8")
+    job.write_text(report_of_job(_job(folder), "conversations.toml", batch=32).page, encoding="utf-8")
     example = folder / "example.html"
     packed = Job.read(
         ROOT / "examples" / "pack_source.toml", {"source.paths": [str(ROOT / "seqflow" / "**" / "*.py")]}
     )
-    example.write_text(report_of_job(packed, "examples/pack_source.toml"), encoding="utf-8")
+    example.write_text(report_of_job(packed, "examples/pack_source.toml").page, encoding="utf-8")
     faulty = folder / "faulty.html"
-    faulty.write_text(report_of_path(str(_faulty_lines(folder)), batch=32), encoding="utf-8")
+    faulty.write_text(report_of_path(str(_faulty_lines(folder)), batch=32).page, encoding="utf-8")
     return {"job": job, "example": example, "path": faulty}
 
 
