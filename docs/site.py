@@ -29,7 +29,7 @@ REFERENCE = {
     "Shapes": "seqflow.TensorSpec seqflow.PartialShape seqflow.Dimension seqflow.TensorSlice",
     "Features": "seqflow.Vocabulary seqflow.features seqflow.pool_features",
     "Declaring ops": "seqflow.op seqflow.set_num_threads seqflow.info",
-    "Errors": (
+    "Classes of errors": (
         "seqflow.SeqflowError seqflow.OpError seqflow.LodError seqflow.ShapeError seqflow.ExpressionError "
         "seqflow.NetError seqflow.ProviderError seqflow.JobError"
     ),
