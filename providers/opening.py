@@ -103,53 +103,55 @@ def open(
     valid: Valid = False,
     **options: Unpack[_FurtherOptions],
 ) -> Provider:
-    """Open a source of rows as a provider. Footers and schemas are read now, data only later.
+    """Open a source of rows; nothing but metadata is read yet.
 
-    `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those; a table, record batch, frame, or
-    another object with `__arrow_c_stream__` or `__arrow_c_array__`; a dict of arrays; a list or iterator of record
-    batches, tables or rows as dicts; a cursor; a `pyarrow.dataset`, a dataset or table of another package; or a
-    function that makes a stream, cursor or iterator for each pass (docs/sources.md lists all). In paths `{stdlib}`
-    and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order;
-    the files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
-    picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
-    and `valid` say how nulls become tensors when a loader converts the rows, as in `from_arrow`.
+        provider = sf.open("docs/*.parquet", columns=["tokens"], where="lang == 'py'")
+        values, lengths = provider["tokens"].unpack()
 
-    `where` keeps the rows for which it is true, not false or null. It is text such as
-    `"lang in ['py', 'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are those of
-    the source, before `rename` and `fill`, and need not be among `columns`.
+    Args:
+        source: Path, URI, glob, folder, or a list of these; a table, frame, dataset, reader, cursor, dict of
+            arrays, list of rows or function that makes a stream (docs/sources.md lists all); or a provider,
+            of which `columns`, `rename`, `fill` and `valid` take a part.
+        columns: Columns to read, or fields of them (`docs.title`), in this order; None reads all.
+        where: Condition that is true for the rows to keep, not false or null: text such as `"lang in ['py',
+            'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are those of the
+            source, before `rename` and `fill`, and need not be among `columns`.
+        kind: Kind of the source: "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", "numpy",
+            "orc", "avro", "megatron", "tar" or "sqlite"; a function of your own as "module:function", which
+            makes the source of `source` and `options` (docs/extending.md); or a kind that an installed
+            package offers. None takes it from the suffix. "text" reads every file as one row.
+        format: Options of files of one format, `sf.Csv(delimiter=";")`; files of other formats are then left
+            out of folders and globs.
+        exclude: Pattern, or patterns, of files to omit.
+        rename: New names of columns by their old ones, or a list of all names.
+        fill: Values in place of nulls when a loader converts the rows, as in `from_arrow`.
+        valid: Masks of nulls to add when a loader converts the rows, as in `from_arrow`.
+        options: Arguments of the function that `kind` names.
+        partitioning: Names of the columns of folders called `2024/05`: `["year", "month"]`. Folders called
+            `lang=python` have a column `lang` without it: integers if all values are, else text.
+        batch_bytes: Bytes of blocks of data in memory (default: 64 MiB) and of re-readable streams (8 MiB),
+            as a number or a text.
+        schema: "unify" (default) reads files whose schemas differ with types that hold the values of all
+            without loss; a column that some lack is null there. "first" takes the columns and types of the
+            first file. A `pyarrow.Schema`, or types by name (`{"id": "int64"}`), declares the types of some
+            columns; a value that a type does not hold is a bad row. For functions, lists, iterators and
+            cursors it gives the types of all columns (default: those of the first rows).
+        bad_files: Policy for files that are damaged or gone: "raise" (default), "skip", "quarantine", or a
+            `BadFiles` with a bound. `provider.damaged` lists them.
+        storage_options: Options of an object store, such as `{"aws_region": "eu-west-1"}` (docs/stores.md).
+        filesystem: Store of obstore, or file system of pyarrow or fsspec, for paths inside it.
+        cache: Folder that keeps what is fetched from a store; None keeps nothing.
+        cache_bytes: Most bytes of that folder (default: 16 GiB).
 
-    `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", "numpy", "orc", "avro", "megatron",
-    "tar", "sqlite", a function of your own as "module:function", which makes the source of `source` and `options`
-    (docs/extending.md), or a kind that an installed package offers. Without `kind` the suffix decides. Files of
-    prose, source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that
-    is named itself is text if it has no suffix, and an error if its suffix is not known; folders and globs leave
-    such files out, and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or
-    Lance is opened by its package. Files of other table formats are errors, because the files alone do not tell the
-    rows.
+    In paths `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the
+    user's. A list keeps its order; the files of a glob or folder are sorted by path. Files of prose, source
+    code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is
+    named itself is text if it has no suffix, and an error if its suffix is not known; folders and globs leave
+    such files out, and `left_out` counts them. A folder of Delta Lake or Lance is opened by its package.
+    Files of other table formats are errors, because the files alone do not tell the rows.
 
-    URIs `s3://bucket/…`, `gs://`, `az://`, `https://`, `hf://datasets/…` are read from their stores (docs/stores.md).
-    `storage_options` are the options of a store, such as `{"aws_region": "eu-west-1"}`; `filesystem` is a store of
-    obstore, or a file system of pyarrow or fsspec, for paths inside it. `cache` is a folder that keeps what is
-    fetched, up to `cache_bytes` (16 GiB).
-
-    Files in folders called `lang=python` have a column `lang` after their own: integers if all values are, else text.
-    `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
-
-    `format` has the options of files of one format: `format=sf.Csv(delimiter=";")`; files of other formats are then
-    left out of folders and globs. `options` are the arguments of a function of your own. `batch_bytes` is the size of
-    blocks of data in memory (64 MiB) and of re-readable streams (8 MiB).
-
-    `schema="unify"` reads files whose schemas differ with types that hold the values of all without loss; a column
-    that some lack is null there. `"first"` takes the columns and types of the first file. A `pyarrow.Schema`, or
-    types by name (`{"id": "int64"}`), declares the types of some columns, and the others are unified; a value that
-    a type does not hold is a bad row. For functions, lists, iterators and cursors it gives the types of all columns
-    (default: those of the first rows).
-
-    `bad_files="skip"` leaves out files that are damaged or gone, and damaged blocks of others; `damaged` lists the
-    files, and loaders count both (`BadFiles` has the policies, and a bound).
-
-    Raise MissingSourceError, UnknownColumnError, FilterError, DamagedFileError, or ProviderError: for files whose
-    schemas do not unify, and for names that collide as tensor names.
+    Raise MissingSourceError, UnknownColumnError, FilterError, DamagedFileError, or ProviderError: for files
+    whose schemas do not unify, and for names that collide as tensor names.
     """
     # the defaults are given up here, so that only files see these options
     given = {

@@ -73,7 +73,11 @@ if TYPE_CHECKING:
 
 
 def set_num_threads(count: int) -> None:
-    """Set how many threads one call of a native kernel may use; no result depends on it."""
+    """Set how many threads one call of a native kernel may use; no result depends on it.
+
+    Args:
+        count: Number of threads, from 1 to 2**31 - 1. Raise OpError for any other value.
+    """
     from seqflow import kernels
     from seqflow.arguments import fits, shown
 
@@ -182,4 +186,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

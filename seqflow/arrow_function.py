@@ -146,11 +146,16 @@ class ArrowFunction:
 
 @checked()
 def arrow_function(net: Net | str, *, fill: Fill = None, valid: Valid = False) -> ArrowFunction:
-    """Return a net as a function of Arrow tables: for Ray Data, Spark, Polars, DuckDB, datasets, or your own loop.
+    """Return a net as a function of Arrow tables: for Ray Data, Spark, Polars, DuckDB, datasets, or your own
+    loop.
 
-    `net` reads columns by the names that `from_arrow` gives their tensors; its outputs become the columns of the
-    result, as `to_arrow` makes them. It sees one table at a time: a computation across rows uses the rows of that
-    table. `fill` and `valid` handle nulls, as in `from_arrow`.
+    The net sees one table at a time: a computation across rows uses the rows of that table.
+
+    Args:
+        net: Net, or its text, that reads columns by the names that `from_arrow` gives their tensors; its
+            outputs become the columns of the result, as `to_arrow` makes them.
+        fill: Values in place of nulls, as in `from_arrow`.
+        valid: Masks of nulls, as in `from_arrow`.
 
     >>> count = arrow_function("n = lengths_sum(ids.values, ids.lengths)")
     >>> table = pa.table({"ids": pa.array([[1, 2], [], [3]], pa.list_(pa.int32()))})

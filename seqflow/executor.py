@@ -62,14 +62,21 @@ def run(
 ) -> Record | dict[str, Array]:
     """Run a net; return a record for a record, a dictionary for any other mapping of names to arrays.
 
-    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists, a text or a list of texts may be
-    given as `x`, at any depth (int64 if there are no values). In the resulting record, the parent of an output is the
-    returned lengths tensor that describes it; the rows of all other outputs are rows of the record.
+    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists, a text or a list of
+    texts may be given as `x`, at any depth (int64 if there are no values). In the resulting record, the
+    parent of an output is the returned lengths tensor that describes it; the rows of all other outputs are
+    rows of the record.
 
-    The steps run in topological order, and tensors are dropped after their last use. Equalities that inference
-    assumed without proof are checked before the step that relies on them. An exception keeps its type and gets a note
-    with the statement and the shapes of its inputs. `profile` collects the time and the bytes of each step. `reseed`
-    gives random ops a different seed, made from their own, and, as RowDraws, the same draws to a row in any batch.
+    The steps run in topological order, and tensors are dropped after their last use. Equalities that
+    inference assumed without proof are checked before the step that relies on them. An exception keeps its
+    type and gets a note with the statement and the shapes of its inputs.
+
+    Args:
+        net: Net, or its text.
+        tensors: Inputs of the net by name: a Record, or a mapping to arrays, lists of lists, or texts.
+        profile: Collects the time and the bytes of each step.
+        reseed: Gives random ops a different seed, made from their own, and, as RowDraws, the same draws to a
+            row in any batch.
 
     >>> run("total = lengths_sum(x.values, x.lengths)", {"x.values": [1, 2, 3], "x.lengths": [2, 0, 1]})
     {'total': array([3, 0, 3])}

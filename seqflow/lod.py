@@ -20,6 +20,9 @@ class LoD(Sequence[Lengths]):
     `num_rows` rows of values. Integer arrays of any dtype are kept as they are, without a copy; lists become
     int64. Raises LodError for lengths that are negative, not integers, not 1-D, or that do not add up.
 
+    Args:
+        levels: Lengths of each level, outermost first: 1-D integers.
+
     >>> lod = LoD([2, 3], [2, 1, 1, 1, 2])
     >>> lod.num_levels, lod.num_sequences, lod.num_rows
     (2, 2, 7)

@@ -59,9 +59,13 @@ def _with_operators(cls: C) -> C:
 class Sequence(_Operators):
     """Flat values and their LoD, checked once to fit.
 
-    Values may be a tensor of torch: ops then run on it, with gradients, and give Sequences of tensors. `lod` is a
-    LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost first. The
+    Values may be a tensor of torch: ops then run on it, with gradients, and give Sequences of tensors. The
     values are not copied; the lengths are read-only. Raises LodError when they do not fit.
+
+    Args:
+        values: Rows of all sequences, one after another, `[N, *d]`: array, list, or tensor of torch.
+        lod: A LoD, the lengths alone where there is one level, or a list of the lengths of each level,
+            outermost first.
 
     >>> words = Sequence([1, 2, 3, 4], [3, 0, 1])
     >>> words
@@ -75,11 +79,11 @@ class Sequence(_Operators):
     As with a NumPy array `s[i]` is an element, a view of its values: the array of a sequence, or with several
     levels a Sequence. Slices, lists of indices and masks of the outermost level give a Sequence.
 
-    Arithmetic works row by row through the functions of the expression language: `words * 2`, `words == other`,
-    `-words`, `np.sqrt(words)`; the result has the same LoD, and two Sequences must have equal ones. `np.asarray` and
-    other NumPy functions refuse a Sequence, since they would lose its lengths: pass `words.values`. For every op see
-    `seqflow.auto`. Iteration goes by sequence, so use `values, *lengths = words.unpack()` to get the values and the
-    lengths of every level.
+    Arithmetic works row by row through the functions of the expression language: `words * 2`, `words ==
+    other`, `-words`, `np.sqrt(words)`; the result has the same LoD, and two Sequences must have equal ones.
+    `np.asarray` and other NumPy functions refuse a Sequence, since they would lose its lengths: pass
+    `words.values`. For every op see `seqflow.auto`. Iteration goes by sequence, so use `values, *lengths =
+    words.unpack()` to get the values and the lengths of every level.
     """
 
     __slots__ = ("__weakref__", "_holds_lengths", "_lod", "_offsets", "_values")

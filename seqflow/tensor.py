@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 class TensorSpec:
     """The dtype, shape and row provenance of a tensor, known before there is data.
 
-    `axes` gives for each axis its row space, or the steps of lengths; None is a plain size, also for all axes after
-    the last entry. `rows` is the entry of axis 0. Two tensors may have equally many rows but different row spaces.
-    `points` is the target of integers: rows, for indices, or positions inside sequences; None if undeclared.
+    Two tensors may have equally many rows but different row spaces.
+
+    Args:
+        dtype: NumPy dtype or its name.
+        shape: Shape: text such as "{B:0..64,8}", or a list of sizes.
+        rows: Row space of axis 0; None is a plain size.
+        axes: Row space of each axis, in place of `rows`; None is a plain size, also for all axes after the
+            last entry.
+        points: Target of integers: rows, for indices, or positions inside sequences; None if undeclared.
 
     >>> spec = TensorSpec("float32", "{B:0..64,8}")
     >>> print(spec, spec.byte_bound)
@@ -173,6 +179,10 @@ class TensorSlice:
     """A contiguous part of a tensor: its start and its length along each axis.
 
     A length of None is the whole axis. The text form has one part an axis, `-` for a whole axis:
+
+    Args:
+        starts: First element along each axis.
+        lengths: Number of elements along each axis; None is the whole axis.
 
     >>> part = TensorSlice.parse("-:0,10")
     >>> part.starts, part.lengths

@@ -80,6 +80,8 @@ def test_each_block_of_toml_is_of_a_job_or_names_a_provider(block, tmp_path):
         for one in blocks_of(block.page):
             if (name := one.text.partition("\n")[0].removeprefix("# ")).endswith(".py"):
                 (tmp_path / name).write_text(one.text)
+        for name in re.findall(r'"(\w+_source):', block.text):
+            (tmp_path / f"{name}.py").write_text((ROOT / "examples" / f"{name}.py").read_text())
         for name in re.findall(r'"(\w+\.arrow)"', block.text):
             (tmp_path / name).touch()  # a vocabulary
         Job.from_dict(tables, tmp_path)

@@ -2,9 +2,9 @@
 
 `python .ci/browser` makes three reports, a gallery of what notebooks show, and the site, and opens each page in a
 wide and in a narrow window, in light and in dark mode; reports and gallery also without JavaScript. It fails where
-the console has an error, something is asked of another host, or the page is wider than the window; of reports and
-gallery also where a table is, a picture has no words, or text has too little contrast. `--screenshots FOLDER` keeps
-what it has seen.
+the console has an error, something is asked of another host, the page is wider than the window, code or a table is
+cut, or text has too little contrast (of the site by axe); of reports and gallery also where a picture has no words.
+`--screenshots FOLDER` keeps what it has seen.
 
 `python .ci/browser --pictures` makes the two screenshots of the documentation.
 """
@@ -25,9 +25,10 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import NamedTuple
 
+from axe_playwright_python.sync_playwright import Axe
 from pages import ROOT, make_gallery, make_reports, make_site
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 WIDTHS, MODES, HEIGHT = (1280, 400), ("light", "dark"), 900
 FAULTS = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
@@ -76,7 +77,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Case(NamedTuple):
-    """A page as it is opened; where `is_strict`, its tables, pictures and colours are looked at, too."""
+    """A page as it is opened; where `is_strict`, its pictures are checked, too, and its contrast is computed here."""
 
     place: str
     mode: str
@@ -102,9 +103,24 @@ def faults_of(browser: Browser, host: str, case: Case, screenshots: Path | None)
         if screenshots is not None:
             name = case.place.removesuffix(".html").replace("/", "-")
             page.screenshot(path=screenshots / f"{name}-{width}-{case.mode}.png", full_page=True)
+    if not case.is_strict:
+        found += contrast_of(page)
     context.close()
     scripts = "" if case.scripts else ", without JavaScript"
     return [f"{case.place}, {case.mode}{scripts}: {fault}" for fault in dict.fromkeys(found)]
+
+
+def contrast_of(page: Page) -> list[str]:
+    """Return the texts with too little contrast in the wide window, by axe; of code, one part of each kind."""
+    page.set_viewport_size({"width": WIDTHS[0], "height": HEIGHT})
+    page.evaluate("""() => {
+      const kinds = new Set();
+      for (const part of document.querySelectorAll(".highlight span[class]"))
+        kinds.has(part.className) ? part.remove() : kinds.add(part.className);
+    }""")
+    result = Axe().run(page, options={"runOnly": ["color-contrast"], "resultTypes": ["violations"]})
+    nodes = [node for violation in result.response["violations"] for node in violation["nodes"]]
+    return [" ".join(f"{node['any'][0]['message']}: {node['html']}".split())[:200] for node in nodes]
 
 
 def _is_own(url: str, host: str) -> bool:

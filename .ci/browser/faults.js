@@ -1,16 +1,23 @@
-// What is wrong with a page as it is laid out now, as lines of text. With `strict` also its tables and its contrast.
+// Faults of a page as it is laid out now, as lines of text. With `strict` also those of its pictures and its contrast.
 (strict) => {
   const found = [];
   const scroller = document.scrollingElement;
   if (scroller.scrollWidth > innerWidth)
     found.push(`the page is ${scroller.scrollWidth} px wide, the window ${innerWidth}`);
   if (document.body.innerText.includes("\\|")) found.push("a pipe has the backslash before it that Markdown wants");
+
+  const isNarrow = innerWidth < 720;
+  const sized = (name, part, place) => {
+    if (part.scrollWidth > place.clientWidth + 1)
+      found.push(`${name} is ${part.scrollWidth} px wide, its place ${place.clientWidth}: ` +
+        part.textContent.replace(/\s+/g, " ").slice(0, 60));
+  };
+  for (const table of document.querySelectorAll("table")) sized("a table", table, table.parentElement);
+  // drawings and printed tables have lines that must not be broken: they scroll on narrow windows
+  for (const code of document.querySelectorAll("pre > code"))
+    if (!isNarrow || !code.closest(".language-text")) sized("code", code, code);
   if (!strict) return found;
 
-  for (const table of document.querySelectorAll("table"))
-    if (table.scrollWidth > table.parentElement.clientWidth + 1)
-      found.push(`a table is ${table.scrollWidth} px wide, its place ${table.parentElement.clientWidth}: ` +
-        table.innerText.replace(/\s+/g, " ").slice(0, 60));
   for (const picture of document.querySelectorAll("svg"))
     if (!picture.querySelector("title")?.textContent || !picture.querySelector("desc")?.textContent)
       found.push("a picture says nothing in words");

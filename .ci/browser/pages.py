@@ -28,14 +28,14 @@ pre { overflow-x: auto; }
 def make_reports(folder: Path) -> dict[str, Path]:
     """Reports of a job with all that one can have, of a small job for the documentation, and of two files."""
     job = folder / "conversations.html"
-    job.write_text(report_of_job(_job(folder), "conversations.toml", batch=32), encoding="utf-8")
+    job.write_text(report_of_job(_job(folder), "conversations.toml", batch=32).page, encoding="utf-8")
     example = folder / "example.html"
     packed = Job.read(
         ROOT / "examples" / "pack_source.toml", {"source.paths": [str(ROOT / "seqflow" / "**" / "*.py")]}
     )
-    example.write_text(report_of_job(packed, "examples/pack_source.toml"), encoding="utf-8")
+    example.write_text(report_of_job(packed, "examples/pack_source.toml").page, encoding="utf-8")
     faulty = folder / "faulty.html"
-    faulty.write_text(report_of_path(str(_faulty_lines(folder)), batch=32), encoding="utf-8")
+    faulty.write_text(report_of_path(str(_faulty_lines(folder)), batch=32).page, encoding="utf-8")
     return {"job": job, "example": example, "path": faulty}
 
 
@@ -166,8 +166,9 @@ def _displayed(folder: Path) -> dict[str, Any]:
 
 
 def make_site(folder: Path) -> list[Path]:
-    """All pages of the site."""
+    """All pages of the site, without those that only lead to others."""
     site = folder / "site"
     build = ["mkdocs", "build", "--quiet", "--strict", "--site-dir", str(site)]
     subprocess.run([sys.executable, "-m", *build], cwd=ROOT, check=True)
-    return sorted(page for page in site.rglob("*.html") if page.name != "404.html")
+    pages = (page for page in site.rglob("*.html") if page.name != "404.html")
+    return sorted(page for page in pages if 'http-equiv="refresh"' not in page.read_text("utf-8"))

@@ -25,15 +25,18 @@ class Expression:
 
     Its text is infix, with names or operand numbers, or the prefix form that PNNX writes:
 
+    Args:
+        text: Formula, infix or in prefix form.
+
     >>> hypotenuse = Expression("sqrt(x**2 + y**2)")
     >>> hypotenuse(x=np.array([3.0, 5.0]), y=np.array([4.0, 12.0]))
     array([ 5., 13.])
     >>> Expression("sqrt(div(add(mul(@0,2),@1,1),12))")(np.array([22.0]), np.array([4.0]))
     array([2.])
 
-    The text is parsed and compiled once; it is never evaluated as Python. Literals and Python numbers are weak: they
-    take the dtype of the arrays they are combined with. Two expressions are equal if their canonical texts are equal.
-    An expression keeps no state between calls, so threads may share one.
+    The text is parsed and compiled once; it is never evaluated as Python. Literals and Python numbers are
+    weak: they take the dtype of the arrays they are combined with. Two expressions are equal if their
+    canonical texts are equal. An expression keeps no state between calls, so threads may share one.
 
     Raises ExpressionError for malformed text, with a caret at the place.
     """

@@ -37,21 +37,30 @@ class Job:
     """
 
     source: SourceSection = field(default_factory=SourceSection)
+    """Source of the rows."""
     mix: MixSection | None = None
     """Several sources in place of `source`."""
     order: OrderSection = field(default_factory=OrderSection)
+    """Order of the rows, and how much of them is in memory."""
     prepare: NetSection = field(default_factory=NetSection)
+    """Net that runs on blocks before batches are planned."""
     features: Mapping[str, FeatureSection] = field(default_factory=dict)
     """Settings of columns, which become statements at the end of `prepare`."""
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
+    """Plan of the batches."""
     net: NetSection = field(default_factory=NetSection)
+    """Net that runs on each batch."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Tensors the nets read: `.npy` files, memory-mapped, what `Vocabulary.save` wrote as `.arrow`, and the bytes of
     `.json` and `.txt` files, such as tokenizers."""
     output: OutputSection = field(default_factory=OutputSection)
+    """Files that batches are written to."""
     bad_rows: BadRows = field(default_factory=BadRows)
+    """Policy for rows that cannot be used."""
     bad_files: BadFiles = RAISE
+    """Policy for damaged files."""
     engine: EngineSettings = field(default_factory=EngineSettings)
+    """Workers that make the parts."""
     decontaminate: Decontaminate | None = None
     """Which rows to leave out as part of evaluation sets, first of all."""
     deduplicate: Deduplicate | None = None

@@ -1,4 +1,4 @@
-"""Write the keys of a job file into `docs/jobs.md` from the sections' dataclasses: `python -m seqflow.job.keys`."""
+"""Write the keys of jobs into `docs/job-keys.md` from the dataclasses of sections: `python -m seqflow.job.keys`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from seqflow.providers.bad_files import BadFiles
 from seqflow.providers.formats.options import FORMATS, Format
 from seqflow.providers.opening import file_kinds
 
-PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "job-keys.md"
 
 _BEGIN = "<!-- The keys: written by `python -m seqflow.job.keys`, not by hand. -->\n"
 _END = "\n<!-- The end of the keys. -->\n"
@@ -63,7 +63,7 @@ def _keys() -> str:
             kinds = ", ".join(f'`"{kind}"`' for kind in BATCH_KINDS)
             parts.append(
                 f'`kind` is one of {kinds}; the other keys are the arguments of its plan. `"module:Name"` is a '
-                "[BatchPlan of your own](plans.md), in a module of the job's folder or an installed "
+                "[BatchPlan of your own](extending.md#a-batch-plan), in a module of the job's folder or an installed "
                 "one; the other keys are its fields. Without this section batches have "
                 f"{inspect.signature(Loader).parameters['batch'].default} rows.\n"
             )

@@ -43,16 +43,21 @@ class Report:
     rows_read: int
     """Rows of the source, except rows that `where` omitted or that could not be read or prepared."""
     tokens: int
+    """Elements of list columns in the batches."""
     fill: float | None
     """Share of elements of all batches that are tokens; None without a list column to count."""
     batches: int
+    """Number of batches."""
     bad_rows: int
+    """Number of rows that could not be used."""
     seconds: float
+    """Wall time of the run."""
     peak_memory: int
     """Peak memory of the process in bytes; with an engine, the largest of its workers."""
     files: tuple[Path | str, ...]
     """Files of the output: paths, or URIs of a store."""
     output_bytes: int
+    """Bytes of the files of the output."""
 
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Number of bad rows by column and reason."""
@@ -87,26 +92,34 @@ def run(
 ) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
 
-    About every `output.part_bytes` of the plan, at the end of a window, parts are finished under hidden names,
-    and recorded in a progress file once a second at most. If a run was killed or has failed, `resume` goes on
-    after the last of them, and the output is the same as that of an uninterrupted run. If the same job has
-    written the output before, nothing is done; raise JobError when another job has, unless `overwrite` replaces
-    its files.
+    About every `output.part_bytes` of the plan, at the end of a window, parts are finished under hidden
+    names, and recorded in a progress file once a second at most. If a run was killed or has failed, `resume`
+    goes on after the last of them, and the output is the same as that of an uninterrupted run. If the same
+    job has written the output before, nothing is done; raise JobError when another job has, unless
+    `overwrite` replaces its files.
 
-    The identity of a job is everything that decides its output: settings, nets and the files and constants they
-    read, imported modules, and the content of its input. With `accept_changes` a resumed run may have other
-    nets, constants, tokenizers and modules: it uses them after the finished parts, and the manifest says from
-    which part on.
+    The identity of a job is everything that decides its output: settings, nets and the files and constants
+    they read, imported modules, and the content of its input. With `accept_changes` a resumed run may have
+    other nets, constants, tokenizers and modules: it uses them after the finished parts, and the manifest
+    says from which part on.
 
-    With `append` the output of the same job gets parts of the files that are new in the source, which are known by
-    their content; batches of these parts have rows of new files alone. Earlier parts stay. Raise JobError when an
-    older file is missing or has changed, or when the output of all files is not that of some files after others,
-    as if sorted. Without an output, the run writes that of all files. With `resume` as well, an unfinished run is
-    completed first.
+    With `append` the output of the same job gets parts of the files that are new in the source, which are
+    known by their content; batches of these parts have rows of new files alone. Earlier parts stay. Raise
+    JobError when an older file is missing or has changed, or when the output of all files is not that of some
+    files after others, as if sorted. Without an output, the run writes that of all files. With `resume` as
+    well, an unfinished run is completed first.
 
-    `progress(stats, total_rows)` is called at the beginning and after each batch; the total is None if the
-    source does not know it. A job without rows writes an empty file with the columns that its batches would
-    have. Raise the errors of the loader and the output, and remove files that were not committed.
+    A job without rows writes an empty file with the columns that its batches would have. Raise the errors of
+    the loader and the output, and remove files that were not committed.
+
+    Args:
+        job: Job, as `Job.read` returns it.
+        progress: Called with the counts and the total number of rows at the beginning and after each batch;
+            the total is None if the source does not know it.
+        resume: Whether to go on after the finished parts of a run that was killed or has failed.
+        overwrite: Whether to replace a complete output.
+        accept_changes: Whether a resumed run may have other nets, constants, tokenizers and modules.
+        append: Whether to add the rows of files that are new in the source to a complete output.
     """
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")

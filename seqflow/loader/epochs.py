@@ -42,6 +42,10 @@ class EpochBatches:
         self._progress: Progress | None = None
         """Progress of the last iteration, unless it was exhausted."""
 
+    def __dir__(self) -> list[str]:
+        """Return the names that a user of a loader needs; engines and jobs use further ones."""
+        return [name for name in super().__dir__() if name not in _INNER]
+
     def __getstate__(self) -> dict[str, Any]:
         """Return its settings and its position, without what it has read."""
         return {name: value for name, value in vars(self).items() if name not in ("_stats", "_run")}
@@ -307,6 +311,22 @@ class EpochBatches:
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
+
+
+_INNER = {
+    *(
+        "batches",
+        "data_fingerprint",
+        "deal",
+        "epochs_differ",
+        "is_resuming",
+        "iteration",
+        "loaders",
+        "pipeline",
+    ),
+    *("place", "quotas", "recipe", "settings", "window_maker"),
+}
+"""Names that `dir` and the reference omit."""
 
 
 def _check_counts(what: str, **counts: int) -> None:

@@ -51,50 +51,90 @@ from seqflow.tensor import TensorSpec
 class Loader(EpochBatches):
     """Batches of named tensors from a source of rows.
 
-        loader = Loader("docs/*.parquet", columns=["tokens"], shuffle=True, batch=256, net="x, mask = pad(…)")
-        for batch in loader: ...
+        loader = sf.Loader("docs/*.parquet", columns=["tokens"], shuffle=True, batch=256, pad={"tokens": 0})
+        for batch in loader:
+            batch["tokens"], batch["tokens.mask"]
 
-    `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider. Its blocks are
-    divided into windows of about `window` bytes. In a window, and independently of all others, `prepare` runs
-    on each block and may change lengths and the number of rows; batches are planned on lengths; `net` runs on
-    each batch. Both are a Net, its text, or a Python function from record to mapping. `batch` is a number of
-    rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are bound to both nets and to conditions.
-    `pad` names list columns that become padded tensors. `options` are those of `sf.open`, such as `columns`;
-    `fill` and `valid` say how nulls are replaced, as in `from_arrow`: without them a null of any type makes its
-    row a bad row. `bad_rows` says what happens to bad rows.
+    The blocks of the source are divided into windows. In a window, and independently of all others, `prepare`
+    runs on each block and may change lengths and the number of rows; batches are planned on lengths; `net`
+    runs on each batch.
 
-    `shuffle` is True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
-    inside a window. A window that holds everything is shuffled exactly, and is kept for the next epoch.
+    Args:
+        source: Path, URI, glob, folder, or a list of these; an object with `__arrow_c_stream__`; any other
+            source of `sf.open`; or a provider that it returned.
+        prepare: Net that runs on whole blocks before batches are planned (tokenise, truncate, split): a Net,
+            its text, or a function from record to mapping. None leaves the rows as they are.
+        net: Net that runs on each batch, in the same forms. None leaves the batch as it is.
+        constants: Tensors by name, which both nets and the conditions may read.
+        batch: Number of rows in a batch, or a plan: `Rows`, `TokenBudget`, `Buckets`, `Packed`, or one of
+            your own.
+        pad: Padding of list columns, which become tensors [B, T] with a mask: a mapping of names to `Pad` or a
+            fill value, or one of them for the only list column. None pads nothing.
+        shuffle: True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
+            inside a window. A window that holds everything is shuffled exactly, and is kept for the next
+            epoch.
+        window: Bytes of a window, as a number or a text such as "64 MiB".
+        streams: Number of interleaved streams of windows, so that a rank reads only its part of the data.
+            More than one needs a known number of batches: an `index`, `steps_per_epoch`, or `Rows` of data
+            whose rows are known.
+        index: File with the lengths of all prepared rows; True keeps it next to the data. It is made during
+            the first epoch, or by a pass over the data if `len` or `streams` need it earlier.
+        steps_per_epoch: Number of batches of each rank in an epoch. None takes what the data give.
+        ranks: `Ranks(rank, world_size, tail=)`: which of the batches this process gets. None takes those of
+            Ray Train or of the environment.
+        prefetch: `Prefetch(threads=, memory=, reuse=)`: bounds of reading ahead.
+        bad_rows: Policy for rows that cannot be used: "raise", "skip", or a `BadRows`.
+        version: Text or number that stands for the code of Python functions in states. None compares the code
+            itself.
+        skip: Spans of batches to omit, by their numbers: `[(5000, 5024)]` omits 5000 to 5023 of epoch 0,
+            `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
+        totals: Sums over all batches of a training step, on all ranks, without communication: `{"trained":
+            "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided. A
+            list names tensors.
+        steps_of: Number of batches of each rank in a step, for `totals`. None takes that of the plan's
+            `Balance`, else 1.
+        keep: Condition on prepared rows, or a list of them. A row for which one is false is left out on
+            purpose, and counted in `stats().filtered`. It may read `constants`: `keep="find(drop, id) < 0"`.
+        require: The same, but a row for which one is false is a bad row, with the text as its reason; only
+            kept rows are judged. `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose
+            labels are all masked.
+        columns: Columns to read, or fields of them; None reads all.
+        where: Condition on the rows of the source, before they are read where possible.
+        kind: Kind of the source; None takes it from the suffix.
+        format: Options of one format of files, such as `sf.Csv(delimiter=";")`.
+        exclude: Patterns of files to omit.
+        rename: New names of columns by their old ones.
+        fill: Values in place of nulls, as in `from_arrow`. Without `fill` and `valid` a null of any type
+            makes its row a bad row.
+        valid: True, or columns: adds masks that are true where not null.
+        options: Arguments of your own function that makes the source.
+        partitioning: Columns that nested folders name.
+        batch_bytes: Bytes of a block of data in memory, or of a stream.
+        schema: "unify", "first", or types of columns.
+        bad_files: Policy for damaged files: "raise", "skip", "quarantine", or a `BadFiles`.
+        storage_options: Options of an object store.
+        filesystem: Store of obstore, or file system of pyarrow or fsspec.
+        cache: Folder that keeps what is fetched from a store.
+        cache_bytes: Most bytes of that folder.
+        rank: Field of `ranks`.
+        world_size: Field of `ranks`.
+        tail: Field of `ranks`.
+        threads: Field of `prefetch`.
+        memory: Field of `prefetch`.
+        reuse: Field of `prefetch`.
 
-    All ranks see one sequence of batches: `ranks`, by default those of Ray Train or of the environment (see
-    `Ranks`), says which of them this process gets. `streams` interleaves that many streams of windows, so that
-    a rank reads only its part of the data; the number of batches must be known for that, from an `index`, or
-    given as `steps_per_epoch`. `index` is a file with the lengths of all prepared rows; True keeps it next to
-    the data. It is made during the first epoch, or by a pass over the data if `len` or `streams` need it
-    earlier, and used from then on. `prefetch` sets the number of threads that read and make batches ahead, and
-    their memory.
+    From `columns` to `cache_bytes` the parameters are those of `sf.open`, which describes them. A batch is a
+    Record: a mapping of names to tensors that knows which lengths describe each; `batch.num_rows` counts its
+    rows. `batch.number` is its number in the epoch, counted over all ranks, and `batch_at(number)` gives that
+    batch again.
 
     Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted.
     `state_dict()` is the place after the last batch that was handed out, and `load_state_dict` goes on there,
-    with any number of ranks and threads. A batch is a Record: a mapping of names to tensors that knows which
-    lengths describe each. `batch.num_rows` counts its rows. A state belongs to these data, settings, nets and
-    the code of functions; `version` stands for that code if functions refer to objects that cannot be compared.
+    with any number of ranks and threads. A state belongs to these data, settings, nets and the code of
+    functions.
 
-    `batch.number` is the number of a batch in its epoch, counted over all ranks, and `batch_at(number)` gives that
-    batch again. `skip` omits batches by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
-    from 5000 to 5023 of epoch 0, and `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
-
-    `totals` are sums over all batches of a training step, on all ranks, without communication:
-    `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
-    A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
-
-    `keep` is a condition on prepared rows, or a list of them: a row for which one is false is left out on purpose,
-    and counted in `stats().filtered`. It may use `constants`, too: `keep="find(drop, id) < 0"`. `require` is the
-    same, but a row for which one is false is a bad row, with the text as its reason; only kept rows are judged.
-    `"lengths_any(labels.values != -100, labels.lengths)"` rejects rows whose labels are all masked.
-
-    `rank`, `world_size` and `tail` may be given in place of `ranks`, and `threads`, `memory` and `reuse` in
-    place of `prefetch`.
+    Raise OpTypeError for an option that does not exist, OpError for a value that a parameter does not take,
+    NetError for a net, and the errors of `sf.open`. While batches are made, raise ProviderError at a bad row.
     """
 
     pipeline: Pipeline

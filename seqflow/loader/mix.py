@@ -29,25 +29,35 @@ from seqflow.providers.paths import is_path
 class Mix(EpochBatches):
     """Batches of several sources as one sequence, which is the same for all ranks and after a resume.
 
-        mix = sf.Mix({"web/*.parquet": 0.7, "books/*.parquet": 0.3}, seed=1, batch=256, shuffle=True)
+        mix = sf.Mix({"web": "web/*.parquet", "books": "books/*.parquet"}, weights={"web": 0.7, "books": 0.3})
         for batch in mix: print(batch.sources)
 
-    The keys are sources, whose loaders have the `options`, or Loaders; the values are their weights. With
-    `weights`, which has a number for each name, the keys are names and the values are sources: `sf.Mix({"web":
-    "web/*.parquet", "books": loader}, weights={"web": 0.7, "books": 0.3})`. Otherwise a path is its own name.
-    `names` has the names of all sources, and `batch.sources` those that a batch has rows of; the dicts of
-    `mix.to("torch")` have them too. The column `source` has the number of the source of each row, its place in
-    `names`; `column` gives it another name, None omits it.
+    Args:
+        sources: Sources or Loaders by name, with `weights`. Without `weights`, a mapping of sources or
+            Loaders to their weights; a path is then its own name.
+        weights: Weight of each source by name: a number above 0, or a `Schedule`, which changes it with the
+            number of the batch.
+        seed: Seed that decides which source comes first, from 0 to 2**64 - 1.
+        stop: "first" ends an epoch with the first exhausted source; "all" with the last, and those exhausted
+            earlier begin again, in a new order.
+        column: Name of the column with the number of the source of each row, its place in `names`; None omits
+            it.
+        skip: Spans of batches to omit, as in a Loader.
+        totals: Sums over all batches of a training step, as in a Loader.
+        steps_of: Number of batches of each rank in a step, as in a Loader.
+        options: All other parameters of `Loader`, for the loaders of the sources that are not Loaders. The
+            memory of `prefetch` is divided equally among the sources; without it each has four windows.
 
     If batches have a number of rows, and the rows of all sources are known, each batch has rows of every
-    source, in quotas: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Otherwise each batch comes from
-    one source; after any number of batches no source is more than one batch away from its share, and `seed`
-    decides which comes first. A weight may be a `Schedule`, which changes it with the number of the batch: then
-    each batch comes from one source.
+    source, in quotas: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Otherwise, and with a
+    `Schedule`, each batch comes from one source; after any number of batches no source is more than one batch
+    away from its share.
 
-    An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then
-    those exhausted earlier begin again, in a new order. `ranks`, `skip`, `totals` and `steps_of` are those of a
-    Loader. The memory of `prefetch` is divided equally among the sources; without it each has four windows.
+    `names` has the names of all sources, and `batch.sources` those that a batch has rows of; the dicts of
+    `mix.to("torch")` have them too.
+
+    Raise OpTypeError when `sources` is not a mapping, OpError for weights that are not above 0 or do not fit
+    the names, and the errors of `Loader`.
     """
 
     pipeline: MixPipeline

@@ -32,14 +32,18 @@ _ADVICE = "a request has the types of the loader's source"
 def from_rows(rows: Sequence[Mapping[str, Any]], *, like: Loader) -> Record:
     """Convert rows, dictionaries of Python values, to the batch that a loader would make of them.
 
-    The rows have the types of the loader's source, also the codes of its dictionaries, and go through its `fill`,
-    `valid`, `prepare`, `keep`, `require`, `pad` and `net`. A key that is missing is null. All rows make one batch,
-    in this order: `where`, `shuffle`, and sizes of batches do not apply, and random ops have their own seeds. Rows
-    for `Packed`, or a plan of your own, must fit into one batch.
+    The rows have the types of the loader's source, also the codes of its dictionaries, and go through its
+    `fill`, `valid`, `prepare`, `keep`, `require`, `pad` and `net`. A key that is missing is null. All rows
+    make one batch, in this order: `where`, `shuffle`, and sizes of batches do not apply, and random ops have
+    their own seeds. Rows for `Packed`, or a plan of your own, must fit into one batch.
 
-    Raise UnknownColumnError for a key that is not a column of the source; ProviderError, which names row and key,
-    for a value that its type or dictionary does not hold, a null that `fill` does not replace, or a row that `keep`
-    or `require` leaves out; OpError when the plan refuses the rows; and the errors of the nets.
+    Args:
+        rows: Dictionaries of Python values, one a row.
+        like: Loader whose batch is made.
+
+    Raise UnknownColumnError for a key that is not a column of the source; ProviderError, which names row and
+    key, for a value that its type or dictionary does not hold, a null that `fill` does not replace, or a row
+    that `keep` or `require` leaves out; OpError when the plan refuses the rows; and the errors of the nets.
     """
     recipe, empty = like.recipe, like.pipeline.no_rows
     schema = empty.schema

@@ -26,12 +26,16 @@ def pool_features(
 ) -> Record:
     """Pool many features of a record in one call: for each of `names`, a pooled row of its table for each row.
 
-    `tables` has a table for each feature, or is one table for all; tables are not copied. The ids of a feature are
-    the tensors `name.lengths` and `name.values`, as `features` returns them. `reduce` is the end of the name of an op
-    after `sparse_lengths_`: "sum", "mean", "weighted_sum" and so on. If the op takes weights, `weights` has them for
-    each feature, as an array or as the name of a tensor of the record. Ids equal to `ignore_index`, for example -1,
-    are skipped. With it, null ids of a record with masks (`from_arrow(…, valid=True)`) are skipped as well; without
-    it, they are an error. Other attributes are those of the op.
+    Args:
+        tables: Table of each feature by name, or one for all, [R, D]; not copied.
+        record: Tensors `name.lengths` and `name.values` of each feature, as `features` returns them.
+        names: Features, each once.
+        reduce: End of the name of an op after `sparse_lengths_`: "sum", "mean", "weighted_sum" and so on.
+        weights: Weights of each feature, if the op takes them: an array, or the name of a tensor of the
+            record.
+        ignore_index: Id that is skipped, for example -1. With it, null ids of a record with masks
+            (`from_arrow(…, valid=True)`) are skipped as well; without it, they are an error.
+        attributes: Other attributes of the op.
 
     >>> import pyarrow as pa
     >>> maps = pa.array([[("a", [0, 2])], [("a", [1]), ("b", [1])]], pa.map_(pa.string(), pa.list_(pa.int64())))

@@ -20,11 +20,16 @@ Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
 def features(record: Any, column: str, names: Annotated[Names, are_distinct, "keys, each once"]) -> Record:
     """Return the features of a map column: for each of `names`, the value in the map of each row under this key.
 
-    `record` is a Record, or an argument of `from_arrow`. Keys are integers or texts; if `names` is a mapping, its
-    keys are looked up and its values are the names of the features. A map of lists gives the tensors `name.lengths`
-    and `name.values` of each feature, at any depth of lists; a row without the key has an empty list. A map of
-    numbers gives `name`, 0 for a row without the key, and `name.valid`, true for a row with it. The order of a row's
-    pairs does not matter, and other keys are left out. A row that has a key twice is an error.
+    A map of lists gives the tensors `name.lengths` and `name.values` of each feature, at any depth of lists;
+    a row without the key has an empty list. A map of numbers gives `name`, 0 for a row without the key, and
+    `name.valid`, true for a row with it. The order of a row's pairs does not matter, and other keys are left
+    out. A row that has a key twice is an error.
+
+    Args:
+        record: Record, or an argument of `from_arrow`.
+        column: Name of the map column.
+        names: Keys of the features, integers or texts, each once; a mapping has keys and the names of their
+            features.
 
     >>> import pyarrow as pa
     >>> maps = pa.array([[(1, [10, 11]), (3, [101])], [(1, [11])]], pa.map_(pa.int64(), pa.list_(pa.int64())))

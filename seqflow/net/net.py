@@ -30,25 +30,30 @@ _SHOWN = 40
 class Net:
     """A program of ops on named tensors, made from its text.
 
-        ids, n = truncate(doc.values, doc.lengths, max_length=512)
-        x, mask = pad(ids, n, fill=0)
-        return x, mask
+        net = sf.Net('''
+            ids, n = truncate(doc.values, doc.lengths, max_length=512)
+            x, mask = pad(ids, n, fill=0)
+            return x, mask
+        ''')
+
+    Args:
+        text: Statements, one a line.
+        constants: Tensors by the names that the text reads them under; each must be used.
+        folder: Folder to which paths of files in the text are relative; None is the current folder.
 
     Each statement calls an op, or computes an expression: `score = sqrt(x) * lengths_sum(y, n)`. Operands are
     names, literals, expressions, calls with one output, and lists of these if an op takes a list. Names are
     assigned once; `_` drops a result; one name for several outputs binds a group (`t = truncate(…)`, then
     `t.values`, `t.lengths`; for a list, `parts.0`, `parts.1`). Statements may be in any order: they run in
-    topological order. Free names are the inputs. `return` names the outputs; without it the outputs are all names
-    that the net assigns and all tensors of the record that no statement used.
+    topological order. Free names are the inputs. `return` names the outputs; without it the outputs are all
+    names that the net assigns and all tensors of the record that no statement used.
 
-    Lengths may be implicit: `words = sequence(doc.values, doc.lengths)` gives a name to both (with several levels,
-    the outermost lengths first), and calls on it, or on results made from it, need no lengths:
-    `h = lstm(words, w_ih, w_hh, bias)`. The printed net shows the lengths that were filled in.
+    Lengths may be implicit: `words = sequence(doc.values, doc.lengths)` gives a name to both (with several
+    levels, the outermost lengths first), and calls on it, or on results made from it, need no lengths: `h =
+    lstm(words, w_ih, w_hh, bias)`. The printed net shows the lengths that were filled in.
 
-    Paths of files in the text are relative to `folder`, or else to the current folder.
-
-    Raises NetError, with line, column and a caret, for malformed text, unknown ops, arguments that an op does not
-    take, names assigned twice and cycles.
+    Raise NetError, with line, column and a caret, for malformed text, unknown ops, arguments that an op does
+    not take, names assigned twice and cycles.
     """
 
     def __init__(

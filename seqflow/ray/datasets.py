@@ -34,19 +34,26 @@ def dataset(
         dataset = seqflow.ray.dataset(sf.Loader("docs/*.parquet", batch=sf.Packed(2048)))
         dataset = seqflow.ray.dataset("job.toml")
 
-    `source` is a Loader, a Job or its file; the source, order, nets and batches of a job are used, and nothing is
-    written. The epoch is planned here, from footers (dictionary columns are read for their values); `schema()` and
-    `size_bytes()` are known before anything else is read. Each task of Ray makes the batches of consecutive windows.
-    Blocks arrive as they are finished or, with `DataContext.get_current().execution_options.preserve_order = True`,
-    in the order of the loader. Ray joins and splits blocks, so the boundaries of batches are lost.
+    The epoch is planned here, from footers (dictionary columns are read for their values); `schema()` and
+    `size_bytes()` are known before anything else is read. Each task of Ray makes the batches of consecutive
+    windows. Blocks arrive as they are finished or, with
+    `DataContext.get_current().execution_options.preserve_order = True`, in the order of the loader. Ray joins
+    and splits blocks, so the boundaries of batches are lost.
 
-    `schema` is needed if Python functions make the batches, since their result is unknown. `stats(dataset)` counts
-    the bad rows that the policy skips. `override_num_blocks` is the argument of `ray.data.read_datasource`.
+    `stats(dataset)` counts the bad rows that the policy skips.
 
-    Raises OpError when Ray Data is not installed; when the batches have no common schema, for example if they are
-    padded to the longest row; for a loader of several ranks or streams, with `steps_per_epoch`, or with a file for
-    bad rows; and for objects that cannot be sent to other processes. A task that finds a changed file raises
-    ProviderError.
+    Args:
+        source: Loader, Job, or the file of a job; the source, order, nets and batches of a job are used, and
+            nothing is written.
+        epoch: Number of the epoch.
+        schema: Arrow schema of the rows; needed if Python functions make the batches, since their result is
+            unknown.
+        override_num_blocks: Number of tasks, as in `ray.data.read_datasource`.
+
+    Raises OpError when Ray Data is not installed; when the batches have no common schema, for example if they
+    are padded to the longest row; for a loader of several ranks or streams, with `steps_per_epoch`, or with a
+    file for bad rows; and for objects that cannot be sent to other processes. A task that finds a changed
+    file raises ProviderError.
     """
     loader, job = _opened(source)
     _check(loader)
@@ -69,10 +76,15 @@ def dataset(
 
 @checked()
 def stats(dataset: Any) -> Stats:
-    """Return the counts of the last pass over a dataset that `dataset` has returned: rows, bad rows, batches, tokens.
+    """Return the counts of the last pass over a dataset that `dataset` has returned: rows, bad rows, batches,
+    tokens.
 
-    They are those of the tasks that have ended, also if datasets derived from it have been read. `max` of `BadRows`
-    bounds the bad rows of all tasks, and `max_share` is not checked. Raises OpTypeError for other datasets.
+    They are those of the tasks that have ended, also if datasets derived from it have been read. `max` of
+    `BadRows` bounds the bad rows of all tasks, and `max_share` is not checked. Raises OpTypeError for other
+    datasets.
+
+    Args:
+        dataset: Dataset that `dataset` has returned.
     """
     counts = getattr(dataset, "_seqflow_counts", None)
     if counts is None:

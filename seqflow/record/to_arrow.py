@@ -35,13 +35,16 @@ def to_arrow(record: Sequence) -> pa.Array: ...
 def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     """Convert named tensors to columns, and a Sequence to an array of lists; the inverse of from_arrow.
 
-    Columns whose tensors still fit their type in `record.schema` get that type back. Otherwise, values and the
-    lengths that describe them become a list column named after the values (`c.values` becomes `c`); several values
-    with the same lengths become several columns. Extra axes become fixed-size lists, lengths that describe nothing
-    become integers, and masks (`c.valid`) become the nulls of the tensors they mask. Run-end encoded columns become
-    plain ones. Memory is shared, except for offsets, bools, and arrays that are not contiguous. Raises ProviderError
-    for a tensor that cannot be a column: its dtype has no Arrow type, or its number of rows differs from the one
-    given by its parent.
+    Columns whose tensors still fit their type in `record.schema` get that type back. Otherwise, values and
+    the lengths that describe them become a list column named after the values (`c.values` becomes `c`);
+    several values with the same lengths become several columns. Extra axes become fixed-size lists, lengths
+    that describe nothing become integers, and masks (`c.valid`) become the nulls of the tensors they mask.
+    Run-end encoded columns become plain ones. Memory is shared, except for offsets, bools, and arrays that
+    are not contiguous. Raises ProviderError for a tensor that cannot be a column: its dtype has no Arrow
+    type, or its number of rows differs from the one given by its parent.
+
+    Args:
+        record: Record, or a Sequence.
     """
     if isinstance(record, Sequence):
         return to_arrow(_record_of(record)).column(0)

@@ -44,21 +44,24 @@ def op(
     attributes. The signature may also define outputs, `lengths'[B] := minimum(lengths, k)`, and bound them,
     `lengths'[B] <= lengths`.
 
-    * `caffe2`: the operators of Caffe2 it comes from, separated by commas
-    * `known_as`: its names in other libraries, and in questions, separated by semicolons
-    * `same`: two lengths inputs that the op declares to be equal
-    * `shape`: a shape function, for shapes that the signature cannot express
-    * `files`: takes the attributes, reads the files among them, and raises what every call with them would raise
-    * `random`: the attribute that seeds its random numbers; a run may mix a number of its own into the seed
-    * `renamed`: maps old names of attributes, in earlier nets, jobs and calls, to the new ones
-    * `grad`: the derivative (see `seqflow.registry.gradients`)
-    * `takes_total`: whether calls in torch may give the sum of the lengths
-    * `sparse_factor`: the factor of each row in a pooled look-up that may have a sparse gradient in torch
-    * `claims`: `depends`, `rows`, `steps`, `masks`, `describes`, `inverse`, `moves`, `several`, `pure`
-      (see `seqflow.signature.op_properties`)
+    Args:
+        signature: Inputs and outputs of the op, with their axes and dtypes: docs/signatures.md.
+        caffe2: Operators of Caffe2 it comes from, separated by commas.
+        known_as: Its names in other libraries, and in questions, separated by semicolons.
+        same: Two lengths inputs that the op declares to be equal.
+        shape: Shape function, for shapes that the signature cannot express.
+        files: Takes the attributes, reads the files among them, and raises what every call with them would
+            raise.
+        random: Attribute that seeds its random numbers; a run may mix a number of its own into the seed.
+        renamed: Maps old names of attributes, in earlier nets, jobs and calls, to the new ones.
+        grad: Derivative of each input (see `seqflow.registry.gradients`).
+        takes_total: Whether calls in torch may give the sum of the lengths.
+        sparse_factor: Factor of each row in a pooled look-up that may have a sparse gradient in torch.
+        claims: `depends`, `rows`, `steps`, `masks`, `describes`, `inverse`, `moves`, `several`, `pure` (see
+            `seqflow.signature.op_properties`).
 
-    Results of ops of users are checked after each call; OpError is raised when they differ from the signature or
-    the shape function.
+    Results of ops of users are checked after each call; OpError is raised when they differ from the signature
+    or the shape function.
     """
     if not isinstance(signature, str):
         raise OpTypeError(

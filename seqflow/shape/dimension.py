@@ -32,13 +32,18 @@ Size = TypeVar("Size")
 class Dimension:
     """A size: static, between bounds, or unknown; it may have a name.
 
-    `Dimension(3)` is static, `Dimension(2, 5)` and `Dimension(7, None)` lie between bounds, `Dimension()` is unknown.
-    A named size is a sum `constant + Σ k·atom`, so that arithmetic on names can be compared. An unknown size without
-    a name has no identity: nothing proves that two of them are equal, and an unknown size does not even equal itself.
+    `Dimension(3)` is static, `Dimension(2, 5)` and `Dimension(7, None)` lie between bounds, `Dimension()` is
+    unknown. A named size is a sum `constant + Σ k·atom`, so that arithmetic on names can be compared. An
+    unknown size without a name has no identity: nothing proves that two of them are equal, and an unknown
+    size does not even equal itself.
 
     `==` and `hash` compare structure (a static dimension equals its int); "are these the same size?" is
     `compare`. Arithmetic keeps bounds and raises ShapeError for a static negative, a zero divisor, an inexact
     static division, and a static result above int64.
+
+    Args:
+        low: Smallest size, or the size if it is alone; without it the size is unknown.
+        high: Largest size; None for any size.
 
     >>> batch = Dimension.symbol("B")
     >>> print(batch + 1, 4 * batch, Dimension(2, 5) + 1, 6 - Dimension.dynamic(), 0 * Dimension.dynamic())

@@ -23,11 +23,16 @@ class CuSeqlens(NamedTuple):
 
 
 def cu_seqlens(batch: Mapping[str, Any] | None = None, *, lengths: Any = None) -> CuSeqlens:
-    """Return the offsets of the pieces of a packed batch with its rows laid end to end: `batch["tokens"].flatten()`.
+    """Return the offsets of the pieces of a packed batch with its rows laid end to end:
+    `batch["tokens"].flatten()`.
 
-    The padding at the end of a row is a piece of its own, so the last offset is R * capacity. `lengths`, instead of
-    a batch, gives the offsets of sequences that lie end to end: frames and windows of images, flat rows. Raises
-    OpError for offsets that int32 cannot hold.
+    The padding at the end of a row is a piece of its own, so the last offset is R * capacity. Raises OpError
+    for offsets that int32 cannot hold.
+
+    Args:
+        batch: Packed batch.
+        lengths: Lengths of sequences that lie end to end, in place of a batch: frames and windows of images,
+            flat rows.
     """
     import torch
 
@@ -63,8 +68,11 @@ class PaddedCuSeqlens(NamedTuple):
 def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
     """Return the offsets of the pieces of a batch of `Packed(…, multiple_of=…)` with its rows laid end to end.
 
-    The padding at the end of a row is a piece of its own, with the length 0 without padding. Its size is also a
-    multiple. The padded offsets are those of the tensors, to divide them among ranks; attention takes both.
+    The padding at the end of a row is a piece of its own, with the length 0 without padding. Its size is also
+    a multiple. The padded offsets are those of the tensors, to divide them among ranks; attention takes both.
+
+    Args:
+        batch: Packed batch with `padded_lengths`.
     """
     import torch
 
@@ -91,9 +99,15 @@ def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
 def position_ids(batch: Mapping[str, Any], *, mrope: str | None = None) -> Any:
     """Return the position ids of a packed batch as models of transformers take them: int64[R, capacity].
 
-    `mrope` names the tensor of `mrope_positions`, [R, capacity, 3], and the result is [4, R, capacity], as Qwen-VL
-    models take it: first the positions in the text, which begin at 0 in each piece and by which these models tell the
-    pieces apart, then those in time, height and width. Pass no mask of ones with them: it hides where pieces begin.
+    `mrope` names the tensor of `mrope_positions`, [R, capacity, 3], and the result is [4, R, capacity], as
+    Qwen-VL models take it: first the positions in the text, which begin at 0 in each piece and by which these
+    models tell the pieces apart, then those in time, height and width. Pass no mask of ones with them: it
+    hides where pieces begin.
+
+    Args:
+        batch: Packed batch.
+        mrope: Name of the tensor of `mrope_positions`, [R, capacity, 3]; None takes positions in the text
+            alone.
     """
     import torch
 
@@ -109,12 +123,19 @@ def block_diagonal_mask(
 ) -> Any:
     """Return true for each token that a token may attend to: bool[R, 1, capacity, capacity].
 
-    Tokens attend to tokens of their own piece, with `causal` only to themselves and those before. `image_ids` names
-    a packed tensor of the op `image_ids`: tokens of an image then attend to all tokens of that image, as in Gemma 3.
-    Padding attends to padding, so no row of a softmax is empty. The second axis is for heads. Pass the mask as the
-    `attn_mask` of `scaled_dot_product_attention`. With `dtype`, a float dtype of torch, the mask is to be added to
-    scores: 0 where a token may attend, else the least number of the dtype. Models with "eager" attention take this
-    form alone.
+    Tokens attend to tokens of their own piece, with `causal` only to themselves and those before. `image_ids`
+    names a packed tensor of the op `image_ids`: tokens of an image then attend to all tokens of that image,
+    as in Gemma 3. Padding attends to padding, so no row of a softmax is empty. The second axis is for heads.
+    Pass the mask as the `attn_mask` of `scaled_dot_product_attention`. With `dtype`, a float dtype of torch,
+    the mask is to be added to scores: 0 where a token may attend, else the least number of the dtype. Models
+    with "eager" attention take this form alone.
+
+    Args:
+        batch: Packed batch with `segment_ids`.
+        causal: Whether tokens attend only to themselves and those before.
+        image_ids: Name of a packed tensor of the op `image_ids`: tokens of an image attend to all tokens of
+            that image.
+        dtype: Float dtype of torch of a mask to add to scores; None gives bools.
     """
     import torch
 
@@ -136,7 +157,15 @@ def block_diagonal_mask(
 def flex_block_mask(
     batch: Mapping[str, Any], *, causal: bool = True, device: str = "cpu", image_ids: str | None = None
 ) -> Any:
-    """Return the same mask as a BlockMask for `flex_attention`, which skips blocks without a true element."""
+    """Return the same mask as a BlockMask for `flex_attention`, which skips blocks without a true element.
+
+    Args:
+        batch: Packed batch with `segment_ids`.
+        causal: Whether tokens attend only to themselves and those before.
+        image_ids: Name of a packed tensor of the op `image_ids`: tokens of an image attend to all tokens of
+            that image.
+        device: Device of the mask.
+    """
     import torch
     from torch.nn.attention.flex_attention import create_block_mask
 

@@ -7,7 +7,11 @@ from seqflow.errors import OpError
 
 
 def collate(batches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the only batch of a list: a `collate_fn` or `data_collator` for a DataLoader or Trainer of batch size 1.
+    """Return the only batch of a list: a `collate_fn` or `data_collator` for a DataLoader or Trainer of batch
+    size 1.
+
+    Args:
+        batches: List of one batch.
 
     Raises OpError for several batches, which must not be stacked like rows.
     """

@@ -10,10 +10,13 @@ B = TypeVar("B")
 def mark_ragged(batch: B) -> B:
     """Tell torch.compile that the first size of each tensor differs from batch to batch, and return the batch.
 
-    A program compiled for one such batch then fits all others, also with sizes of 0 and 1. Without marks torch makes
-    a program for the first sizes, one for all sizes, and one more for each 0 and 1. `batch` is a tensor, or a mapping
-    or a list of tensors; other values are ignored. A mark belongs to the tensor: a tensor made from it
-    (`x.to("cuda")`) must be marked again. Without compilation a mark changes nothing.
+    A program compiled for one such batch then fits all others, also with sizes of 0 and 1. Without marks
+    torch makes a program for the first sizes, one for all sizes, and one more for each 0 and 1. A mark
+    belongs to the tensor: a tensor made from it (`x.to("cuda")`) must be marked again. Without compilation a
+    mark changes nothing.
+
+    Args:
+        batch: Tensor, or a mapping or a list of tensors; other values are ignored.
     """
     import torch
 

@@ -13,21 +13,26 @@ def iterable(loader: LoaderLike, *, int64: bool | tuple[str, ...] = False, cu_se
         dataset = seqflow.torch.iterable(sf.Loader("docs/*.parquet", shuffle=True, batch=sf.Rows(64)))
         for batch in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2): ...
 
-    With any number of workers, the DataLoader gives the loader's sequence of batches: worker w of n makes batches w,
-    w + n, … of its rank. Its `batch_size` is None, or 1 (the default) with PyTorch's `default_collate` or with
-    `seqflow.torch.collate`. A larger `batch_size`, which would stack batches, is an OpError.
+    With any number of workers, the DataLoader gives the loader's sequence of batches: worker w of n makes
+    batches w, w + n, … of its rank. Its `batch_size` is None, or 1 (the default) with PyTorch's
+    `default_collate` or with `seqflow.torch.collate`. A larger `batch_size`, which would stack batches, is an
+    OpError.
 
-    Call `set_epoch(n)` on the dataset before each pass, as with a DistributedSampler: a worker, persistent or not,
-    does not know when the others have ended. Without it a second pass is an OpError if epochs differ, because of
-    `shuffle` or random ops.
+    Call `set_epoch(n)` on the dataset before each pass, as with a DistributedSampler: a worker, persistent or
+    not, does not know when the others have ended. Without it a second pass is an OpError if epochs differ,
+    because of `shuffle` or random ops.
 
-    Accelerate, which the Trainer of transformers uses, takes each process's part of the batches of a dataset. For it
-    the dataset gives the batches of all ranks, so that each batch is seen once. Its `dispatch_batches` cuts all
-    tensors to the same number of rows, and is an OpError.
+    Accelerate, which the Trainer of transformers uses, takes each process's part of the batches of a dataset.
+    For it the dataset gives the batches of all ranks, so that each batch is seen once. Its `dispatch_batches`
+    cuts all tensors to the same number of rows, and is an OpError.
 
-    With torchdata's StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64`
-    and `cu_seqlens` are those of `to_tensors`. If the loader's nets are native, threads alone are faster: prefer
-    `loader.to("torch")`.
+    With torchdata's StatefulDataLoader a state is exact to the batch; it needs the same number of workers. If
+    the loader's nets are native, threads alone are faster: prefer `loader.to("torch")`.
+
+    Args:
+        loader: Loader or Mix.
+        int64: Whether integers become int64, as in `to_tensors`; or names of tensors.
+        cu_seqlens: Whether packed batches have entries for variable-length attention, as in `to_tensors`.
     """
     from seqflow.torch.loader_dataset import LoaderDataset
 
@@ -46,9 +51,16 @@ def data_loader(
 
         for batch in seqflow.torch.data_loader(loader, num_workers=2): ...
 
-    If files of the source are in a store, its workers are spawned, since clients of stores do not work in a forked
-    process: the main program needs `if __name__ == "__main__":`, and what the loader uses must be picklable.
-    `multiprocessing_context` and the other `options` are those of `torch.utils.data.DataLoader`.
+    If files of the source are in a store, its workers are spawned, since clients of stores do not work in a
+    forked process: the main program needs `if __name__ == "__main__":`, and what the loader uses must be
+    picklable.
+
+    Args:
+        loader: Loader or Mix.
+        num_workers: Number of worker processes; 0 makes batches in this one.
+        int64: Whether integers become int64, as in `to_tensors`; or names of tensors.
+        cu_seqlens: Whether packed batches have entries for variable-length attention, as in `to_tensors`.
+        options: Other parameters of `torch.utils.data.DataLoader`, such as `multiprocessing_context`.
     """
     from torch.utils.data import DataLoader
 

@@ -83,23 +83,28 @@ def check_isolation(
     tokens: str | None = None,
     shifts_labels: bool = True,
 ) -> Isolation:
-    """Test that documents in packed rows do not affect each other: change one, and compare the logits of all others.
+    """Test that documents in packed rows do not affect each other: change one, and compare the logits of all
+    others.
 
         seqflow.torch.check_isolation(lambda b: model(input_ids=b["tokens"], position_ids=b["position_ids"]), batch)
 
-    `model` takes a dict of tensors like `batch` and gives logits, [R, C, …], or an object with `.logits`. `batch` is
-    a packed batch with `segment_ids`, as from `loader.to("torch")`. `tokens` names the tensor of tokens, by default
-    "tokens" or "input_ids". All tokens of a document are changed: if logits of later documents move, attention or a
-    state crosses the boundary; if those of earlier ones move, the model looks ahead. The last token of a document is
-    changed alone: if logits before it move, the model is not causal. Each document is also run alone, with positions
-    from 0: if its logits differ, positions do not start again with each document. The batch is checked, too: padding
-    must have no label, and with `shifts_labels` (the model shifts labels) the first token of a document must have no
-    label, since it would be predicted from the document before.
+    All tokens of a document are changed: if logits of later documents move, attention or a state crosses the
+    boundary; if those of earlier ones move, the model looks ahead. The last token of a document is changed
+    alone: if logits before it move, the model is not causal. Each document is also run alone, with positions
+    from 0: if its logits differ, positions do not start again with each document. The batch is checked, too:
+    padding must have no label, and with `shifts_labels` (the model shifts labels) the first token of a
+    document must have no label, since it would be predicted from the document before.
 
-    At most eight documents are tested; the model runs three times for each. A model with a capacity of experts moves
-    the logits of other documents without a fault. Raises OpError for a model with other logits in a second run, as
-    with dropout, for a batch without a row of two documents, and for a batch with only one kind of token. Raises
-    OpTypeError for missing tensors.
+    At most eight documents are tested; the model runs three times for each. A model with a capacity of
+    experts moves the logits of other documents without a fault. Raises OpError for a model with other logits
+    in a second run, as with dropout, for a batch without a row of two documents, and for a batch with only
+    one kind of token. Raises OpTypeError for missing tensors.
+
+    Args:
+        model: Takes a dict of tensors like `batch` and gives logits, [R, C, …], or an object with `.logits`.
+        batch: Packed batch with `segment_ids`, as from `loader.to("torch")`.
+        tokens: Name of the tensor of tokens; None is "tokens" or "input_ids".
+        shifts_labels: Whether the model shifts labels: the first token of a document must then have no label.
     """
     import torch
 

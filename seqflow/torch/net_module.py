@@ -96,15 +96,18 @@ def module(
 ) -> NetModule:
     """Return a net as an `nn.Module`: `forward` takes a batch, tensors by name, and returns the outputs by name.
 
-    `parameters` are tensors of the net to train, with their initial values (tensors or arrays). `buffers` are tensors
-    with fixed values; the other constants of the net are also buffers. `state_dict` has both. `to_net()` returns the
-    net with the trained values as constants.
+    `state_dict` has both. `to_net()` returns the net with the trained values as constants.
 
-    Random ops depend only on their seed: `dropout(x, seed=1)` drops the same elements in each call, also in `eval()`.
-    Use `nn.Dropout` between two nets instead.
+    Random ops depend only on their seed: `dropout(x, seed=1)` drops the same elements in each call, also in
+    `eval()`. Use `nn.Dropout` between two nets instead.
 
-    Raises NetError for names that are not inputs or constants of the net, and OpError for ops that torch cannot
-    express.
+    Args:
+        net: Net, or its text.
+        parameters: Tensors of the net to train, with their initial values (tensors or arrays).
+        buffers: Tensors with fixed values; the other constants of the net are also buffers.
+
+    Raises NetError for names that are not inputs or constants of the net, and OpError for ops that torch
+    cannot express.
 
     >>> import torch
     >>> model = module("y = fc(x, w)", parameters={"w": torch.ones(1, 2)})

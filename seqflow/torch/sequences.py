@@ -16,6 +16,10 @@ Rows = Annotated[Any, lambda value: getattr(value, "ndim", 0) > 0, "an array or 
 def to_nested(values: Rows, lengths: Any) -> Any:
     """Return a nested tensor of jagged layout, `[B, j, *d]`, that shares the memory of `values`.
 
+    Args:
+        values: Rows of all sequences, [N, *d].
+        lengths: Length of each sequence, [B].
+
     >>> to_nested(np.array([1, 2, 3]), np.array([2, 0, 1])).offsets()
     tensor([0, 2, 2, 3])
     """
@@ -28,8 +32,11 @@ def to_nested(values: Rows, lengths: Any) -> Any:
 def from_nested(nested: Any) -> tuple[Array, Array]:
     """Return values and int64 lengths of a nested tensor of either layout.
 
-    They share the memory of a contiguous tensor of the jagged layout. Raises LodError for a tensor that is not
-    nested, and for tensors that differ in sizes other than the first.
+    They share the memory of a contiguous tensor of the jagged layout. Raises LodError for a tensor that is
+    not nested, and for tensors that differ in sizes other than the first.
+
+    Args:
+        nested: Nested tensor.
     """
     import torch
 
@@ -64,6 +71,10 @@ def _from_strided(nested: Any) -> tuple[Array, Array]:
 def to_packed_sequence(values: Rows, lengths: Any) -> Any:
     """Return the PackedSequence of `pack_padded_sequence(…, enforce_sorted=False)`, without padding first.
 
+    Args:
+        values: Rows of all sequences, [N, *d].
+        lengths: Length of each sequence, [B].
+
     Raises LodError for an empty sequence, which PyTorch does not accept.
     """
     import torch
@@ -90,7 +101,11 @@ def to_packed_sequence(values: Rows, lengths: Any) -> Any:
 
 
 def from_packed_sequence(packed: PackedLike) -> tuple[Array, Array]:
-    """Return values and int64 lengths of a PackedSequence, with its sequences in their original order."""
+    """Return values and int64 lengths of a PackedSequence, with its sequences in their original order.
+
+    Args:
+        packed: PackedSequence.
+    """
     batch_sizes, data = to_array(packed.batch_sizes), to_array(packed.data)
     counts = np.array([np.count_nonzero(batch_sizes > i) for i in range(int(batch_sizes[0]))], np.int64)
     order = np.arange(len(counts))

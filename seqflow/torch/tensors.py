@@ -24,18 +24,24 @@ def to_tensors(
 ) -> dict[str, Any]:
     """Return the tensors of a batch by name; they share the memory of its arrays.
 
-    Read-only arrays, such as slices of Arrow's memory, are copied, since PyTorch has no read-only tensors. `int64`
-    converts integers of other widths, for embeddings and losses of PyTorch: in all tensors but those of uint8, which
-    are mostly pixels and bytes and would take eight times the memory, or in the named ones. With
-    `pin_memory` the tensors are in pinned memory, from which a GPU copies while it computes. With `cu_seqlens` a
-    packed batch has more entries for variable-length attention: the tensor `cu_seqlens`, which stays int32, the
-    number `max_seqlen`, and for padded pieces also `cu_seqlens_padded`; see the functions of these names. `ragged`
-    marks the tensors for torch.compile, so that one program fits batches of all sizes; see `mark_ragged`. Totals of a
-    step are included as tensors without axes.
+    Read-only arrays, such as slices of Arrow's memory, are copied, since PyTorch has no read-only tensors.
+    Totals of a step are included as tensors without axes.
 
-    Raises OpTypeError for a dtype that PyTorch does not have, such as datetime64, and for a name in `int64` of a
-    tensor without integers; OpError for an integer that int64 cannot hold; UnknownColumnError for a name in `int64`
-    that is not in the batch.
+    Args:
+        batch: Arrays by name, such as a Record.
+        pin_memory: Whether tensors are in pinned memory, from which a GPU copies while it computes.
+        int64: True converts integers of other widths, for embeddings and losses of PyTorch, except uint8:
+            mostly pixels and bytes, which would take eight times the memory. A list converts the tensors that
+            it names.
+        cu_seqlens: Whether a packed batch has more entries for variable-length attention: the tensor
+            `cu_seqlens`, which stays int32, the number `max_seqlen`, and for padded pieces also
+            `cu_seqlens_padded`.
+        ragged: Whether to mark the tensors for torch.compile, as `mark_ragged` does, so that one program fits
+            batches of all sizes.
+
+    Raises OpTypeError for a dtype that PyTorch does not have, such as datetime64, and for a name in `int64`
+    of a tensor without integers; OpError for an integer that int64 cannot hold; UnknownColumnError for a name
+    in `int64` that is not in the batch.
 
     >>> to_tensors({"x": np.array([1, 2], np.int32)}, int64=True)
     {'x': tensor([1, 2])}
@@ -120,5 +126,8 @@ def from_tensors(tensors: Mapping[str, Any]) -> dict[str, Array]:
     """Return arrays that share the memory of tensors on the CPU; tensors on other devices are copied.
 
     bfloat16, which NumPy does not have, becomes float32.
+
+    Args:
+        tensors: Tensors by name.
     """
     return {name: to_array(tensor) for name, tensor in tensors.items()}

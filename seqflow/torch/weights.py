@@ -33,7 +33,13 @@ Source = Module | Mapping[str, Any]
 
 
 class RNNWeights(NamedTuple):
-    """Weights of `rnn`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
+    """Weights of `rnn`: one layer, one direction. The bias is the sum of PyTorch's two biases.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        bias: Sum of the two biases, [gates * H]; None without biases.
+    """
 
     w_ih: Array
     w_hh: Array
@@ -41,7 +47,16 @@ class RNNWeights(NamedTuple):
 
 
 class BidirectionalRNNWeights(NamedTuple):
-    """Weights of `bidirectional_rnn`: one layer."""
+    """Weights of `bidirectional_rnn`: one layer.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        w_ih_reverse: Weights of inputs, last to first.
+        w_hh_reverse: Weights of states, last to first.
+        bias: Sum of the two biases, [gates * H]; None without biases.
+        bias_reverse: Sum of the two biases, last to first.
+    """
 
     w_ih: Array
     w_hh: Array
@@ -52,15 +67,22 @@ class BidirectionalRNNWeights(NamedTuple):
 
 
 class LSTMWeights(RNNWeights):
-    """Weights of `lstm`: one layer, one direction. The bias is the sum of PyTorch's two biases."""
+    """Weights of `lstm`: one layer, one direction, with the fields of `RNNWeights`."""
 
 
 class BidirectionalLSTMWeights(BidirectionalRNNWeights):
-    """Weights of `bidirectional_lstm`: one layer."""
+    """Weights of `bidirectional_lstm`: one layer, with the fields of `BidirectionalRNNWeights`."""
 
 
 class GRUWeights(NamedTuple):
-    """Weights of `gru`: one layer, one direction."""
+    """Weights of `gru`: one layer, one direction.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        bias_ih: Bias of inputs, [3 * H]; None without biases.
+        bias_hh: Bias of states, [3 * H]; None without biases.
+    """
 
     w_ih: Array
     w_hh: Array
@@ -69,7 +91,18 @@ class GRUWeights(NamedTuple):
 
 
 class BidirectionalGRUWeights(NamedTuple):
-    """Weights of `bidirectional_gru`: one layer."""
+    """Weights of `bidirectional_gru`: one layer.
+
+    Args:
+        w_ih: Weights of inputs, [gates * H, K].
+        w_hh: Weights of states, [gates * H, H].
+        w_ih_reverse: Weights of inputs, last to first.
+        w_hh_reverse: Weights of states, last to first.
+        bias_ih: Bias of inputs, [3 * H]; None without biases.
+        bias_hh: Bias of states, [3 * H]; None without biases.
+        bias_ih_reverse: Bias of inputs, last to first.
+        bias_hh_reverse: Bias of states, last to first.
+    """
 
     w_ih: Array
     w_hh: Array
@@ -82,20 +115,33 @@ class BidirectionalGRUWeights(NamedTuple):
 
 
 class LinearWeights(NamedTuple):
-    """Weights of `fc`."""
+    """Weights of `fc`.
+
+    Args:
+        weight: Weights, [M, K].
+        bias: Bias, [M]; None without one.
+    """
 
     weight: Array
     bias: Array | None
 
 
 class EmbeddingWeights(NamedTuple):
-    """Table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`."""
+    """Table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`.
+
+    Args:
+        table: Rows of the table, [R, D].
+    """
 
     table: Array
 
 
 def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[BidirectionalRNNWeights]:
     """Return the layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
 
     >>> state = {"weight_ih_l0": np.ones((2, 3)), "weight_hh_l0": np.eye(2)}
     >>> [weights] = load_rnn(state)
@@ -106,17 +152,31 @@ def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[Bidire
 
 
 def load_lstm(source: Source, prefix: str = "") -> list[LSTMWeights] | list[BidirectionalLSTMWeights]:
-    """Return the layers of a `torch.nn.LSTM`, first to last; raise OpError for `proj_size`, which `lstm` lacks."""
+    """Return the layers of a `torch.nn.LSTM`, first to last; raise OpError for `proj_size`, which `lstm` lacks.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
+    """
     return _layers(source, prefix, 4, LSTMWeights, BidirectionalLSTMWeights)
 
 
 def load_gru(source: Source, prefix: str = "") -> list[GRUWeights] | list[BidirectionalGRUWeights]:
-    """Return the layers of a `torch.nn.GRU`, first to last."""
+    """Return the layers of a `torch.nn.GRU`, first to last.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
+    """
     return _layers(source, prefix, 3, GRUWeights, BidirectionalGRUWeights)
 
 
 def load_linear(source: Source, prefix: str = "") -> LinearWeights:
     """Return the weights of a `torch.nn.Linear`: `fc(x, *weights)`.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
 
     >>> load_linear({"head.weight": np.eye(2), "head.bias": np.ones(2)}, prefix="head.").bias
     array([1., 1.])
@@ -127,7 +187,12 @@ def load_linear(source: Source, prefix: str = "") -> LinearWeights:
 
 
 def load_embedding(source: Source, prefix: str = "") -> EmbeddingWeights:
-    """Return the table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`."""
+    """Return the table of a `torch.nn.Embedding` or `EmbeddingBag`: `gather(*weights, indices)`.
+
+    Args:
+        source: Module, or state dict of tensors or arrays.
+        prefix: Beginning of the names of its weights in the state dict, `encoder.`.
+    """
     return EmbeddingWeights(_array(_state(source), f"{prefix}weight", rank=2))
 
 

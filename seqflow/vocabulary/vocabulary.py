@@ -27,12 +27,17 @@ _SHOWN, _LONGEST = 12, 40
 class Vocabulary:
     """Ids for keys, all integers or all strings: 1, 2, 3, … in the order in which they were added; 0 is unknown.
 
-    `size` counts the ids, including 0: an embedding table needs this many rows. `max_size` limits it. Keys are
-    integers or texts in NumPy, Arrow, Python or a Sequence, or the uint8 values of strings with their `lengths`;
-    texts are their UTF-8 bytes.
+    `size` counts the ids, including 0: an embedding table needs this many rows. `max_size` limits it. Keys
+    are integers or texts in NumPy, Arrow, Python or a Sequence, or the uint8 values of strings with their
+    `lengths`; texts are their UTF-8 bytes.
 
-    While it is open, `add` gives ids to new keys. After `freeze`, `table` is the whole vocabulary as one array, for
-    the ops `encode` and `encode_strings`, and as a constant in nets.
+    While it is open, `add` gives ids to new keys. After `freeze`, `table` is the whole vocabulary as one
+    array, for the ops `encode` and `encode_strings`, and as a constant in nets.
+
+    Args:
+        keys: First keys, ids 1, 2, 3, … in this order: integers or texts in NumPy, Arrow, Python or a
+            Sequence.
+        max_size: Largest `size`; None for any.
 
     >>> vocabulary = Vocabulary()
     >>> vocabulary.add(["os", "re", "os"])

@@ -5,15 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-from marks import slow
 
 from tools import docs, llms
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
-SLOW = {ROOT / "docs" / "trainers.md"}
-"""Pages that train with large packages."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -31,15 +28,11 @@ def headings_of(page):
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [*slow(*(page for page in DOCS if page in SLOW)), *(page for page in DOCS if page not in SLOW)],
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # examples write files
     text = page.read_text(encoding="utf-8")
-    for name in ("torch", "transformers", "accelerate", "tokenizers"):
+    for name in ("torch", "transformers", "tokenizers"):
         if re.search(rf"^>>> (import .*\b{name}\b|from {name}\b)", text, re.MULTILINE):
             pytest.importorskip(name)
     failed, _ = doctest.testfile(str(page), module_relative=False, verbose=False)
@@ -96,7 +89,14 @@ def test_language_models_find_every_page():
 
 
 def test_no_page_is_endless():
-    assert {page.name: lines for page in PAGES if (lines := len(page.read_text().splitlines())) > 400} == {}
+    assert {page.name: lines for page in PAGES if (lines := len(page.read_text().splitlines())) > 480} == {}
+
+
+def test_no_example_stands_outside_a_block():
+    """Markdown takes its prompts for quotes in quotes."""
+    outside = re.compile(r"^```.*?^```|^(\s*>>> .*)", re.MULTILINE | re.DOTALL)
+    found = {page.name: [hit for hit in outside.findall(page.read_text("utf-8")) if hit] for page in PAGES}
+    assert {name: hits for name, hits in found.items() if hits} == {}
 
 
 @pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="a source distribution has no site")

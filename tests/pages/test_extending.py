@@ -1,4 +1,4 @@
-"""The sources of docs/extending.md read what the writers of these formats have written."""
+"""The sources of docs/extending.md and examples/ read what the writers of these formats have written."""
 
 import json
 import struct
@@ -15,13 +15,14 @@ import seqflow as sf
 from seqflow.errors import ProviderError
 from seqflow.job import Job, run
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     found = {
         "my_sources": code_of("docs/extending.md", "# my_sources.py"),
-        "mds_source": code_of("docs/extending.md", "# mds_source.py"),
-        "tfrecord_source": code_of("docs/extending.md", "# tfrecord_source.py"),
+        **{name: (EXAMPLES / f"{name}.py").read_text() for name in ("mds_source", "tfrecord_source")},
     }
     for name, code in found.items():
         (tmp_path / f"{name}.py").write_text(code)
@@ -82,7 +83,7 @@ def test_shards_of_mds_are_read(tmp_path: Path, write: Any, monkeypatch: pytest.
         row["x"] for row in ROWS if row["text"] == "éé"
     ]
     monkeypatch.chdir(tmp_path)
-    loader = eval(code_of("docs/extending.md", 'sf.Loader("shards"'))
+    loader = sf.Loader("shards", kind="mds_source:open_mds", batch=256, shuffle=True)
     for _ in range(2):
         assert sorted(n for batch in loader for n in batch["id"].tolist()) == list(range(500))
 

@@ -296,7 +296,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
         Kind("…, column …, row …: found …, expected …: …", "a Python value that does not fit the type of its column, which comes from the first 1,000 rows", "`schema=`, or convert the value", lambda: sf.open([{"x": 1}, {"x": 300}], schema=pa.schema({"x": pa.uint8()}))),
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
-        Kind("…, line …: the schema can't be inferred: …", "no line that could be read", "`schema=` ([files of lines](lines.md))", lambda: sf.open("broken.jsonl")),
+        Kind("…, line …: the schema can't be inferred: …", "no line that could be read", "`schema=` ([files of lines](sources.md#files-of-lines))", lambda: sf.open("broken.jsonl")),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
         Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows=sf.BadRows("skip", max=0))),
         Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows="skip")),
@@ -312,7 +312,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… has the suffix …, which is not known, expected …", "the content is not used to guess the format", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
         Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", 'one of those; [a kind of your own](extending.md#a-source) is `"module:function"`', lambda: sf.open("rows.parquet", kind="csvv")),
         Kind("open has no option … for …; …", "an option that this kind of source does not have", "[sources](sources.md)", lambda: sf.open(TABLE, format=sf.Csv())),
-        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](jobs.md#source)", lambda: sf.open("rows.parquet", one_based=True)),
+        Kind("… is an option of …, and … is …", "an option of another format", "[the options of each format](job-keys.md#source)", lambda: sf.open("rows.parquet", one_based=True)),
         Kind("format is …, and … is …", "the options of another format", "those of the format that the file has, or `kind=` as well", lambda: sf.open("rows.parquet", format=sf.Csv())),
         Kind("… is given next to format", "an option of a format as a keyword", "write it into `format=`", lambda: sf.open("rows.parquet", format=sf.Parquet(), untrusted=True)),
         Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),
@@ -350,9 +350,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
     JobError: [
         Kind("there is no job file …", "no such file", "`seqflow init PATHS` writes one", lambda: Job.read("nothing.toml")),
         Kind("…: not TOML: …", "the file is not TOML", "the message has line and column", lambda: job("[batch")),
-        Kind("…, line …: unknown section … (did you mean …?)", "a section that is misspelt", "[the sections](jobs.md)", lambda: job("[bach]\nn = 1")),
+        Kind("…, line …: unknown section … (did you mean …?)", "a section that is misspelt", "[the sections](job-keys.md)", lambda: job("[bach]\nn = 1")),
         Kind("…, line …: unknown key … in … (did you mean …?)", "a key that is misspelt, or of another kind of batch", "the second line lists the keys", lambda: job('[batch]\nkind = "packed"\ncapacty = 4')),
-        Kind("…, line …: … is …, expected …", "a value of another type or out of range", "[the keys](jobs.md) and what they take", lambda: job('[batch]\nn = "two"')),
+        Kind("…, line …: … is …, expected …", "a value of another type or out of range", "[the keys](job-keys.md) and what they take", lambda: job('[batch]\nn = "two"')),
         Kind("…: there is no [source]; its paths say what to read", "a job without a source", "`[source]` with `paths`", lambda: Job.from_dict({"batch": 2})),
         Kind("…, line …: there is no file …", "a missing constant, net or tokenizer", "paths are from the folder of the job", lambda: run(job('[constants]\nt = "no.npy"\n[output]\nkind = "none"'))),
         Kind("imports: there is no module …, neither in … nor installed", "the module of your ops is not found", "put it into the folder of the job, or install it", lambda: run(Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "rows.parquet"}}))),
@@ -361,7 +361,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("output: … exists", "a command would replace a file", "`--overwrite`, or another output", lambda: build_vocabulary("rows.parquet", "n", Path("v.arrow")) or build_vocabulary("rows.parquet", "n", Path("v.arrow"))),
         Kind("output: the path … ends in …, expected …", "a suffix that nothing writes", ".parquet, .arrow, or a folder", lambda: run(job('[output]\npath = "out.csv"'))),
         Kind("output.path: … is or holds …, a file that the job reads", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
-        Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](jobs.md)", lambda: job('[batch]\nkind = "packed"')),
+        Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](job-keys.md)", lambda: job('[batch]\nkind = "packed"')),
         Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, another path, or `--resume --accept-changes`", lambda: written_otherwise()),
         Kind("output: the folder … holds …, which … does not list", "the folder has files that no job has written", "another path, or `--overwrite`", lambda: foreign_file()),
         Kind("output: … has …, which is not a column of the output", "`sort_by` or `partition_by` names an unknown column", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
@@ -407,7 +407,7 @@ it ends with the op's inputs, as in [its signature](signatures.md). The lines be
 text. In a net, the failed statement is added, with the shapes of its inputs.
 
 All errors are `SeqflowError`s, and some are also errors of Python, for code that catches those. The classes, and which of
-them is raised, [are stable](stability.md); the words may change.
+them is raised, [are stable](guarantees.md#stability); the words may change.
 """
 
 

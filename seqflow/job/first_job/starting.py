@@ -27,7 +27,7 @@ _HEAD = """\
 #     seqflow run {name} --dry-run    windows, batches, fill and memory: nothing is written
 #     seqflow run {name}              writes the output; run again with --resume where it was stopped
 #
-# docs/jobs.md has all keys.
+# docs/job-keys.md has all keys.
 """
 
 _NET = '''

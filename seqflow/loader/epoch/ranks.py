@@ -20,13 +20,19 @@ class Ranks:
         sf.Loader(path, ranks=sf.Ranks(rank, world_size, tail="pad"))
 
     Fields that are not given come from the context of Ray Train in its workers. In other processes they come
-    from the environment variables RANK and WORLD_SIZE, or from LOCAL_RANK and LOCAL_WORLD_SIZE if there is one
-    node; without any of these there is one rank. All ranks get the same number of batches: `tail` says what
-    happens to an incomplete last round: "drop" it, "pad" it with empty batches, or "repeat" the epoch's first
-    batches.
+    from the environment variables RANK and WORLD_SIZE, or from LOCAL_RANK and LOCAL_WORLD_SIZE if there is
+    one node; without any of these there is one rank. All ranks get the same number of batches: `tail` says
+    what happens to an incomplete last round: "drop" it, "pad" it with empty batches, or "repeat" the epoch's
+    first batches.
 
-    Raise OpError when the rank is not below `world_size`, when the environment has only some of the variables,
-    or when it contradicts Ray Train; raise OpTypeError when a value is not an integer.
+    Args:
+        rank: Rank of this process, from 0; None takes that of Ray Train or of the environment.
+        world_size: Number of ranks; None takes that of Ray Train or of the environment, else 1.
+        tail: Treatment of an incomplete last round: omitted, filled with empty batches, or with the first
+            batches of the epoch.
+
+    Raise OpError when the rank is not below `world_size`, when the environment has only some of the
+    variables, or when it contradicts Ray Train; raise OpTypeError when a value is not an integer.
 
     >>> Ranks(1, 4)
     Ranks(rank=1, world_size=4, tail='drop')

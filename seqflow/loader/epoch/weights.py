@@ -40,6 +40,7 @@ class Schedule:
     points: tuple[tuple[int, float], ...]
     """Numbers of batches in rising order, and the weight at each."""
     linear: bool
+    """Whether the weight goes from each point to the next in a straight line."""
 
     def __init__(self, points: Mapping[int, float], *, linear: bool = False) -> None:
         if not isinstance(points, Mapping) or not points:

@@ -37,6 +37,9 @@ class Shuffle:
     """Blocks in a random order each epoch, and rows in a random order inside each window.
 
     The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled exactly.
+
+    Args:
+        seed: Seed of the order, from 0 to 2**64 - 1.
     """
 
     seed: int = 0

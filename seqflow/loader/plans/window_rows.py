@@ -37,13 +37,20 @@ class Pad:
     """
 
     fill: float = 0
+    """Value of the padding."""
     dtype: DtypeLike = None
     """NumPy dtype or its name; None keeps that of the data."""
     side: Literal["right", "left"] = "right"
+    """Side of the data on which the padding is."""
     multiple_of: int = 1
+    """The length of the longest row is rounded up to a multiple of this."""
     max_length: int | None = None
+    """T in every batch; None takes the length of the batch's longest row."""
     truncate: bool = False
+    """Whether to cut rows above `max_length` (at their end; with side="left" at their start), not to
+    raise."""
     mask: bool = True
+    """Whether to make the mask."""
 
     def __post_init__(self) -> None:
         at_least_one("Pad", multiple_of=self.multiple_of, max_length=self.max_length)

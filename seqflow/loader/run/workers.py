@@ -24,10 +24,16 @@ class Prefetch:
 
         sf.Loader(path, prefetch=sf.Prefetch(threads=2, memory="1 GiB"))
 
-    `threads` read and make batches; the default is one less than the cores, from 1 to 4, because the iterating
-    thread helps while it waits; with 0 that thread does everything. `memory` bounds the bytes of windows read
-    ahead and in use (default: four windows). With `reuse`, a batch is valid until the next one is requested,
-    which may use its memory.
+    `threads` read and make batches; the default is one less than the cores, from 1 to 4, because the
+    iterating thread helps while it waits; with 0 that thread does everything. `memory` bounds the bytes of
+    windows read ahead and in use (default: four windows). With `reuse`, a batch is valid until the next one
+    is requested, which may use its memory.
+
+    Args:
+        threads: Number of threads that read and make batches (default: one less than the cores, from 1 to 4);
+            0: the iterating thread.
+        memory: Bytes of windows read ahead and in use, a number or a text (default: four windows).
+        reuse: Whether the next batch may use the memory of this one.
 
     Raise OpError when `threads` is not a number of threads, or `memory` is not a number of bytes.
     """

@@ -65,23 +65,32 @@ def from_arrow(
 
     A RecordBatch, a Table, a struct array, or any other object with columns and `__arrow_c_stream__` or
     `__arrow_c_array__` gives a Record. A column `c` of lists becomes the tensors `c.lengths` (int64) and
-    `c.values`, a struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, a text the lengths and uint8
-    values of its bytes, and so on at any depth. `columns` picks columns, or fields of them (`docs.title`);
-    `rename` maps old names to new ones, or lists all new names.
+    `c.values`, a struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, a text the lengths and
+    uint8 values of its bytes, and so on at any depth.
 
-    One array of lists or texts, or an object that offers one (a Polars Series), gives a Sequence with a level of
-    lengths for each level of lists. An array of numbers gives a NumPy array. Maps, lists of structs, and arrays
-    with `valid=True` give a Record, whose names lack the column's own (`lengths`, `values.field`).
+    One array of lists or texts, or an object that offers one (a Polars Series), gives a Sequence with a level
+    of lengths for each level of lists. An array of numbers gives a NumPy array. Maps, lists of structs, and
+    arrays with `valid=True` give a Record, whose names lack the column's own (`lengths`, `values.field`).
 
-    Tensors are read-only and keep the Arrow memory alive. Only these are copied: bools (bits in Arrow), 32-bit
-    dates and times, string views, run ends, columns of several chunks, and values that nulls hide or fill.
+    Tensors are read-only and keep the Arrow memory alive. Only these are copied: bools (bits in Arrow),
+    32-bit dates and times, string views, run ends, columns of several chunks, and values that nulls hide or
+    fill.
 
-    A null, of any type at any level, is a ProviderError unless `fill` or `valid` covers it. `fill` is a value that
-    replaces nulls wherever the type can hold it, or a mapping by column, field or level (`{"c": [], "c.values": 0,
-    "docs.title": ""}`): numbers and times for columns of these, str or bytes for texts, lists for lists, dicts for
-    maps, a value of the dictionary for codes (or -1), and a number or a row for fixed-size lists. `valid` is True, or
-    a list of columns, and asks for masks, true where not null: `c.valid` for the rows of `c` (numbers, lists, texts
-    or structs), `c.values.valid` for values in lists. Masked nulls become 0, or empty.
+    A null, of any type at any level, is a ProviderError unless `fill` or `valid` covers it. `fill` is a value
+    that replaces nulls wherever the type can hold it, or a mapping by column, field or level (`{"c": [],
+    "c.values": 0, "docs.title": ""}`): numbers and times for columns of these, str or bytes for texts, lists
+    for lists, dicts for maps, a value of the dictionary for codes (or -1), and a number or a row for
+    fixed-size lists. `valid` is True, or a list of columns, and asks for masks, true where not null:
+    `c.valid` for the rows of `c` (numbers, lists, texts or structs), `c.values.valid` for values in lists.
+    Masked nulls become 0, or empty.
+
+    Args:
+        obj: RecordBatch, Table, array, or any object with `__arrow_c_stream__` or `__arrow_c_array__`.
+        columns: Columns, or fields of them (`docs.title`); None takes all.
+        fill: Values in place of nulls: one for all columns that can hold it, or a mapping by column, field or
+            level.
+        valid: True, or a list of columns: adds masks, true where not null.
+        rename: New names of columns by their old ones, or a list of all names.
 
     Raises UnknownColumnError for names in `columns`, `rename`, `fill` and `valid` that do not exist, and
     ProviderOptionError for a fill that nothing under its name can hold.

@@ -1,4 +1,4 @@
-"""A batch plan of the user's own, that of docs/plans.md, goes where the others go."""
+"""A batch plan of the user's own, that of docs/extending.md, goes where the others go."""
 
 import itertools
 import json
@@ -18,9 +18,9 @@ from seqflow.job import Job, run
 from seqflow.job.planning import plan
 from seqflow.loader import BatchPlan, Layout
 
-CODE = code_of("docs/plans.md", "# alike_lengths.py")
-LOADER = code_of("docs/plans.md", 'sf.Loader("docs/*.parquet", batch=AlikeLengths')
-SECTIONS = code_of("docs/plans.md", '[source]\npaths = "docs/*.parquet"\n[batch]')
+CODE = code_of("docs/extending.md", "# alike_lengths.py")
+LOADER = code_of("docs/extending.md", 'sf.Loader("docs/*.parquet", batch=AlikeLengths')
+SECTIONS = code_of("docs/extending.md", '[source]\npaths = "docs/*.parquet"\n[batch]')
 MODULE = sys.modules["alike_lengths"] = ModuleType("alike_lengths")
 exec(CODE, vars(MODULE))
 AlikeLengths = MODULE.AlikeLengths
