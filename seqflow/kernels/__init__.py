@@ -37,6 +37,7 @@ from seqflow.kernels.error import KernelError
 from seqflow.kernels.files.chunks import *
 from seqflow.kernels.files.fields import *
 from seqflow.kernels.files.footers import *
+from seqflow.kernels.files.line_columns import *
 from seqflow.kernels.files.lines import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *

@@ -47,6 +47,7 @@ NB_MODULE(_native, module) {
   bind_groups(module);
   bind_hashing(module);
   bind_lengths(module);
+  bind_line_columns(module);
   bind_lines(module);
   bind_matching(module);
   bind_matrices(module);

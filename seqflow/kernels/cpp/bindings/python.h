@@ -147,6 +147,7 @@ void bind_footers(nb::module_ &module);
 void bind_groups(nb::module_ &module);
 void bind_hashing(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
+void bind_line_columns(nb::module_ &module);
 void bind_lines(nb::module_ &module);
 void bind_matching(nb::module_ &module);
 void bind_matrices(nb::module_ &module);
