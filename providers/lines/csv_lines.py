@@ -273,7 +273,7 @@ def _have_newlines(first: Sequence[Sample]) -> bool:
     odd = [
         (replace(texts, newlines=True), lines)
         for texts, _, lines in first
-        if any(line.count(_QUOTE) % 2 for line in lines[texts.header :])
+        if b'"' in b"".join(lines) and any(line.count(_QUOTE) % 2 for line in lines[texts.header :])
     ]
     found = [(texts, _whole_rows(lines, texts)) for texts, lines in odd]
     has_any = any(len(row_ends(one, True)) < len(row_ends(one, False)) for _, one in found)

@@ -1,5 +1,6 @@
 """Text files with one row in each line, read in blocks of whole lines."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
 _SAMPLED_FILES, _FETCHED_FILES = 16, 64
 _CHUNK = 64 << 10
-_NEWLINE = b"\n"
+_NEWLINE, _LINE_END = b"\n", re.compile(rb"\n")
 BOM = b"\xef\xbb\xbf"
 """Byte order mark, which a file may begin with; it does not belong to the first line."""
 
@@ -149,7 +150,7 @@ class LineSource:
         if start == 0:
             start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
             if len(data) > start and getattr(version.format, "header", False):
-                start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
+                start, lines_before = _LINE_END.search(data).end(), 1
             data = data[start:]
         selection = version.selection.to(schema)
         parser_of = getattr(version.format, "reading", None)

@@ -16,7 +16,20 @@ namespace line_columns {
 
 using numerals::Text;
 
+using numerals::DIGITS;
+
 enum Leaf { NOTHING, SKIPPED, BOOL, NUMBER, TEXT };
+constexpr Stops JSON_STOPS = stops_of('"', '\\', '"', ' ');
+
+// The letters that escapes of JSON stand for; 0 of others.
+struct Escaped {
+  uint8_t of[256];
+  constexpr Escaped() : of{} {
+    const char *const escapes = "\"\\/bfnrt", *const meant = "\"\\/\b\f\n\r\t";
+    for (int i = 0; escapes[i]; ++i) of[static_cast<int>(escapes[i])] = static_cast<uint8_t>(meant[i]);
+  }
+};
+constexpr Escaped ESCAPED;
 constexpr int64_t FEW_ODD = 64;  // below that, lines that are not plain are never too many
 
 template <class T>
@@ -24,7 +37,7 @@ struct Array {
   nb::object array;
   std::unique_ptr<Buffer> view;
   T *data = nullptr;
-  int64_t size = 0;
+  int64_t size = 0, item = 0;  // elements, and bytes of each
 
   void make(int64_t length, const Buffer &like, nb::handle dtype) {
     nb::object made = empty_array({length}, like, 1, dtype);
@@ -34,6 +47,7 @@ struct Array {
     view = std::move(its);
     data = reinterpret_cast<T *>(view->data());
     size = length;
+    item = view->item_bytes();
   }
   // The first entries; copied where most of the memory would be kept in vain.
   nb::object first(int64_t count) const {
@@ -52,10 +66,16 @@ struct Column {
   Array<uint8_t> values, missing;
   Array<int32_t> offsets, text_offsets;  // of lists; of texts
   int64_t used = 0, texts = 0;           // values, and texts in lists
-  int64_t used_before = 0, texts_before = 0;
-  int64_t row = -1;  // the last one with this key
+  int64_t row = -1;                      // the last one with this key
+  Stops stops = 0, quoted_stops = 0;     // of texts of CSV
 
   bool has_texts() const { return leaf == TEXT || leaf == SKIPPED; }
+  int64_t items() const { return leaf == TEXT ? texts : used; }  // of all lists
+  void forget(int64_t from) {
+    missing.data[from] = true;
+    if (is_list) (leaf == TEXT ? texts : used) = offsets.data[from];
+    if (leaf == TEXT) used = text_offsets.data[is_list ? texts : from];
+  }
 };
 
 struct Parser {
@@ -68,12 +88,11 @@ struct Parser {
   const uint8_t *const end;
   const uint8_t *at;  // the next line
   Text text{nullptr, nullptr};  // the rest of a line
-  int64_t row = 0;
+  int64_t row = 0, texts = 0;  // texts: columns with any
   std::vector<int64_t> odd, starts, stops;
 
   void make_arrays() {
     const int64_t rows = survey.newlines, bytes = like.bytes(), items = std::min(survey.letters + rows, bytes);
-    int64_t texts = 0;
     for (const Column &column : columns) texts += column.has_texts();
     for (Column &column : columns) {
       const bool is_text = column.has_texts();
@@ -83,6 +102,10 @@ struct Parser {
       if (column.is_list) column.offsets.make(rows + 1, like, dtype_named(INT32));
       if (column.leaf == TEXT) column.text_offsets.make((column.is_list ? items : rows) + 1, like, dtype_named(INT32));
       column.missing.make(rows, like, bool_dtype());
+      std::memset(column.missing.data, true, rows);
+      const uint8_t between = column.is_list ? list_delimiter : '"';
+      column.stops = stops_of('"', delimiter, between, 0);
+      column.quoted_stops = stops_of('"', '"', between, 0);
       if (column.is_list) column.offsets.data[0] = 0;
       if (column.leaf == TEXT) column.text_offsets.data[0] = 0;
     }
@@ -108,6 +131,13 @@ struct Parser {
 
   template <class T>
   bool number(T &value) {
+    Text here{text.at, text.end};  // in registers
+    const bool is_number = number_at(here, value);
+    text.at = here.at;
+    return is_number;
+  }
+  template <class T>
+  __attribute__((always_inline)) bool number_at(Text &text, T &value) const {
     const uint8_t *const first = text.at + (text.next() == '-');
     if (text.next() == '+') return false;
     if (is_json && text.end - first > 1 && first[0] == '0' && static_cast<uint8_t>(first[1] - '0') < 10) return false;
@@ -152,55 +182,49 @@ struct Parser {
   // Append a text after its opening quote.
   bool json_text(Column &column) {
     for (;;) {
-      copy_until(column, {{'"', '\\', '"'}, ' '});
+      copy_until(column, JSON_STOPS);
       if (letter('"')) return true;
-      uint8_t *const to = column.values.data;
-      // runs of escapes: a vector of letters would be copied for each of them
-      while (text.next() == '\\') {
-        ++text.at;
-        const uint8_t escaped = text.next();
-        if (escaped == 'u') {
-          if (!unicode(to, column.used)) return false;
-          continue;
-        }
-        static constexpr char ESCAPES[] = "\"\\/bfnrt", MEANT[] = "\"\\/\b\f\n\r\t";
-        const char *const found = static_cast<const char *>(std::memchr(ESCAPES, escaped, sizeof ESCAPES - 1));
-        if (!found) return false;
-        to[column.used++] = static_cast<uint8_t>(MEANT[found - ESCAPES]);
-        ++text.at;
-      }
-      if (text.next() < ' ') return false;  // the end of the line, or a control letter
+      if (!escapes(column)) return false;
     }
   }
 
-  bool four_digits(int32_t &code) {
-    if (text.end - text.at < 5) return false;
-    code = 0;
-    for (int i = 1; i < 5; ++i) {
-      const uint8_t digit = text.at[i], lower = digit | 32;
-      const bool is_decimal = static_cast<uint8_t>(digit - '0') < 10;
-      if (!is_decimal && static_cast<uint8_t>(lower - 'a') >= 6) return false;
-      code = code * 16 + (is_decimal ? digit - '0' : lower - 'a' + 10);
+  // Append the letters that escapes stand for, at least one; all in a row, since each copy takes a vector of letters.
+  bool escapes(Column &column) {
+    const uint8_t *from = text.at, *const stop = text.end;
+    uint8_t *to = column.values.data + column.used;
+    while (stop - from > 1 && *from == '\\') {
+      const uint8_t letter = from[1], meant = ESCAPED.of[letter];
+      from += 2;
+      if (letter == 'u' ? !unicode(from, stop, to) : !meant) return false;
+      if (meant) *to++ = meant;
     }
-    text.at += 5;
-    return true;
+    const bool any = from > text.at;
+    column.used = to - column.values.data;
+    text.at = from;
+    return any;
   }
-  // Append the letter that `uXXXX` stands for, or two of these.
-  bool unicode(uint8_t *to, int64_t &used) {
-    int32_t code, low;
-    if (!four_digits(code) || (code >= 0xdc00 && code < 0xe000)) return false;
-    if (code >= 0xd800 && code < 0xdc00) {
-      if (!letter('\\') || text.next() != 'u' || !four_digits(low) || low < 0xdc00 || low >= 0xe000) return false;
-      code = 0x10000 + (code - 0xd800) * 0x400 + (low - 0xdc00);
+
+  static int32_t four_digits(const uint8_t *from, const uint8_t *stop) {
+    if (stop - from < 4) return -1;
+    const uint32_t a = DIGITS.of[from[0]], b = DIGITS.of[from[1]], c = DIGITS.of[from[2]], d = DIGITS.of[from[3]];
+    return (a | b | c | d) > 15 ? -1 : static_cast<int32_t>(a << 12 | b << 8 | c << 4 | d);
+  }
+  // The letter of the digits at `from`, which is moved behind them, in UTF-8. A surrogate must be one of two.
+  static bool unicode(const uint8_t *&from, const uint8_t *stop, uint8_t *&to) {
+    constexpr int32_t HIGH = 0xd800 >> 10, LOW = 0xdc00 >> 10;
+    int32_t code = four_digits(from, stop);
+    if (code < 0 || code >> 10 == LOW) return false;
+    from += 4;
+    if (code >> 10 == HIGH) {
+      const int32_t low = stop - from > 1 && from[0] == '\\' && from[1] == 'u' ? four_digits(from + 2, stop) : -1;
+      if (low >> 10 != LOW) return false;
+      from += 6;
+      code = 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
     }
-    if (code < 0x80) {
-      to[used++] = static_cast<uint8_t>(code);
-      return true;
-    }
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static constexpr uint8_t MARKS[] = {0, 0xc0, 0xe0, 0xf0};
-    to[used++] = static_cast<uint8_t>(MARKS[more] | code >> 6 * more);
-    for (int i = more - 1; i >= 0; --i) to[used++] = static_cast<uint8_t>(0x80 | (code >> 6 * i & 0x3f));
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    constexpr uint8_t MARKS[] = {0, 0xc0, 0xe0, 0xf0};
+    *to++ = static_cast<uint8_t>(MARKS[more] | code >> 6 * more);
+    for (int shift = 6 * (more - 1); shift >= 0; shift -= 6) *to++ = static_cast<uint8_t>(0x80 | (code >> shift & 0x3f));
     return true;
   }
 
@@ -270,13 +294,13 @@ struct Parser {
 
   // ---- CSV
 
-  // A text up to a letter of `stops`; in quotes, two of these are one.
-  bool csv_text(Column &column, Stops stops, bool is_quoted) {
-    copy_until(column, stops);
+  // A text; in quotes, two of these are one.
+  bool csv_text(Column &column, bool is_quoted) {
+    copy_until(column, is_quoted ? column.quoted_stops : column.stops);
     while (is_quoted && text.end - text.at > 1 && text.at[0] == '"' && text.at[1] == '"') {
       column.values.data[column.used++] = '"';
       text.at += 2;
-      copy_until(column, stops);
+      copy_until(column, column.quoted_stops);
     }
     return true;
   }
@@ -287,9 +311,7 @@ struct Parser {
       return true;
     }
     const bool is_quoted = letter('"');
-    const uint8_t between = column.is_list ? list_delimiter : '"';
-    const Stops stops = {{'"', is_quoted ? uint8_t{'"'} : delimiter, between}, 0};
-    const auto append = [&] { return csv_text(column, stops, is_quoted); };
+    const auto append = [&] { return csv_text(column, is_quoted); };
     column.missing.data[row] = false;
     if (!column.is_list) {
       if (!(column.has_texts() ? append() : store(column, row))) return false;
@@ -313,8 +335,9 @@ struct Parser {
 
   bool is_blank(uint8_t letter) const { return letter == '\r' || (is_json && (letter == ' ' || letter == '\t')); }
 
-  // A column with too little room for the texts of a line of that size; null if there is none.
+  // A column with too little room for the texts of a line of that size; null if there is none. All lines fit one.
   Column *full_column(int64_t line_bytes) {
+    if (texts < 2) return nullptr;
     for (Column &column : columns)
       if (column.has_texts() && column.values.size - column.used < line_bytes + COPY_ROOM) return &column;
     return nullptr;
@@ -326,24 +349,17 @@ struct Parser {
       odd.push_back(row);
       starts.push_back(start - like.data());
       stops.push_back(stop - like.data());
+      for (Column &column : columns) column.forget(row);
     }
     for (Column &column : columns) {
-      if (!is_plain) {
-        column.used = column.used_before;
-        column.texts = column.texts_before;
-        column.missing.data[row] = true;
-      }
-      const bool has_values = column.leaf == NUMBER || column.leaf == BOOL;
-      if (column.is_list) {
-        const bool of_texts = column.leaf == TEXT;
-        column.offsets.data[row + 1] = static_cast<int32_t>(of_texts ? column.texts : column.used);
-      } else if (column.leaf == TEXT) {
+      if (column.is_list)
+        column.offsets.data[row + 1] = static_cast<int32_t>(column.items());
+      else if (column.leaf == TEXT)
         column.text_offsets.data[row + 1] = static_cast<int32_t>(column.used);
-      } else if (has_values && column.missing.data[row]) {
-        const int64_t size = column.values.view->item_bytes();
-        std::memset(column.values.data + row * size, 0, size);
-      }
-      if (column.leaf == SKIPPED) column.used = 0;
+      else if (column.leaf == SKIPPED)
+        column.used = 0;
+      else if (column.missing.data[row] && column.leaf != NOTHING)
+        std::memset(column.values.data + row * column.values.item, 0, column.values.item);
     }
     ++row;
   }
@@ -360,11 +376,6 @@ struct Parser {
       while (first < last && is_blank(last[-1])) --last;
       if (first < last) {
         if (Column *const full = full_column(last - first)) return full;
-        for (Column &column : columns) {
-          column.used_before = column.used;
-          column.texts_before = column.texts;
-          column.missing.data[row] = true;
-        }
         text.at = first;
         text.end = last;
         const bool is_plain = (is_utf8 || letters.is_utf8(first, last)) && (is_json ? json_line() : csv_line());

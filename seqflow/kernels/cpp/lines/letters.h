@@ -11,11 +11,12 @@ struct Survey {
   bool is_ascii;
 };
 
-// Letters that end a copy: three, which may be the same, and all below `low`.
-struct Stops {
-  uint8_t letters[3];
-  uint8_t low;
-};
+// Letters that end a copy: three, which may be the same, and all below `low`. As one number: bytes that were just
+// written one by one are slow to read together.
+using Stops = uint32_t;
+constexpr Stops stops_of(uint8_t first, uint8_t second, uint8_t third, uint8_t low) {
+  return first | second << 8 | third << 16 | static_cast<Stops>(low) << 24;
+}
 
 constexpr int64_t COPY_ROOM = 64;  // bytes that a copy may write after the last one that counts
 
@@ -72,11 +73,13 @@ inline Survey survey(const uint8_t *at, const uint8_t *end, uint8_t letter) {
 }
 
 inline const uint8_t *copy_until(const uint8_t *at, const uint8_t *stop, const uint8_t *end, Stops stops, uint8_t *to) {
+  const auto letter = [stops](int at) { return static_cast<uint8_t>(stops >> 8 * at); };
+  const Letters first = Letters{} + letter(0), second = Letters{} + letter(1), third = Letters{} + letter(2);
+  const Letters low = Letters{} + letter(3);
   for (; at < stop; at += VECTOR_BYTES, to += VECTOR_BYTES) {
     const Letters text = load_letters(at, end);
     memcpy(to, &text, VECTOR_BYTES);
-    const uint64_t hits = bits_of((text == stops.letters[0]) | (text == stops.letters[1]) | (text == stops.letters[2]) |
-                                  (text < stops.low));
+    const uint64_t hits = bits_of((text == first) | (text == second) | (text == third) | (text < low));
     if (hits) {
       at += __builtin_ctzll(hits);
       break;

@@ -10,6 +10,19 @@
 namespace seqflow {
 namespace numerals {
 
+constexpr uint8_t NONE = 255;  // of what is no digit
+
+struct Digits {
+  uint8_t of[256];
+  constexpr Digits() : of{} {
+    for (int byte = 0; byte < 256; ++byte) {
+      const int lower = byte | 32;
+      of[byte] = byte >= '0' && byte <= '9' ? byte - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : NONE;
+    }
+  }
+};
+constexpr Digits DIGITS;
+
 constexpr double POWERS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 constexpr int MOST_POWER = 22, MOST_DIGITS = 19, MOST_EXPONENT = 9999;
@@ -21,7 +34,7 @@ constexpr uint64_t LARGEST = INT64_MAX, EXACT = uint64_t{1} << 53;
 struct Decimal {
   uint64_t number = 0;
   int64_t exponent = 0;
-  bool fits = true;  // the number is not larger than uint64
+  bool fits = true;  // it has few enough digits for uint64
 
   // Both are exact, so that one division or multiplication rounds once.
   bool is_exact() const { return fits && number <= EXACT && exponent >= -MOST_POWER && exponent <= MOST_POWER; }
@@ -59,9 +72,9 @@ struct Text {
     at = found ? static_cast<const uint8_t *>(found) + 1 : end;
   }
   bool skip_sign() {
-    const bool is_negative = next() == '-';
-    if (is_negative || next() == '+') ++at;
-    return is_negative;
+    const uint8_t first = next();
+    at += first == '-' || first == '+';
+    return first == '-';
   }
   bool skip(const char *word, int64_t size) {
     if (end - at < size || std::memcmp(at, word, size) != 0) return false;
@@ -72,37 +85,39 @@ struct Text {
   bool integer(int64_t &number) {
     const bool is_negative = skip_sign();
     const uint8_t *const first = at;
-    uint64_t value = 0;
-    for (; is_digit(); ++at) value = value * 10 + (*at - '0');
+    const uint64_t value = digits(0);
     number = is_negative ? -static_cast<int64_t>(value & LARGEST) : static_cast<int64_t>(value);
     return at > first && at - first <= MOST_DIGITS && value <= LARGEST;
   }
 
-  int64_t digits(Decimal &decimal) {
-    const uint8_t *const first = at;
-    for (; is_digit(); ++at) {
-      const uint8_t digit = *at - '0';
-      if (decimal.number > (UINT64_MAX - 9) / 10) decimal.fits = false;
-      decimal.number = decimal.number * 10 + digit;
-    }
-    return at - first;
+  // `value` with digits added to it; wrong beyond MOST_DIGITS of them.
+  __attribute__((always_inline)) uint64_t digits(uint64_t value) {
+    const uint8_t *next = at;
+    for (uint8_t digit; next < end && (digit = static_cast<uint8_t>(*next - '0')) < 10; ++next) value = value * 10 + digit;
+    at = next;
+    return value;
   }
 
   // Strict: as JSON has it, with digits on both sides of a point, and not beyond what each parser of JSON takes.
-  bool decimal(Decimal &decimal, bool is_strict) {
-    const int64_t whole = digits(decimal);
+  __attribute__((always_inline)) bool decimal(Decimal &decimal, bool is_strict) {
+    const uint8_t *first = at;
+    decimal.number = digits(0);
+    const int64_t whole = at - first;
     int64_t decimals = 0;
     const bool has_point = next() == '.';
     if (has_point) {
-      ++at;
-      decimals = digits(decimal);
+      first = ++at;
+      decimal.number = digits(decimal.number);
+      decimals = at - first;
     }
-    if (is_strict ? whole == 0 || (has_point && decimals == 0) : whole + decimals == 0) return false;
+    decimal.fits = whole + decimals <= MOST_DIGITS;
+    if (is_strict ? whole == 0 || whole > MOST_STRICT_EXPONENT || (has_point && decimals == 0) : whole + decimals == 0)
+      return false;
     decimal.exponent = -decimals;
     if (next() != 'e' && next() != 'E') return true;
     ++at;
     const bool is_negative = skip_sign();
-    const uint8_t *const first = at;
+    first = at;
     int64_t exponent = 0;
     for (; is_digit(); ++at) exponent = exponent > MOST_EXPONENT ? exponent : exponent * 10 + (*at - '0');
     decimal.exponent += is_negative ? -exponent : exponent;
@@ -111,7 +126,7 @@ struct Text {
 
   // The nearest number of that type, as for a text of its own.
   template <class T>
-  bool number(T &number, bool is_strict = false) {
+  __attribute__((always_inline)) bool number(T &number, bool is_strict = false) {
     const bool is_negative = skip_sign();
     const uint8_t *const first = at;
     Decimal found;
@@ -120,7 +135,8 @@ struct Text {
       number = static_cast<T>(found.value());
     else if (!by_library(first, number))
       return false;
-    if (is_negative) number = -number;
+    static constexpr T SIGNS[] = {1, -1};  // a branch would be wrong half of the time
+    number *= SIGNS[is_negative];
     return true;
   }
 
