@@ -24,6 +24,7 @@ from seqflow.kernels.dealing import *
 from seqflow.kernels.discounting import *
 from seqflow.kernels.dispatch import (
     KERNELS,
+    empty_bytes,
     info,
     isas,
     kept_memory,

@@ -326,8 +326,9 @@ struct Parser {
   bool csv_line() {
     // a carriage return inside of a line is a fault, also in quotes
     if (survey.returns && std::memchr(text.at, '\r', text.end - text.at)) return false;
-    for (size_t k = 0; k < columns.size(); ++k)
-      if ((k > 0 && !letter(delimiter)) || !csv_value(columns[k])) return false;
+    const Column *const first = columns.data();
+    for (Column &column : columns)
+      if ((&column != first && !letter(delimiter)) || !csv_value(column)) return false;
     return text.at == text.end;
   }
 
@@ -421,6 +422,7 @@ nb::object parse(nb::handle data, bool is_json, nb::handle names, nb::handle kin
                  int64_t list_delimiter) {
   const Buffer bytes(data);
   if (bytes.type() != UINT8 || !dtype_of(data).equal(dtype_named(UINT8)) || bytes.rank() != 1) decline();
+  if ((delimiter | list_delimiter) & ~int64_t{0x7f}) decline();
   const uint8_t *const first = bytes.data(), *const end = first + bytes.bytes();
   if (bytes.bytes() == 0 || end[-1] != '\n' || bytes.bytes() > INT32_MAX) return nb::none();
   const LettersKernels &letters = SEQFLOW_SELECTED(letters_kernels);

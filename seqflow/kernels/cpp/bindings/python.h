@@ -49,6 +49,8 @@ class Buffer {
   int hidden_axes = 0;  // 1 where the last axis of the view holds the bytes of an element
 };
 
+nb::object empty_bytes(int64_t count);
+
 // numpy.empty of a shape, which is that of `like` from an axis on behind some other axes; and of a dtype.
 nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like, int from, nb::handle dtype);
 
