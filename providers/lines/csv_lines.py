@@ -383,8 +383,10 @@ class CsvLines:
 
     def plain_lines(self, data: Tensor) -> PlainLines | None:
         fields = [self.schema.field(name) if name in self.schema.names else None for name in self.names]
-        kinds = ["skipped" if field is None else self._kind_of(field.type) for field in fields]
-        if None in kinds or self.hidden:
+        kinds = [
+            kind for field in fields if (kind := "skipped" if field is None else self._kind_of(field.type))
+        ]
+        if len(kinds) < len(fields) or self.hidden:
             return None
         parsed = kernels.parse_csv(data, kinds, ord(self.delimiter), ord(self.list_delimiter or "\0"))
         return plain_lines(parsed, fields, self.schema)

@@ -98,8 +98,8 @@ class JsonLineFormat:
         return parse_lines(self, data)
 
     def plain_lines(self, data: Tensor) -> PlainLines | None:
-        kinds = [kind_of(field.type) for field in self.schema]
-        if None in kinds or any(_ESCAPED.search(name) for name in self.schema.names):
+        kinds = [kind for field in self.schema if (kind := kind_of(field.type))]
+        if len(kinds) < len(self.schema) or any(_ESCAPED.search(name) for name in self.schema.names):
             return None
         return plain_lines(kernels.parse_json(data, self.schema.names, kinds), self.schema, self.schema)
 

@@ -54,9 +54,7 @@ def _array(column: Column, kind: pa.DataType) -> pa.Array:
     if offsets is None:
         return _leaves(values, text_offsets, kind, nulls, len(missing))
     items = _leaves(values, text_offsets, kind.value_type, None, int(offsets[-1]))
-    return pa.Array.from_buffers(
-        kind, len(missing), [validity(nulls), buffer_of(offsets)], children=[items]
-    )
+    return pa.Array.from_buffers(kind, len(missing), [validity(nulls), buffer_of(offsets)], children=[items])
 
 
 def _leaves(

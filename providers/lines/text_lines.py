@@ -317,7 +317,7 @@ def _read_lines(file: _File, start: int, stop: int) -> tuple[Tensor, int]:
 
 def _after_newline(data: Tensor, start: int, stop: int) -> int:
     """Return the position after the first newline in `data[start:stop]`; 0 if there is none."""
-    found = _LINE_END.search(data, start, stop)
+    found = _LINE_END.search(memoryview(data), start, stop)
     return found.end() if found else 0
 
 

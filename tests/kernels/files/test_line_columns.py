@@ -72,7 +72,9 @@ def test_values_of_csv_may_be_empty_or_in_quotes():
     assert places(parsed) == [[], [], []]
 
 
-@pytest.mark.parametrize("line", [b"1", b"1,2,3", b'1,"a', b'1,"a"b', b'1,a"', b"1,a\rb", b"x,a", b" 1,a", b"1,\xff"])
+@pytest.mark.parametrize(
+    "line", [b"1", b"1,2,3", b'1,"a', b'1,"a"b', b'1,a"', b"1,a\rb", b"x,a", b" 1,a", b"1,\xff"]
+)
 def test_lines_of_csv_that_are_not_plain_are_named(line):
     assert places(csv(b"1,a\n" + line + b"\n2,b\n", "int64", "text")) == [[1], [4], [4 + len(line)]]
 

@@ -87,7 +87,9 @@ def test_json_is_parsed_as_by_arrow(data, first, second, extra):
 @pytest.mark.parametrize("kind", LEAVES, ids=str)
 def test_each_value_of_json_is_parsed_as_by_arrow(kind):
     values = [*NUMBERS, *TEXTS, *LISTS]
-    lines = [f'{{"a": {value}, "b": [{other}, {value}]}}\n' for value in values for other in (value, "1", '"x"')]
+    lines = [
+        f'{{"a": {value}, "b": [{other}, {value}]}}\n' for value in values for other in (value, "1", '"x"')
+    ]
     for line in lines:
         same(JsonLineFormat(pa.schema({"a": kind, "b": pa.list_(kind)}), "error"), line.encode())
         same(JsonLineFormat(pa.schema({"b": pa.list_(kind)}), "ignore"), line.encode())
@@ -110,7 +112,9 @@ def test_columns_of_other_types_are_left_to_arrow(kind):
 
 
 def test_columns_of_texts_grow_with_their_texts():
-    lines = [json.dumps({"a": "x" * (5 * at), "b": "é" * (3 * (300 - at)), "c": ["yz"] * at}) for at in range(300)]
+    lines = [
+        json.dumps({"a": "x" * (5 * at), "b": "é" * (3 * (300 - at)), "c": ["yz"] * at}) for at in range(300)
+    ]
     schema = pa.schema({"a": pa.string(), "b": pa.string(), "c": pa.list_(pa.string())})
     parser, data = JsonLineFormat(schema, "error"), np.frombuffer("\n".join([*lines, ""]).encode(), np.uint8)
     assert parser.plain_lines(data).rows.to_pylist() == [json.loads(line) for line in lines]

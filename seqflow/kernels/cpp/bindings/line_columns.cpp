@@ -1,5 +1,7 @@
 // Lines of JSON or CSV, parsed into columns in one pass. Lines that are not plain are named, and left to
 // providers/lines, as all lines are without this extension: line_columns.py.
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
