@@ -89,7 +89,7 @@ class _File(NamedTuple):
         with reading(self.path), open(self.path, "rb", buffering=0) as file:
             file.seek(start)
             data = kernels.empty_bytes(max(min(stop, os.fstat(file.fileno()).st_size) - start, 0))
-            return data[: file.readinto(data)]
+            return data[: file.readinto(memoryview(data))]
 
     @property
     def size(self) -> int:

@@ -60,6 +60,7 @@ from seqflow.kernels.vocabulary import *
 __all__ = [
     "KernelError",
     "check_out",
+    "empty_bytes",
     "info",
     "isas",
     "kept_memory",
