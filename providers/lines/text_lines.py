@@ -89,7 +89,7 @@ class _File(NamedTuple):
         with reading(self.path), open(self.path, "rb", buffering=0) as file:
             file.seek(start)
             data = kernels.empty_bytes(max(min(stop, os.fstat(file.fileno()).st_size) - start, 0))
-            return data[: file.readinto(memoryview(data))]
+            return data[: file.readinto(data.data)]
 
     @property
     def size(self) -> int:
@@ -317,7 +317,7 @@ def _read_lines(file: _File, start: int, stop: int) -> tuple[Tensor, int]:
 
 def _after_newline(data: Tensor, start: int, stop: int) -> int:
     """Return the position after the first newline in `data[start:stop]`; 0 if there is none."""
-    found = _LINE_END.search(memoryview(data), start, stop)
+    found = _LINE_END.search(data.data, start, stop)
     return found.end() if found else 0
 
 
