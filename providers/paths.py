@@ -244,8 +244,8 @@ def _as_path(item: object) -> str:
 def _expand(path: str) -> str:
     if (scheme := scheme_of(path)) is not None:
         return path if scheme in SCHEMES else _path_of_uri(path, scheme)
-    places = sysconfig.get_paths()
-    return os.path.expanduser(_PLACE.sub(lambda match: places.get(match[1], match[0]), path))
+    # looked up only where a path has a place: that takes longer than all else of opening a small file
+    return os.path.expanduser(_PLACE.sub(lambda match: sysconfig.get_paths().get(match[1], match[0]), path))
 
 
 def _path_of_uri(uri: str, scheme: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow import kernels
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
@@ -20,6 +21,7 @@ from seqflow.providers.lines.json_lines import JsonLineFormat
 from seqflow.providers.lines.json_lines import is_readable as is_readable_json
 from seqflow.providers.lines.line_faults import Malformed, excerpt, holds
 from seqflow.providers.lines.numerals import parse_values
+from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.quotes import hidden_newlines, row_ends
 from seqflow.providers.lines.text_lines import BOM, LineFiles
 from seqflow.providers.lines.typed_lines import (
@@ -53,6 +55,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _QUOTE, _RETURN, _NEWLINE = b'"\r\n'
 _SUSPECT = b" \txXnN"
 """Letters of numbers that Arrow's reader accepts but should not: with blanks, hexadecimal, `nan(1)`."""
+_OF_NUMBERS = "0123456789.+-eE"
 _AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
 _LONGEST_NAME = 1 << 17
 Names: TypeAlias = tuple[str, ...]
@@ -270,7 +273,7 @@ def _have_newlines(first: Sequence[Sample]) -> bool:
     odd = [
         (replace(texts, newlines=True), lines)
         for texts, _, lines in first
-        if any(line.count(_QUOTE) % 2 for line in lines[texts.header :])
+        if b'"' in b"".join(lines) and any(line.count(_QUOTE) % 2 for line in lines[texts.header :])
     ]
     found = [(texts, _whole_rows(lines, texts)) for texts, lines in odd]
     has_any = any(len(row_ends(one, True)) < len(row_ends(one, False)) for _, one in found)
@@ -377,6 +380,25 @@ class CsvLines:
     def _shown(self, content: bytes) -> bytes:
         """Return bytes with newlines and carriage returns where letters stand for them."""
         return content.translate(bytes.maketrans(self.hidden, b"\n\r"[: len(self.hidden)]))
+
+    def plain_lines(self, data: Tensor) -> PlainLines | None:
+        fields = [self.schema.field(name) if name in self.schema.names else None for name in self.names]
+        kinds = [
+            kind for field in fields if (kind := "skipped" if field is None else self._kind_of(field.type))
+        ]
+        if len(kinds) < len(fields) or self.hidden:
+            return None
+        parsed = kernels.parse_csv(data, kinds, ord(self.delimiter), ord(self.list_delimiter or "\0"))
+        return plain_lines(parsed, fields, self.schema)
+
+    def _kind_of(self, kind: pa.DataType) -> str | None:
+        """Return the kind of a column for `kernels.parse_csv`; None if it does not parse its values."""
+        if types.is_list(kind) and (
+            not self.list_delimiter or self.list_delimiter in _OF_NUMBERS + self.delimiter
+        ):
+            return None
+        leaf = kind.value_type if types.is_list(kind) else kind
+        return None if types.is_floating(leaf) and self.decimal != "." else kind_of(kind)
 
     def is_plain(self, data: Tensor) -> bool:
         returns, quotes = (np.flatnonzero(data == letter) for letter in (_RETURN, _QUOTE))

@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow import kernels
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.lines.json_schemas import infer_schema
 from seqflow.providers.lines.line_faults import Malformed
+from seqflow.providers.lines.plain_lines import PlainLines, kind_of, plain_lines
 from seqflow.providers.lines.text_lines import LineFiles
 from seqflow.providers.lines.typed_lines import Lines, check_types, declare_float, not_utf8, parse_lines
 from seqflow.providers.provider import Provider
@@ -29,6 +31,8 @@ _LEAVES = (
 )  # fmt: skip
 _FROM_JSON = (*ALIKE, ((types.is_string,), (types.is_timestamp,)))
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+"""Letters of a key that a line of JSON has only after a backslash."""
 _PLACE = re.compile(r"^JSON parse error: | in row \d+$")
 
 
@@ -92,6 +96,12 @@ class JsonLineFormat:
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
         return parse_lines(self, data)
+
+    def plain_lines(self, data: Tensor) -> PlainLines | None:
+        kinds = [kind for field in self.schema if (kind := kind_of(field.type))]
+        if len(kinds) < len(self.schema) or any(_ESCAPED.search(name) for name in self.schema.names):
+            return None
+        return plain_lines(kernels.parse_json(data, self.schema.names, kinds), self.schema, self.schema)
 
     def is_plain(self, data: Tensor) -> bool:
         return False  # the depth of each line must be counted before pyarrow parses it

@@ -1,5 +1,7 @@
 """Text files with one row in each line, read in blocks of whole lines."""
 
+import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -10,6 +12,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from seqflow import kernels
 from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
 from seqflow.files.local import LOCAL
@@ -31,7 +34,7 @@ BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
 _SAMPLED_FILES, _FETCHED_FILES = 16, 64
 _CHUNK = 64 << 10
-_NEWLINE = b"\n"
+_NEWLINE, _LINE_END = b"\n", re.compile(rb"\n")
 BOM = b"\xef\xbb\xbf"
 """Byte order mark, which a file may begin with; it does not belong to the first line."""
 
@@ -78,6 +81,15 @@ class _File(NamedTuple):
         with reading(self.path), open(self.path, "rb", buffering=0) as file:
             file.seek(start)
             return file.read(stop - start)
+
+    def read_array(self, start: int, stop: int) -> Tensor:
+        """Return the same as uint8, in memory that was used before: new pages take longer than the copy."""
+        if is_uri(self.path):
+            return np.frombuffer(self.read(start, stop), np.uint8)
+        with reading(self.path), open(self.path, "rb", buffering=0) as file:
+            file.seek(start)
+            data = kernels.empty_bytes(max(min(stop, os.fstat(file.fileno()).st_size) - start, 0))
+            return data[: file.readinto(data.data)]
 
     @property
     def size(self) -> int:
@@ -149,7 +161,7 @@ class LineSource:
         if start == 0:
             start = len(BOM) if data[: len(BOM)].tobytes() == BOM else 0
             if len(data) > start and getattr(version.format, "header", False):
-                start, lines_before = int(np.argmax(data == _NEWLINE[0])) + 1, 1
+                start, lines_before = _after_newline(data, 0, len(data)), 1
             data = data[start:]
         selection = version.selection.to(schema)
         parser_of = getattr(version.format, "reading", None)
@@ -287,17 +299,26 @@ def _bytes_of(start: int, stop: int) -> Span:
 def _read_lines(file: _File, start: int, stop: int) -> tuple[Tensor, int]:
     """Return the lines that start in `start` … `stop - 1`, ended by a newline, and the start of the first one."""
     (begin, end_of_read), first = _bytes_of(start, stop), 0
-    content = file.read(begin, end_of_read)
+    data = file.read_array(begin, end_of_read)
     if start:
-        first = content.find(_NEWLINE, 0, stop - start) + 1
+        first = _after_newline(data, 0, stop - start)
         if not first:
             return np.empty(0, np.uint8), start
-    end = content.find(_NEWLINE, stop - 1 - begin) + 1
+    end = _after_newline(data, stop - 1 - begin, len(data))
+    if not end and data[-1:].tobytes() == _NEWLINE and len(data) <= INT32_MAX:
+        end = len(data)
     if not end:
+        content = data.tobytes()
         content += _rest_of_line(file, content, begin + len(content))
-        content = _ended(file.path, content)
-        end = len(content)
-    return np.frombuffer(content, np.uint8)[first:end], begin + first
+        data = np.frombuffer(_ended(file.path, content), np.uint8)
+        end = len(data)
+    return data[first:end], begin + first
+
+
+def _after_newline(data: Tensor, start: int, stop: int) -> int:
+    """Return the position after the first newline in `data[start:stop]`; 0 if there is none."""
+    found = _LINE_END.search(data.data, start, stop)
+    return found.end() if found else 0
 
 
 def _ended(path: str, content: bytes) -> bytes:

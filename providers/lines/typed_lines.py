@@ -12,6 +12,7 @@ import pyarrow as pa
 from seqflow import kernels
 from seqflow.errors import ProviderOptionError
 from seqflow.providers.lines.line_faults import Malformed
+from seqflow.providers.lines.plain_lines import PlainLines, in_place
 from seqflow.record.record import Tensor
 
 _NEWLINE = ord("\n")
@@ -33,6 +34,10 @@ class LineParser(Protocol):
     @property
     def counted(self) -> bytes:
         """Letters that are counted in each line, for `faults`."""
+        ...
+
+    def plain_lines(self, data: Tensor) -> PlainLines | None:
+        """Return rows from a native kernel, which leaves out some lines; None if it does not parse such columns."""
         ...
 
     def is_plain(self, data: Tensor) -> bool:
@@ -100,6 +105,29 @@ def is_utf8(content: bytes | Tensor) -> bool:
 
 def parse_lines(parser: LineParser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """Return the rows of a block, and its malformed lines in order; their rows are null."""
+    plain = parser.plain_lines(data)
+    if plain is None:
+        return parse_any_lines(parser, data)
+    if not len(plain.odd):
+        return plain.rows, iter(())
+    lines = Lines(data, plain.starts, plain.stops, {})
+    others, malformed = parse_any_lines(
+        parser, np.frombuffer(lines.join(np.arange(len(plain.odd))), np.uint8)
+    )
+    return in_place(plain, others), _moved(malformed, plain)
+
+
+def _moved(malformed: Iterator[Malformed], plain: PlainLines) -> Iterator[Malformed]:
+    """Yield malformed lines of those that were not plain, with their rows and positions in the block."""
+    # each of them was joined with a newline after it
+    starts = kernels.lengths_to_offsets(plain.stops - plain.starts + 1)
+    for row, position, column, reason in malformed:
+        place = int(plain.starts[row] - starts[row]) + position
+        yield Malformed(int(plain.odd[row]), place, column, reason)
+
+
+def parse_any_lines(parser: LineParser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+    """Return what `parse_lines` does, parsed by Arrow."""
     # The only fault of plain lines is a value that goes on in the next line: then there are fewer rows than lines.
     is_plain = parser.is_plain(data)
     rows = _whole(parser, data) if is_plain else None

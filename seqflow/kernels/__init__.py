@@ -24,6 +24,7 @@ from seqflow.kernels.dealing import *
 from seqflow.kernels.discounting import *
 from seqflow.kernels.dispatch import (
     KERNELS,
+    empty_bytes,
     info,
     isas,
     kept_memory,
@@ -37,6 +38,7 @@ from seqflow.kernels.error import KernelError
 from seqflow.kernels.files.chunks import *
 from seqflow.kernels.files.fields import *
 from seqflow.kernels.files.footers import *
+from seqflow.kernels.files.line_columns import *
 from seqflow.kernels.files.lines import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
@@ -58,6 +60,7 @@ from seqflow.kernels.vocabulary import *
 __all__ = [
     "KernelError",
     "check_out",
+    "empty_bytes",
     "info",
     "isas",
     "kept_memory",

@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from functools import update_wrapper
 from typing import Any, TypeVar
 
+import numpy as np
+
+from seqflow.kernels.arrays import Array
 from seqflow.kernels.forms import Form
 
 _why_not_native: str | None = None
@@ -114,6 +117,11 @@ def set_kept_memory(limit: int) -> None:
 def kept_memory() -> int:
     """Return the number of bytes of freed results that are kept for later ones."""
     return 0 if _native is None else int(_native.kept_bytes())
+
+
+def empty_bytes(count: int) -> Array:
+    """Return a new uint8 array of `count` bytes, in kept memory if there is enough (see `set_kept_memory`)."""
+    return np.empty(count, np.uint8) if _native is None else _native.empty_bytes(count)
 
 
 def num_threads() -> int:

@@ -3,26 +3,17 @@
 #include <vector>
 
 #include "bindings/python.h"
+#include "shared/numerals.h"
 
 namespace seqflow {
 namespace {
 namespace fields {
 
-constexpr uint8_t NONE = 255;  // of what is no digit
+using numerals::DIGITS, numerals::NONE;
+
 constexpr int MOST_DECIMALS = 19, MOST_HEXADECIMALS = 16;
 constexpr int64_t TEXT = 0, HEXADECIMAL = 16;
 constexpr uint64_t LARGEST = INT64_MAX;
-
-struct Digits {
-  uint8_t of[256];
-  constexpr Digits() : of{} {
-    for (int byte = 0; byte < 256; ++byte) {
-      const int lower = byte | 32;
-      of[byte] = byte >= '0' && byte <= '9' ? byte - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : NONE;
-    }
-  }
-};
-constexpr Digits DIGITS;
 
 // Text up to `end`. Another thread may write to it meanwhile: nothing relies on the newline at its end.
 struct Text {

@@ -36,6 +36,7 @@ NB_MODULE(_native, module) {
   module.def("enter_single_thread", enter_single_thread);
   module.def("leave_single_thread", leave_single_thread);
   module.def("kept_bytes", kept_bytes);
+  module.def("empty_bytes", empty_bytes);
   module.def("set_kept_limit", set_kept_limit);
   bind_attention(module);
   bind_bucketing(module);
@@ -47,6 +48,7 @@ NB_MODULE(_native, module) {
   bind_groups(module);
   bind_hashing(module);
   bind_lengths(module);
+  bind_line_columns(module);
   bind_lines(module);
   bind_matching(module);
   bind_matrices(module);

@@ -181,6 +181,8 @@ nb::object shape_of(std::initializer_list<int64_t> front, const Buffer &like, in
 
 }  // namespace
 
+nb::object empty_bytes(int64_t count) { return call_empty(nb::int_(count), dtype_named(UINT8)); }
+
 nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like, int from, nb::handle dtype) {
   return call_empty(shape_of(front, like, from), dtype);
 }

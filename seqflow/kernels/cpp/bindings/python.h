@@ -49,6 +49,8 @@ class Buffer {
   int hidden_axes = 0;  // 1 where the last axis of the view holds the bytes of an element
 };
 
+nb::object empty_bytes(int64_t count);
+
 // numpy.empty of a shape, which is that of `like` from an axis on behind some other axes; and of a dtype.
 nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like, int from, nb::handle dtype);
 
@@ -147,6 +149,7 @@ void bind_footers(nb::module_ &module);
 void bind_groups(nb::module_ &module);
 void bind_hashing(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
+void bind_line_columns(nb::module_ &module);
 void bind_lines(nb::module_ &module);
 void bind_matching(nb::module_ &module);
 void bind_matrices(nb::module_ &module);

@@ -112,18 +112,22 @@ inline A across(Vector<A, N> lanes) {
   }
 }
 
-// A bit for each lane of a mask of 32-bit or 64-bit lanes.
+// A bit for each lane of a mask of 8-bit, 32-bit or 64-bit lanes.
 template <class L, int N>
 inline uint64_t lane_bits(Vector<L, N> mask) {
 #if defined(__AVX512DQ__)
+  if constexpr (sizeof mask == 64 && sizeof(L) == 1) return _mm512_movepi8_mask((__m512i)mask);
   if constexpr (sizeof mask == 64 && sizeof(L) == 4) return _mm512_movepi32_mask((__m512i)mask);
   if constexpr (sizeof mask == 64 && sizeof(L) == 8) return _mm512_movepi64_mask((__m512i)mask);
 #endif
 #if defined(__AVX2__)
+  if constexpr (sizeof mask == 32 && sizeof(L) == 1)
+    return static_cast<uint32_t>(_mm256_movemask_epi8((__m256i)mask));
   if constexpr (sizeof mask == 32 && sizeof(L) == 4) return _mm256_movemask_ps((__m256)mask);
   if constexpr (sizeof mask == 32 && sizeof(L) == 8) return _mm256_movemask_pd((__m256d)mask);
 #endif
 #if defined(__SSE2__)
+  if constexpr (sizeof mask == 16 && sizeof(L) == 1) return _mm_movemask_epi8((__m128i)mask);
   if constexpr (sizeof mask == 16 && sizeof(L) == 4) return _mm_movemask_ps((__m128)mask);
   if constexpr (sizeof mask == 16 && sizeof(L) == 8) return _mm_movemask_pd((__m128d)mask);
 #endif
