@@ -169,14 +169,28 @@ not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "caffe2", "kernels", "ops", "providers", "ray", "registry", "torch"):
+    if name in ("auto", "caffe2", "jax", "kernels", "ops", "providers", "ray", "registry", "torch"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'seqflow' has no attribute {name!r}")
+        raise _missing(name)
     value = getattr(import_module(f"seqflow.{_ON_FIRST_USE[name]}"), name)
     globals()[name] = value
     return value
 
 
+def _missing(name: str) -> AttributeError:
+    """Return the error for a name that is not here, which names what is."""
+    from seqflow.errors import nearest
+    from seqflow.names_elsewhere import instead, no_attribute
+
+    there = "" if name.startswith("_") else instead("sf", name)
+    guess = "" if there or name.startswith("_") else nearest(name, __all__, 0.8)
+    if not there and not guess and not name.startswith("_"):
+        from seqflow.registry.search import ops_for
+
+        there = ops_for(name)
+    return no_attribute("module 'seqflow'", name, there or guess.strip(" ()"))
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -25,6 +25,7 @@ from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
+from seqflow.output.lock import require_locks
 from seqflow.providers.bad_files import BadFileList
 
 
@@ -108,6 +109,7 @@ def run(
     source does not know it. A job without rows writes an empty file with the columns that its batches would
     have. Raise the errors of the loader and the output, and remove files that were not committed.
     """
+    require_locks()
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
     if append and (overwrite or accept_changes):
