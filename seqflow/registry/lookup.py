@@ -29,7 +29,8 @@ def get(name: str) -> OpDef:
         found = "" if guess else ops_for(name)
         raise UnknownOpError(
             f"no op is named {name!r}{guess}",
-            advice=found or f"`seqflow ops --search {name}` finds ops by other words; import your own first",
+            advice=found
+            or f"`seqflow ops --search {name}` finds ops by their names elsewhere; import your own first",
         )
     return _ops[name]
 
