@@ -3,8 +3,8 @@
 python examples/chat_with_tools.py
 
 `tokenize_chat` reads `role` and `content`. Reasoning and calls of tools are columns of their own, so `text_of` writes
-them into `content` as the chat template of the model does; here the one of Qwen. Answers of tools are a role. Names of
-special tokens in a content stay plain text: where `<think>` is one, its ids differ from those of the template.
+them into `content` as the chat template of the model does; here the one of Qwen. Answers of tools are a role. The
+names of special tokens stay plain text: where `<think>` is one, its ids differ from those of the template.
 """
 
 import json
@@ -51,5 +51,7 @@ learnt = batch["labels"][batch["labels"] != -100]
 text = (
     sf.ops.decode(learnt, [len(learnt)], tokenizer=tokenizer, special_tokens=True).values.tobytes().decode()
 )
-assert "multiply" in text and "It is 51." in text and "17 * 3?" not in text
+assert "multiply" in text
+assert "It is 51." in text
+assert "17 * 3?" not in text
 print(text)

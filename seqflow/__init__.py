@@ -182,14 +182,12 @@ def _missing(name: str) -> AttributeError:
     """Return the error for a name that is not here, which names what is."""
     from seqflow.errors import nearest
     from seqflow.names_elsewhere import instead, no_attribute
+    from seqflow.registry.search import ops_for
 
-    there = "" if name.startswith("_") else instead("sf", name)
-    guess = "" if there or name.startswith("_") else nearest(name, __all__, 0.8)
-    if not there and not guess and not name.startswith("_"):
-        from seqflow.registry.search import ops_for
-
-        there = ops_for(name)
-    return no_attribute("module 'seqflow'", name, there or guess.strip(" ()"))
+    if name.startswith("_"):
+        return no_attribute("module 'seqflow'", name, "")
+    there = instead("sf", name) or nearest(name, __all__, 0.8).strip(" ()")
+    return no_attribute("module 'seqflow'", name, there or ops_for(name))
 
 
 def __dir__() -> list[str]:

@@ -6,80 +6,34 @@ the declarations of the ops (`known_as`).
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import NoReturn, TypeVar
 
 C = TypeVar("C", bound=type)
+_FILE = os.path.splitext(__file__)[0] + ".txt"
 
-TABLE: Mapping[str, Mapping[str, str]] = {
-    "sf": {
-        "sf.from_arrow(frame) takes frames of pandas and Polars": "from_pandas from_polars",
-        "sf.Sequence(values, lengths)": "from_numpy array Tensor ragged RaggedTensor",
-        "sf.Sequence.from_lists(lists)": "from_list from_lists",
-        "sf.from_arrow(pa.table(columns)), with pyarrow as pa": "from_dict",
-        "sf.from_arrow(pa.Table.from_pylist(rows)), with pyarrow as pa": "from_dicts from_pylist",
-        "sf.from_arrow(table) makes one; its class is seqflow.record.Record": "Record Batch",
-        "sf.open(path) makes one; its class is seqflow.providers.Provider": "Provider",
-        "sf.open(path), and sf.Loader(path) for batches": "load read read_parquet load_dataset Dataset",
-        "sf.Loader(source, batch=…)": "DataLoader",
-        "sf.ops.tokenize(values, lengths, tokenizer), with the file tokenizer.json": "Tokenizer",
-        "sf.Loader(source, pad=…), or batch=sf.Packed(capacity)": "collate DataCollator",
-        "sf.ops.concat joins arrays, sf.ops.concat_sequences sequences": "concat stack",
-        "seqflow.torch.ops are functions for modules of torch": "nn",
-        "sf.ops.edit_distance, and `seqflow ops --search` for others": "metrics",
-        "sf.op(signature) declares an op; docs/new-ops.md": "register register_op",
-        "seqflow.job.Job and seqflow.job.run, or `seqflow run job.toml`": "Job run_job",
-        "sf.to_arrow(record), written by pyarrow; a job writes files": "save export",
-        "objects show themselves in Jupyter, sequence.to_svg() is a picture, `seqflow report` a page": "plot",
-        "repr(object), or `seqflow inspect PATH`": "describe",
-        "schema= of sf.open takes a pyarrow.Schema; sf.TensorSpec describes a tensor": "Schema",
-    },
-    "Sequence": {
-        "len(sequence) counts sequences; sequence.values.shape is the shape of the rows": "shape",
-        "sequence.values, or sequence.pad() with the mask": "to_numpy numpy",
-        "sf.Sequence(torch.from_numpy(sequence.values), sequence.lod)": "to_torch to",
-        "sf.Sequence(function(sequence.values), sequence.lod), or ops of seqflow.auto": "map apply",
-        "sequence.to_svg(), and Jupyter shows it": "plot",
-    },
-    "Loader": {
-        "loader.state_dict() is the position; a job writes batches (`seqflow run`)": "save",
-        "next(iter(loader)) is the first batch, loader.batch_at(number) one by its number": "[]",
-    },
-    "Record": {"sf.to_arrow(batch)": "to_arrow to_pandas", "batch.num_rows": "shape"},
-    "option": {
-        "batch=n, or a plan such as TokenBudget(max_tokens) or Packed(capacity)": "batch_size",
-        "threads=n; worker processes are not needed": "num_workers",
-        "batch=Rows(n, drop_last=True)": "drop_last",
-        "shuffle=Shuffle(seed)": "seed",
-        "rank= and world_size=, and shuffle=": "sampler",
-        "net=, or pad=": "collate_fn",
-        "prepare= for rows, net= for batches": "transform",
-        "memory=, in bytes": "prefetch_factor",
-        "window=, in bytes": "buffer_size",
-        "streams=n": "shards",
-        "batch=Packed(capacity, balance=Balance(group, linear=…)), or balance= of another plan": "balance",
-        'prepare="ids, n = tokenize(…, tokenizer)", constants={"tokenizer": "tokenizer.json"}': "tokenizer",
-        "net= or prepare= with truncate(…, max_length=n), or batch=Packed(capacity)": "max_length",
-        "tensor.to(device) moves the tensors of a batch": "device",
-    },
-}  # fmt: skip
-"""For each place: advice, and the names that are typed for it."""
-_INSTEAD = {
-    (place, name): there
-    for place, rows in TABLE.items()
-    for there, names in rows.items()
-    for name in names.split()
-}
+
+@cache
+def table() -> Mapping[tuple[str, str], str]:
+    """Return the advice on each name, by its place: `sf`, a class, or `option`, an argument by keyword.
+
+    A line of `names_elsewhere.txt` has a place, the names that are typed there, and the advice, separated by tabs.
+    """
+    with open(_FILE, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    return {(place, name): advice for place, names, advice in rows for name in names.split()}
 
 
 def instead(place: str, name: str) -> str:
     """Return the advice on a name that a place does not have; an empty string if the table has no such name."""
-    return _INSTEAD.get((place, name), "")
+    return table().get((place, name), "")
 
 
 def found_anywhere(name: str) -> list[str]:
     """Return the advice on a name, in the order of the places."""
-    return [there for (_, known), there in _INSTEAD.items() if known.lower() == name.strip().lower()]
+    return [there for (_, known), there in table().items() if known.lower() == name.strip().lower()]
 
 
 def no_attribute(what: str, name: str, advice: str) -> AttributeError:

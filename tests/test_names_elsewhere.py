@@ -8,7 +8,7 @@ import pytest
 from command import seqflow
 
 import seqflow as sf
-from seqflow.names_elsewhere import TABLE
+from seqflow.names_elsewhere import table
 
 FRAME = pa.table({"tokens": [[1, 2], [], [3]], "n": [1, 2, 3]})
 LOADER = sf.Loader(FRAME, batch=3)
@@ -17,26 +17,19 @@ PLACES = {
     "sf": sf, "Sequence": sf.Sequence([1, 2, 3], [2, 0, 1]), "Loader": LOADER, "Record": BATCH, "sf.ops": sf.ops,
     "sf.auto": sf.auto,
 }  # fmt: skip
-NAMES = [
-    (place, name)
-    for place in TABLE
-    if place in PLACES
-    for names in TABLE[place].values()
-    for name in names.split()
-]
+NAMES = [one for one in table() if one[0] in PLACES and one[1] != "[]"]
 
 
-@pytest.mark.parametrize(("place", "name"), [one for one in NAMES if one[1] != "[]"])
+@pytest.mark.parametrize(("place", "name"), NAMES)
 def test_an_attribute_that_is_missing_names_what_is_there(place, name):
     with pytest.raises(AttributeError) as raised:
         getattr(PLACES[place], name)
-    (there,) = [there for there, names in TABLE[place].items() if name in names.split()]
     first, advice = str(raised.value).split("\n  ")
     assert first.endswith(f"has no attribute {name!r}")
-    assert advice == there
+    assert advice == table()[place, name]
 
 
-@pytest.mark.parametrize("there", [there for rows in TABLE.values() for there in rows])
+@pytest.mark.parametrize("there", sorted({*table().values()}))
 def test_what_the_table_names_is_there(there):
     for path in re.findall(r"\b(?:sf|seqflow)((?:\.\w+)+)", there):
         found = sf
@@ -52,7 +45,7 @@ def test_what_the_table_names_is_there(there):
     ["batch_size", "num_workers", "drop_last", "seed", "collate_fn", "transform", "tokenizer", "max_length"],
 )
 def test_an_option_of_another_loader_names_ours(name):
-    (there,) = [there for there, names in TABLE["option"].items() if name in names.split()]
+    there = table()["option", name]
     with pytest.raises(sf.OpError, match=re.escape(f"Loader has no option {name!r}\n  write {there}")):
         sf.Loader(FRAME, **{name: 1})
 

@@ -8,10 +8,7 @@ from seqflow.cli.printing import print_json, say
 EXAMPLES = (
     ("seqflow check job.toml", "Each tensor, its shape, and its largest size in bytes."),
     ("seqflow check job.toml --set batch.capacity=64", "The same with another setting."),
-    (
-        "seqflow check job.toml --input empty.parquet --json",
-        "In CI, where a file without rows has the schema.",
-    ),
+    ("seqflow check job.toml --json", "One JSON object, for CI: a source without rows is enough."),
 )
 
 
