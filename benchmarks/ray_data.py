@@ -6,7 +6,7 @@ Ray Data's half is `read_parquet → map_batches → write_parquet` with a best-
 have as many CPUs, workers at niceness 0 and a Ray of their own, whose start is not counted. They run in turn, at the
 first size so many times, at the others once; medians count. Outputs are compared: rows, sums of tokens and positions.
 CPU seconds and the peak of memory (PSS: shared pages are divided among those who share them) are those of all
-processes of a run. Needs Linux and `pip install "seqflow[ray]"`.
+processes of a run. Needs Linux and `pip install '.[ray]'`.
 """
 
 import argparse

@@ -8,7 +8,7 @@ each request. Lists of int32 in Parquet files: `lists` (600 MB in 6 files, row g
 yield Arrow batches in the order of the files. `open` counts the rows of 10,000 small files. Each run is a process of
 its own, without its imports, and all take turns: the best time and CPU time and the largest peak of memory count.
 Rows and values must agree. A peer that needs more than 100 s is stopped. Needs Linux and
-`pip install "seqflow[bench,stores]" s3fs`.
+`pip install '.[bench,stores]' s3fs`.
 """
 
 import argparse

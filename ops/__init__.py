@@ -39,4 +39,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from seqflow import registry
 
-    return sorted({*globals(), *registry.names()})
+    return registry.names()

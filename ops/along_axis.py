@@ -66,7 +66,7 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
 @op(
     "{like(tensors) tensors[*_]}+ -> joined[*e]",
     caffe2="Concat",
-    known_as="torch.cat; np.concatenate; tf.concat",
+    known_as="torch.cat; np.concatenate; tf.concat; torch.stack",
     shape=_infer_concat,
     describes={"joined": "joined(sum(tensors))"},
     grad={"tensors": "split_like(d.joined, tensors, axis=axis, parts=len(tensors))"},

@@ -22,7 +22,7 @@ Align = Literal["start", "end"]
     "float q[sum(lengths), G*R, D], lengths[B], like(q) k[sum(kv_lengths), G, D], like(q) v[sum(kv_lengths), G, E],"
     " kv_lengths[B]?=lengths, like(q) slopes[G*R]?"
     " -> out[sum(lengths), G*R, E], sum_of(q) lse[sum(lengths), G*R]",
-    known_as="scaled_dot_product_attention; flash attention; flash_attn_varlen_func; varlen_attn; "
+    known_as="ragged attention; scaled_dot_product_attention; flash attention; flash_attn_varlen_func; varlen_attn; "
     "cu_seqlens attention; xformers BlockDiagonalMask; flex_attention document mask; multi-head attention; "
     "grouped-query attention; ALiBi; sliding window attention; self-attention; cross-attention",
     grad={

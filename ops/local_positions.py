@@ -147,7 +147,8 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     "data[sum(lengths), *d], ordered scores[sum(lengths)], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, k),"
     " position(lengths) positions[sum(lengths')]",
-    known_as="torch.topk per row; tf.math.top_k ragged; groupby top k; df.groupby.nlargest; top-k per user",
+    known_as="torch.topk per row; tf.math.top_k ragged; groupby top k; df.groupby.nlargest; top-k per user; "
+    "last n; most recent n; latest n per user",
     depends={"positions": "scores, lengths"},
     grad={"data": MovedRows(), "scores": NoDerivative("they only determine which rows are picked")},
 )

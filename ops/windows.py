@@ -34,7 +34,7 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]",
-    known_as="fluid.layers.sequence_conv; sliding window; skip-gram windows",
+    known_as="fluid.layers.sequence_conv; sliding window; conv1d; rolling mean; skip-gram windows",
     grad=MovedRows(fill="fill"),
 )
 def context_windows(

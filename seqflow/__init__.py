@@ -176,14 +176,26 @@ not import Arrow, and `import seqflow` alone imports neither Arrow nor NumPy."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "caffe2", "kernels", "ops", "providers", "ray", "registry", "torch"):
+    if name in ("auto", "caffe2", "jax", "kernels", "ops", "providers", "ray", "registry", "torch"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'seqflow' has no attribute {name!r}")
+        raise _missing(name)
     value = getattr(import_module(f"seqflow.{_ON_FIRST_USE[name]}"), name)
     globals()[name] = value
     return value
 
 
+def _missing(name: str) -> AttributeError:
+    """Return the error for a name that is not here, which names what is."""
+    from seqflow.errors import nearest
+    from seqflow.names_elsewhere import instead, no_attribute
+    from seqflow.registry.search import ops_for
+
+    if name.startswith("_"):
+        return no_attribute("module 'seqflow'", name, "")
+    there = instead("sf", name) or nearest(name, __all__, 0.8).strip(" ()")
+    return no_attribute("module 'seqflow'", name, there or ops_for(name))
+
+
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return sorted([*__all__, "__version__"])

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.names_elsewhere import instead
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,6 +96,13 @@ def checked(
         function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], *, failed: bool
     ) -> SeqflowError | None:
         defaults, hints = _declared(function)
+        parameters = inspect.signature(function).parameters.values()
+        unknown = [name for name in given if name not in hints]
+        if failed and unknown and not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            return error(
+                f"{function.__qualname__} has no option {unknown[0]!r}{nearest(unknown[0], hints)}",
+                advice=instead("option", unknown[0]),
+            )
         for name, value in [*zip(hints, args, strict=False), *given.items()]:
             hint = hints.get(name, Any)
             is_long = failed and isinstance(value, int) and not -(2**63) <= value < 2**64

@@ -157,9 +157,12 @@ class JobError(SeqflowError, ValueError):
     """A job file, or an override of it, that cannot be understood."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `" (did you mean 'x'?)"` for the known name closest to `name`, or an empty string."""
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `" (did you mean 'x'?)"` for the known name closest to `name`, or an empty string.
+
+    A name that is less alike than `cutoff`, from 0 to 1, is not suggested.
+    """
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(known), n=1)
+    close = get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f" (did you mean {close[0]!r}?)" if close else ""

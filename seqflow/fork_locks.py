@@ -36,4 +36,5 @@ def _renew_all() -> None:
         lock._renew()
 
 
-os.register_at_fork(after_in_child=_renew_all)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all)

@@ -18,6 +18,7 @@ from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.exact import converted
 from seqflow.lod import Lengths, LoD
+from seqflow.names_elsewhere import explains_missing
 from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
 
@@ -55,6 +56,7 @@ def _with_operators(cls: C) -> C:
     return cls
 
 
+@explains_missing("Sequence", "ops on Sequences are functions of seqflow.auto")
 @_with_operators
 class Sequence(_Operators):
     """Flat values and their LoD, checked once to fit.
@@ -152,6 +154,8 @@ class Sequence(_Operators):
             items = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         return items
 
+    to_list = tolist = to_lists
+
     def unpack(self) -> tuple[Array, ...]:
         """Return the values, then the lengths of each level, outermost first.
 
@@ -174,6 +178,11 @@ class Sequence(_Operators):
     def lengths(self) -> Lengths:
         """The innermost lengths, which describe the rows of the values."""
         return self._lod.lengths
+
+    @property
+    def offsets(self) -> Array:
+        """The start of each innermost sequence, then the number of rows: int64."""
+        return kernels.lengths_to_offsets(self.lengths)
 
     @property
     def num_levels(self) -> int:
@@ -261,6 +270,23 @@ class Sequence(_Operators):
         if self._offsets is None:
             self._offsets = [kernels.lengths_to_offsets(lengths) for lengths in self._lod]
         return self._offsets
+
+    def sum(self) -> Any:
+        """Return the sum of each innermost sequence, as `auto.lengths_sum`; 0 for an empty one."""
+        return lifted("lengths_sum")(self)
+
+    def mean(self) -> Any:
+        """Return the mean of each innermost sequence, as `auto.lengths_mean`; 0 for an empty one."""
+        return lifted("lengths_mean")(self)
+
+    def pad(self, **attributes: Any) -> Any:
+        """Return the innermost sequences padded, and the mask, as `auto.pad`, with its attributes.
+
+        >>> Sequence([1, 2, 3], [2, 1]).pad(fill=-1).padded
+        array([[ 1,  2],
+               [ 3, -1]])
+        """
+        return lifted("pad")(self, **attributes)
 
     # NumPy's protocols
 

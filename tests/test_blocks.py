@@ -48,7 +48,9 @@ def blocks_that_tests_ask_for():
 
 def is_run(block):
     """Whether it is a doctest, is held by a test below, or is asked for by a test."""
-    if block.language in ("", "text", "toml", "sh"):
+    if (
+        block.language in ("", "text", "toml", "sh") or block.page == "README.md"
+    ):  # tests/pages/test_readme.py
         return True
     is_doctest = ">>> " in block.text and block.page.startswith("docs/")
     return is_doctest or any(

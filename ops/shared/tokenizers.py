@@ -147,7 +147,8 @@ def _package() -> Any:
         import tokenizers
     except ImportError as error:
         raise OpError(
-            f"the package tokenizers is missing ({error})", advice="pip install 'seqflow[text]'"
+            f"the package tokenizers is missing ({error})",
+            advice="pip install '.[text]' in a clone of seqflow",
         ) from error
     return tokenizers
 

@@ -30,6 +30,7 @@ from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
+from seqflow.signature.bind_arrays import as_array
 from seqflow.signature.bind_rows import frozen
 
 _MOST_PLANS = 512
@@ -334,7 +335,7 @@ def _kind(value: Any, lod: LoD | None = None, holds_lengths: bool = False) -> Ki
         return Kind(lod.num_levels, False, holds_lengths, dtype_of(value), value.ndim)
     if type(value) in (bool, int, float):
         return Kind(0, False, False, type(value), 0)
-    array = value if isinstance(value, np.ndarray) or is_tensor(value) else np.asarray(value)
+    array = value if isinstance(value, np.ndarray) or is_tensor(value) else as_array("value", value)
     return Kind(0, False, False, dtype_of(array), array.ndim)
 
 

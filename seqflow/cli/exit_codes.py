@@ -26,7 +26,7 @@ from seqflow.errors import (
 
 BAD_DATA, BAD_USAGE = 1, 2
 _USAGE = (BatchPlanError, JobError, MissingSourceError, NetError, ProviderOptionError, UnknownColumnError)
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOPPING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 class Stopped(BaseException):

@@ -64,10 +64,14 @@ def _search(query: str, json: bool) -> None:
     """Print the ops that a query may mean, best first; raise OpError when there is none."""
     from seqflow import registry
     from seqflow.errors import OpError
+    from seqflow.names_elsewhere import found_anywhere
     from seqflow.registry.search import nearest, search
 
     shipped = [registry.get(name) for name in registry.names()]
     hits = search(query, shipped)[:_HITS]
+    if not hits and (known := found_anywhere(query)):
+        say("\n".join(known))
+        return
     if not hits:
         near = nearest(query, shipped)
         hint = f"nearest: {', '.join(near)}; " if near else ""

@@ -9,10 +9,11 @@ _WIDTH, _HEIGHT, _GAP, _MARGIN, _CHAR = 360, 26, 8, 8, 8
 
 
 class Bar(NamedTuple):
-    """A share, from 0 to 1, and its label."""
+    """A share, from 0 to 1, its label, and its count as text."""
 
     name: str
     share: float
+    number: str = ""
 
 
 def bars(title: str, rows: Sequence[Bar], theme: Theme) -> str:

@@ -25,7 +25,7 @@ _ENVIRONMENT = {
     "RAY_worker_niceness": "0",  # 15 by default: workers would get no CPU next to other processes
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def import_ray() -> Any:
@@ -35,7 +35,9 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise JobError(f'engine: Ray cannot be imported: {error}\n  pip install "seqflow[ray]"') from None
+        raise JobError(
+            f"engine: Ray cannot be imported: {error}\n  pip install '.[ray]' in a clone of seqflow"
+        ) from None
     return ray
 
 

@@ -231,7 +231,7 @@ def client_of_uri(root: str, options: StoreOptions, retries: Any = _NO_RETRIES) 
     except ImportError:
         raise StoreError(
             f"reading {shown(root)} needs a package that is not installed",
-            advice="pip install 'seqflow[stores]'",
+            advice="pip install '.[stores]' in a clone of seqflow",
         ) from None
     scheme = root.partition(":")[0]
     if scheme == "hf":

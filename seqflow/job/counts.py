@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -49,5 +48,7 @@ def set_counts(stats: Stats, before: Mapping[str, Any], since: Stats) -> None:
 
 def peak_memory() -> int:
     """Return the peak memory of this process in bytes."""
+    import resource  # Windows has none, and no jobs
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -51,6 +51,22 @@ class JobSpecs:
             parts.append(("totals", "\n".join(columns)))
         return "\n\n".join(f"[{name}]\n{text}" for name, text in parts)
 
+    def facts(self) -> dict[str, Any]:
+        """Return the type of each tensor and the most bytes that it can have, for JSON; None where they have no
+        bound.
+        """
+        nets = {"prepare": self.prepare, "net": self.net}
+        parts = {
+            "source": self.source,
+            **{key: one.specs for key, one in nets.items() if one},
+            "batch": self.batch,
+        }
+        tensors = {
+            part: {key: {"type": str(one), "bytes": one.byte_bound} for key, one in specs.items()}
+            for part, specs in parts.items()
+        }
+        return {"name": self.name, **tensors, "totals": {key: str(one) for key, one in self.totals.items()}}
+
 
 def infer(loader: Loader, name: str = "") -> JobSpecs:
     """Infer every tensor of a job, or of one source of its mix."""

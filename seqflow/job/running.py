@@ -25,6 +25,7 @@ from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Mix, Stats
 from seqflow.loader.run.ledger import BadRowHandler
 from seqflow.output import OutputFile, OutputWriter
+from seqflow.output.lock import require_locks
 from seqflow.providers.bad_files import BadFileList
 
 
@@ -121,6 +122,7 @@ def run(
         accept_changes: Whether a resumed run may have other nets, constants, tokenizers and modules.
         append: Whether to add the rows of files that are new in the source to a complete output.
     """
+    require_locks()
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
     if append and (overwrite or accept_changes):

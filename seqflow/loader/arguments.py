@@ -20,6 +20,7 @@ from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import Pad
 from seqflow.loader.run.ledger import BadRows
+from seqflow.names_elsewhere import instead
 from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider
@@ -31,20 +32,6 @@ RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
 """Options that are fields of Ranks, and of Prefetch."""
 _OF_PROVIDERS = ("columns", "where", "fill", "valid")
 """Options of opening that a source takes that is open already."""
-_OTHER_NAMES = {
-    "batch_size": "batch=n, or a plan such as TokenBudget(max_tokens) or Packed(capacity)",
-    "num_workers": "threads=n; worker processes are not needed",
-    "drop_last": "batch=Rows(n, drop_last=True)",
-    "seed": "shuffle=Shuffle(seed)",
-    "sampler": "rank= and world_size=, and shuffle=",
-    "collate_fn": "net=, or pad=",
-    "transform": "prepare= for rows, net= for batches",
-    "prefetch_factor": "memory=, in bytes",
-    "buffer_size": "window=, in bytes",
-    "shards": "streams=n",
-    "balance": "batch=Packed(capacity, balance=Balance(group, linear=…)), or balance= of another plan",
-}
-"""Names that options have in other loaders, and what to write here."""
 
 
 class LoaderOptions(OpenOptions, total=False):
@@ -64,8 +51,8 @@ def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
     for name in options:
         if name in own or name in option_names():
             continue
-        if name in _OTHER_NAMES:
-            raise OpTypeError(f"Loader has no option {name!r}\n  write {_OTHER_NAMES[name]}")
+        if there := instead("option", name):
+            raise OpTypeError(f"Loader has no option {name!r}\n  write {there}")
         guess = nearest(name, own) or nearest(name, option_names())
         raise OpTypeError(f"Loader has no option {name!r}{guess}; it has {', '.join(own)}")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 from seqflow.arguments import checked
 from seqflow.errors import OpError, OpIndexError
@@ -20,12 +20,17 @@ from seqflow.loader.run.making import Trace, trace_turn, with_files
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.workers import Workers
+from seqflow.names_elsewhere import explains_missing, instead
 from seqflow.record import Record
 from seqflow.record.one_schema import reader_of
 from seqflow.thread_guards import one_at_a_time
 from seqflow.torch.tensors import to_tensors
 
 
+@explains_missing(
+    "Loader",
+    hidden="batches data_fingerprint deal epochs_differ is_resuming iteration pipeline place recipe window_maker",
+)
 @checked()
 class EpochBatches:
     """The batches of a pipeline for one rank, epoch after epoch; it knows its position, and can go on there."""
@@ -108,6 +113,9 @@ class EpochBatches:
                 '  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are known and kept'
             )
         return self.deal.ranks.rounds(total)
+
+    def __getitem__(self, number: Any) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is iterated, not indexed\n  {instead('Loader', '[]')}")
 
     @one_at_a_time
     def __iter__(self) -> Generator[Record, None, None]:
@@ -301,7 +309,7 @@ class EpochBatches:
         if library != "torch":
             raise OpError(
                 f"{type(self).__name__}.to: library is {library!r}, expected 'torch'\n"
-                "  to a device go the tensors: tensor.to(device)"
+                "  the loader itself gives NumPy arrays; tensor.to(device) moves the tensors of a batch"
             )
         options = {"pin_memory": pin_memory, "int64": int64, "cu_seqlens": cu_seqlens, "ragged": ragged}
         return TensorBatches(self, options)

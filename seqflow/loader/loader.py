@@ -142,11 +142,11 @@ class Loader(EpochBatches):
     def __init__(
         self,
         source: Any,
+        batch: BatchPlan | int = 256,
         *,
         prepare: Net | str | Transform | None = None,
         net: Net | str | Transform | None = None,
         constants: Mapping[str, Any] | None = None,
-        batch: BatchPlan | int = 256,
         pad: Mapping[str, Pad | float] | Pad | float | None = None,
         shuffle: Shuffle | bool | None = None,
         window: int | str = "64 MiB",

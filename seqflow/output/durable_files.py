@@ -19,7 +19,8 @@ from seqflow.errors import WriteError
 from seqflow.output import unfinished
 
 BUFFER_BYTES = 1 << 20
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_CLOSED_BY_EXEC = getattr(os, "O_CLOEXEC", 0)  # Windows has none
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSED_BY_EXEC
 
 
 def create(path: Path) -> int:
@@ -77,12 +78,13 @@ def sync_file(path: Path) -> None:
 
 def sync_folder(path: Path) -> None:
     """Synchronise the entries of a folder to the disk: files that were created, renamed or removed."""
-    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+    if hasattr(os, "O_DIRECTORY"):  # Windows cannot open a folder
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def _sync(path: Path, flags: int) -> None:
     with writing(path):
-        opened = os.open(path, flags | os.O_CLOEXEC)
+        opened = os.open(path, flags | _CLOSED_BY_EXEC)
         try:
             os.fsync(opened)
         finally:
@@ -111,7 +113,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def append_bytes(path: Path, content: bytes) -> None:
     """Append to a file and synchronise it to the disk: after a crash the file may end with a part of the content."""
     with writing(path):
-        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | _CLOSED_BY_EXEC | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(opened, "ab") as file:
             file.write(content)
             file.flush()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import socket
 import stat
+import sys
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 
 from seqflow.errors import JobError
@@ -17,9 +18,17 @@ from seqflow.output import unfinished
 _CONTENT = re.compile(rb"process \d+ on .*, since [\d :-]{19},", re.DOTALL)
 """Content that an owner writes. A run that was killed before writing it has left an empty file."""
 _MOST_BYTES = 1000
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-# without O_NONBLOCK, opening a pipe would block
-_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def require_locks() -> None:
+    """Raise JobError when the system cannot lock an output."""
+    try:
+        import_module("fcntl")
+    except ImportError:
+        raise JobError(
+            f"output: found {sys.platform}, expected a POSIX system: a job locks its output with flock",
+            advice="run jobs on Linux, macOS or WSL; ops and loaders need no lock",
+        ) from None
 
 
 class Lock:
@@ -42,6 +51,9 @@ class Lock:
         """Take the lock; raise JobError, with the owner, when another run writes to the target or the name is
         taken.
         """
+        require_locks()
+        import fcntl
+
         while self._file is None:
             file = self._open()
             try:
@@ -79,7 +91,7 @@ class Lock:
         """Return a descriptor of the lock file, which is created if it does not exist."""
         while True:
             try:
-                return os.open(self._path, _NEW, 0o666)
+                return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             except FileExistsError:
                 pass
             try:
@@ -93,7 +105,8 @@ class Lock:
         if not stat.S_ISREG(found.st_mode):
             raise self._foreign(_KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file"))
         try:
-            file = os.open(self._path, _OLD)
+            # without O_NONBLOCK, opening a pipe would block
+            file = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise self._foreign("a symbolic link") from None

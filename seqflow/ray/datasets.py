@@ -101,7 +101,7 @@ def _ray_data() -> Any:
         import ray.data
     except ImportError as error:
         raise OpError(
-            f'seqflow.ray.dataset: Ray Data cannot be imported: {error}\n  pip install "seqflow[ray]"'
+            f"seqflow.ray.dataset: Ray Data cannot be imported: {error}\n  pip install '.[ray]' in a clone of seqflow"
         ) from None
     return ray.data
 

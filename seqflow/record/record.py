@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import UnknownColumnError, nearest
+from seqflow.names_elsewhere import explains_missing
 from seqflow.record.display import as_html, as_text
 
 Tensor = np.ndarray[Any, np.dtype[Any]]
 
 
+@explains_missing("Record", "tensors and columns are items: batch[{name!r}]")
 @dataclass(frozen=True, slots=True, eq=False)
 class Record(Mapping[str, Tensor]):
     """One batch of named tensors; a mapping from name to array.
@@ -33,10 +35,21 @@ class Record(Mapping[str, Tensor]):
     number: int | None = None
     """Number of a loader's batch in the epoch, counted over all ranks; `batch_at` returns this batch again."""
 
-    def __getitem__(self, name: str) -> Tensor:
+    def __getitem__(self, name: str) -> Any:
+        """Return the tensor of that name, or the Sequence of a column of lists: `batch["tokens"]` has the tensors
+        `tokens.lengths` and `tokens.values`.
+        """
         try:
             return self.tensors[name]
         except KeyError:
+            levels, values = [], name
+            while isinstance(name, str) and f"{values}.lengths" in self.tensors:
+                levels.append(self.tensors[f"{values}.lengths"])
+                values += ".values"
+            if levels and values in self.tensors:
+                from seqflow.sequence import Sequence  # it imports the ops
+
+                return Sequence(self.tensors[values], levels)
             raise UnknownColumnError(
                 f"the record has no tensor {name!r}{nearest(name, self.tensors)}; it has {', '.join(self.tensors)}"
             ) from None

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.deprecated_names import old_names, renamed_arguments
-from seqflow.errors import OpError, SeqflowError
+from seqflow.errors import OpError, OpTypeError, SeqflowError
 from seqflow.registry.errors import explain, explain_memory, name_op
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
@@ -26,7 +26,7 @@ def {name}({parameters}):
         fits = False
     try:
         if not fits:
-            {names} = check({inputs}, {attributes})
+            {names} = check({inputs}, {attributes}, extra)
         return {call}
     except MemoryError as error:
         raise explain_memory(error, {names}) from None
@@ -40,9 +40,11 @@ def {name}({parameters}):
 """
 
 
+_ADVICE_ON_LENGTHS = "lengths are inputs of ops; for a Sequence, which has its own: seqflow.auto.{}(sequence)"
+
 _RENAMED = """\
     if {given}:
-        return call_renamed({inputs}, dict({arguments}))
+        return call_renamed({inputs} + extra, dict({arguments}))
 """
 
 
@@ -121,15 +123,15 @@ def _source(name: str, signature: Signature, attributes: tuple[Attribute, ...], 
         name=name,
         renamed=_RENAMED.format(given=given, inputs=_tuple(inputs), arguments=arguments) if renamed else "",
         parameters=", ".join(
-            [f"{a.name}=None" if a.optional else a.name for a in signature.input_arguments]
-            + (["*"] if attributes else [])
-            + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
+            [f"{a.name}={None if a.optional else 'unset'}" for a in signature.input_arguments]
+            + ["*extra"]
+            + [f"{a.name}={'unset' if a.required else f'default_{a.name}'}" for a in attributes]
             + [f"{old}=unset" for old in renamed]
         ),
         defaults="".join(
             f"    if {one} is None:\n        {one} = {of}\n" for one, of in signature.defaults.items()
         ),
-        condition=" and ".join(conditions),
+        condition=" and ".join(["not extra", *conditions]),
         names=_tuple(inputs + named),
         inputs=_tuple(inputs),
         attributes=_tuple(named),
@@ -157,8 +159,24 @@ def _renamed_call(
 def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:
     """Return the slow form of the check: of attributes, then of inputs; it returns the arguments of the body."""
 
-    def check(values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    inputs = [argument.name for argument in signature.input_arguments]
+
+    def check(values: tuple[Any, ...], given: tuple[Any, ...], extra: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
+            if extra:
+                keywords = "".join(f" {one.name}=" for one in attributes)
+                raise OpTypeError(
+                    f"found {len(values) + len(extra)} inputs, expected {len(values)}",
+                    advice=f"attributes are given by keyword:{keywords}" if keywords else "",
+                )
+            for input, value in zip(inputs, values, strict=True):
+                if value is _UNSET:
+                    raise OpTypeError(f"{input} is missing", advice=_ADVICE_ON_LENGTHS.format(name))
+            for attribute, value in zip(attributes, given, strict=True):
+                if value is _UNSET:
+                    raise OpTypeError(
+                        f"{attribute.name} is missing", advice=f"{attribute.name}={attribute.expected}"
+                    )
             checked = [attribute.check(value) for attribute, value in zip(attributes, given, strict=True)]
             known = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
             bound = bind(signature, signature.grouped(values), known)

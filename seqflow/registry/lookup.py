@@ -23,9 +23,14 @@ def get(name: str) -> OpDef:
         if module is not None:
             import_module(module)
     if name not in _ops:
+        from seqflow.registry.search import ops_for
+
+        guess = nearest(name, names(), 0.8)  # a lower one leads from mean to expand, from sort to sqrt
+        found = "" if guess else ops_for(name)
         raise UnknownOpError(
-            f"no op is named {name!r}{nearest(name, names())}",
-            advice=f"`seqflow ops --search {name}` finds ops by their names elsewhere; import your own first",
+            f"no op is named {name!r}{guess}",
+            advice=found
+            or f"`seqflow ops --search {name}` finds ops by their names elsewhere; import your own first",
         )
     return _ops[name]
 

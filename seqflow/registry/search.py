@@ -47,6 +47,14 @@ def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
     return sorted(found, key=lambda hit: (-hit.score, hit.name))
 
 
+def ops_for(name: str) -> str:
+    """Return a sentence that names the ops which a name may mean; empty if there is none."""
+    from seqflow.registry import lookup
+
+    hits = search(name, map(lookup.get, lookup.names()))[:_NEAREST]
+    return "ops of seqflow.ops: " + ", ".join(hit.name for hit in hits) if hits else ""
+
+
 def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
     """Return the ops whose names, own or in other libraries, are spelled most like a query."""
     spelled: dict[str, str] = {}

@@ -28,7 +28,7 @@ from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
 from seqflow.record.display import packed_pictures
 from seqflow.report.bad_rows import BadRowList
 from seqflow.report.nets import sections_of_specs
-from seqflow.report.page import code, drawing, facts, paragraph, plural, section, table
+from seqflow.report.page import Section, code, drawing, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.source import DAMAGE, examples, first_line, sections_of_lengths
 from seqflow.report.survey import Survey
@@ -39,7 +39,7 @@ _BATCHES, _MOST_BATCHES = 32, 1024
 _PROFILED = 8
 
 
-def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[str]:
+def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[Section]:
     """Yield nets, shapes and byte bounds, sizes of the run, a sample of batches, costs of ops, ranks, bad rows, and
     the lengths of prepared rows, whose padding is that of batches of `batch` rows, and of rows of `capacity`.
     """
@@ -53,7 +53,7 @@ def sections_of_job(job: Job, batch: int, capacity: int) -> Iterator[str]:
     loader = open_loader(lenient)
     tokenizers = tokenizers_of((loader.prepare, loader.net))
     told: set[str] = set()
-    parts: tuple[Callable[[], Iterator[str]], ...] = (
+    parts: tuple[Callable[[], Iterator[Section]], ...] = (
         lambda: iter([section("The run", facts(plan(lenient).lines()))]),
         lambda: _sample(job, lenient, tokenizers),
         lambda: _prepare_costs(loader),
@@ -87,7 +87,7 @@ def _taken(loader: Loader) -> _Sample:
     return _Sample(stats, first, bad)
 
 
-def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[str]:
+def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[Section]:
     """Yield a sample as the job makes it; if the job would stop at a bad row, a sample without bad rows."""
     stops = None
     try:
@@ -115,7 +115,7 @@ def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[str]:
         )
 
 
-def _prepare_costs(loader: Loader) -> Iterator[str]:
+def _prepare_costs(loader: Loader) -> Iterator[Section]:
     """Yield the cost of each op of `prepare` on the first block; nothing without `prepare`, or if it is a Python
     function.
     """
@@ -141,7 +141,7 @@ def _prepare_costs(loader: Loader) -> Iterator[str]:
     )
 
 
-def _net_costs(loader: Loader) -> Iterator[str]:
+def _net_costs(loader: Loader) -> Iterator[Section]:
     """Yield the cost of each op of `net` on the first batches, except batches with rows that the net refuses."""
     net = loader.net
     window = _first_window(loader) if isinstance(net, Net) else None
@@ -168,7 +168,7 @@ def _costs(profile: Profile) -> str:
     return table(("op", "milliseconds", "share", "bytes made"), rows)
 
 
-def _ranks(loader: Loader) -> Iterator[str]:
+def _ranks(loader: Loader) -> Iterator[Section]:
     """Yield the tokens of ranks in the first window; nothing if batches are not planned on a column."""
     recipe, window = loader.recipe, _first_window(loader)
     if window is None:
@@ -180,7 +180,7 @@ def _ranks(loader: Loader) -> Iterator[str]:
         yield section("Tokens of ranks", imbalance_of_ranks(tokens, dealt))
 
 
-def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[str]:
+def _prepared(loader: Loader, batch: int, capacity: int) -> Iterator[Section]:
     """Yield the lengths of all prepared rows, and the bad rows by reason; nothing without `prepare`."""
     recipe = loader.recipe
     if recipe.prepare is None:

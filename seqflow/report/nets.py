@@ -8,11 +8,11 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.job.inference import JobSpecs
 from seqflow.net import NetInference
 from seqflow.net.picture import is_drawn_whole
-from seqflow.report.page import drawing, paragraph, section, table
+from seqflow.report.page import Section, drawing, paragraph, section, table
 from seqflow.tensor import TensorSpec
 
 
-def sections_of_specs(found: JobSpecs) -> Iterator[str]:
+def sections_of_specs(found: JobSpecs) -> Iterator[Section]:
     """Yield the tensors of the source, of `prepare`, of the batches and of `net`."""
     yield section("Tensors of the source", _bounds(found.source))
     if found.prepare is not None:

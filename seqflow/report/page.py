@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import NamedTuple
 
 from seqflow.drawing.bars import Bar
 from seqflow.drawing.tables import breakable
@@ -20,7 +21,7 @@ caption { text-align: left; font-weight: 600; padding: .5rem 0 .2rem; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; }
 tbody th { font-weight: inherit; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.short { white-space: nowrap; }
+.short { white-space: nowrap; } nav ul { columns: 16rem; padding-left: 1.2rem; }
 table.bars, td.bar { width: 100%; } td.bar { min-width: 4rem; } table.bars th { white-space: nowrap; }
 td.bar div { height: 1.1rem; margin-top: .15rem; background: #4c8bd0; border-radius: 2px; }
 pre { font-size: .85rem; overflow-x: auto; overflow-wrap: normal; }
@@ -29,25 +30,43 @@ svg { display: block; margin: .5rem 0; max-width: none !important; }
   table { font-size: .85rem; } th, td { padding-right: .4rem; } td.number { padding-right: .8rem; }
   .stacked, .stacked tbody, .stacked tr, .stacked td { display: block; } .stacked thead { display: none; }
   .stacked tr { border-bottom: 1px solid #8886; padding: .3rem 0; } .stacked td { border: 0; padding: .1rem 0; }
+  .wide > svg { max-width: 100% !important; height: auto; }
   .stacked td::before { content: attr(data-name) ": "; font-weight: 600; } .stacked td.number { text-align: left; }
 }
 @media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117; } }
 """
 
 
-def page(title: str, sections: Iterable[str]) -> str:
-    """Return a whole page."""
+class Section(NamedTuple):
+    """A heading and the content below it."""
+
+    heading: str
+    content: str
+
+
+def page(title: str, sections: Iterable[Section]) -> str:
+    """Return a whole page: the first section, a list of the others with links, and these."""
+    listed = [*sections]
+    links = "".join(
+        f'<li><a href="#section-{number}">{_text(one.heading)}</a></li>\n'
+        for number, one in enumerate(listed)
+        if number
+    )
+    contents = f'<nav aria-label="Contents"><ul>\n{links}</ul></nav>'
+    first, *rest = [
+        f'<section id="section-{number}">\n<h2>{_text(one.heading)}</h2>\n{one.content}\n</section>'
+        for number, one in enumerate(listed)
+    ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{_text(title)}</h1>\n"
-        f"{chr(10).join(sections)}\n</main>\n</body>\n</html>\n"
+        f"{chr(10).join([first, contents, *rest])}\n</main>\n</body>\n</html>\n"
     )
 
 
-def section(heading: str, *parts: str) -> str:
-    """Return a heading and the content below it."""
-    return f"<section>\n<h2>{_text(heading)}</h2>\n{chr(10).join(parts)}\n</section>"
+def section(heading: str, *parts: str) -> Section:
+    return Section(heading, "\n".join(parts))
 
 
 def paragraph(text: str) -> str:
@@ -89,9 +108,10 @@ def code(text: str) -> str:
 
 
 def chart(title: str, rows: Sequence[Bar]) -> str:
-    """Return shares as bars."""
+    """Return shares as bars, next to their counts."""
     body = "\n".join(
-        f'<tr><th scope="row">{_breakable(row.name)}</th><td class="number">{row.share:.2%}</td>'
+        f'<tr><th scope="row">{_breakable(row.name)}</th><td class="number">{row.number}</td>'
+        f'<td class="number">{row.share:.2%}</td>'
         f'<td class="bar"><div style="width:{row.share:.2%}"></div></td></tr>'
         for row in rows
     )

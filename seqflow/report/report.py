@@ -19,12 +19,20 @@ from seqflow.job import Job
 from seqflow.job.opening import open_loader
 from seqflow.providers.bad_files import BadFiles
 from seqflow.report.job import sections_of_job
-from seqflow.report.page import facts, page, paragraph, section
-from seqflow.report.source import Policy, SurveyedSource, first_line, sections_of, survey_of, survey_of_path
+from seqflow.report.page import Section, facts, page, paragraph, section
+from seqflow.report.source import (
+    Policy,
+    SurveyedSource,
+    first_line,
+    sections_of,
+    summary_of,
+    survey_of,
+    survey_of_path,
+)
 from seqflow.version import __version__
 
 
-def machine() -> str:
+def machine() -> Section:
     """Return processor, cores, memory, the kernels with their instruction set and threads, and versions."""
     found = kernels.info()
     isa = "" if found["isa"] is None else f", {found['isa']}"
@@ -64,6 +72,10 @@ def _memory() -> str:
         return "not known"
 
 
+_FIRST = ("Where a run stops", "The run", "The first batches", "Bad rows of these batches")
+"""Sections about a job that matter most, before its nets and shapes."""
+
+
 class ReportPage(NamedTuple):
     """A page, and what was found in its source."""
 
@@ -87,7 +99,7 @@ def report_of_path(
     `bad_rows` and `bad_files` are as in `survey_of`, `options` are those of `sf.open`.
     """
     found = survey_of_path(path, batch, bad_rows=bad_rows, bad_files=bad_files, **options)
-    text = page(shown(path), [*sections_of(found, batch, capacity), machine()])
+    text = page(shown(path), [summary_of(found, batch), *sections_of(found, batch, capacity), machine()])
     return ReportPage(text, found, found.is_accepted(bad_rows, bad_files))
 
 
@@ -104,7 +116,8 @@ def report_of_job(job: Job, name: str, batch: int = 256, capacity: int = 2048) -
         read = replace(job, bad_files=BadFiles("skip"))
         recipe = open_loader(read.without_quarantine()).recipe
     found = survey_of(recipe.source, batch, recipe.columns, recipe.fill, recipe.valid)
-    sections = [*stops, *sections_of_job(read, batch, capacity), *sections_of(found, batch, capacity)]
+    made = [*sections_of_job(read, batch, capacity), *sections_of(found, batch, capacity)]
+    sections = [summary_of(found, batch), *stops, *sorted(made, key=lambda one: one.heading not in _FIRST)]
     bad_files = "raise" if stops else job.bad_files.policy
     return ReportPage(
         page(name, [*sections, machine()]), found, found.is_accepted(job.bad_rows.policy, bad_files)

@@ -30,7 +30,7 @@ from seqflow.providers.left_out import open_lenient
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
 from seqflow.report.bad_rows import BadRowList, Place
-from seqflow.report.page import chart, facts, paragraph, plural, section, table
+from seqflow.report.page import Section, chart, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, as_text
@@ -38,8 +38,8 @@ from seqflow.report.tokens import Tokenizers, as_text
 Policy: TypeAlias = Literal["raise", "skip"] | None
 """Policy for faults; None lists them, and they are not accepted."""
 _PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
-_ROWS, _TEXT, _TOKENS, _NUMBERS = 5, 160, 40, 12
-"""Number of rows shown as examples, and of characters, tokens and numbers shown of each."""
+_ROWS, _ELEMENTS, _TEXT, _TOKENS, _NUMBERS = 5, 8, 160, 40, 12
+"""Number of rows shown as examples, of lists of each, and of characters, tokens and numbers of each of these."""
 
 
 DAMAGE = (ProviderError, OSError, pa.ArrowException, LodError, OpError, ShapeError)
@@ -177,7 +177,32 @@ def first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
-def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[str]:
+def summary_of(found: SurveyedSource, batch: int) -> Section:
+    """Return what matters first: rows, faults, and for each column of sequences its lengths and its padding."""
+    summary = found.survey.summary()
+    counts = {
+        "damaged files or blocks": len(found.damaged),
+        "rows that cannot be read": found.unreadable.count,
+        "rows with nulls": found.with_nulls.count,
+    }
+    more = " or more" * (found.with_nulls.count >= _NULLS)
+    faults = [
+        (name, f"{count:,}{more * name.endswith('nulls')}" if count else "none")
+        for name, count in counts.items()
+    ]
+    lengths = [
+        (
+            name,
+            f"{plural(one['sequences'], 'sequence')} of {one['shortest']:,} to {one['longest']:,}, "
+            f"mean {one['mean']:,.1f}; padded, {batch} rows: {1 - one['padding']:.2%} are data",
+        )
+        for name, one in summary["lengths"].items()
+        if one["sequences"]
+    ]
+    return section("Summary", facts([("rows", f"{summary['rows']:,}"), *faults, *lengths]))
+
+
+def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[Section]:
     """Yield the tensors of a source, its bad rows, the lengths, the waste of padding, and the first rows."""
     survey, summary = found.survey, found.survey.summary()
     rows = [
@@ -198,7 +223,7 @@ def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[st
         yield section("The first rows", examples(survey.first))
 
 
-def sections_of_lengths(survey: Survey, batch: int, capacity: int, of: str = "") -> Iterator[str]:
+def sections_of_lengths(survey: Survey, batch: int, capacity: int, of: str = "") -> Iterator[Section]:
     """Yield the lengths of each tensor and the waste of padding; `of` begins the headings."""
     for name, one in survey.summary()["lengths"].items():
         if one["sequences"]:
@@ -251,6 +276,7 @@ def _histogram(entries: Sequence[dict[str, int]], sequences: int) -> list[Bar]:
         Bar(
             f"{entry['from']:,}" if entry["from"] == entry["to"] else f"{entry['from']:,} – {entry['to']:,}",
             entry["count"] / sequences,
+            f"{entry['count']:,}",
         )
         for entry in entries
     ]
@@ -270,29 +296,39 @@ def _fill_packed(lengths: Array, capacity: int) -> float:
 
 
 def examples(record: Record, tokenizers: Tokenizers = MappingProxyType({})) -> str:
-    """Return the first rows of each column: texts decoded, ids as text and numbers, other numbers as they are."""
+    """Return the first rows of each column: texts decoded, ids as text and numbers, other numbers as they are.
+
+    Elements of a list of lists, of texts or of structs are apart, so that fields of one struct have one place.
+    """
     names = [name for name in record if not name.endswith((".lengths", ".valid", ".keys"))]
     short = [name.removesuffix(".values") for name in names]
     columns = [
-        [_shown(values, tokenizers.get(column)) for values in _column(record, name)]
+        [
+            " | ".join(_shown(part, tokenizers.get(column)) for part in parts)
+            for parts in _column(record, name)
+        ]
         for name, column in zip(names, short, strict=True)
     ]
     return table(short, [*zip(*columns, strict=True)], stacks=True)
 
 
-def _column(record: Record, name: str) -> list[Array]:
-    """Return the values of each of the first rows."""
+def _column(record: Record, name: str) -> list[list[Array]]:
+    """Return the values of each of the first rows: of each innermost list, or of the one that a row is."""
     values, parent = record[name], record.parents[name]
     if parent is None:
-        return [values[row : row + 1] for row in range(min(record.num_rows, _ROWS))]
+        return [[values[row : row + 1]] for row in range(min(record.num_rows, _ROWS))]
     levels: list[Array] = []
     while parent is not None:
         levels.insert(0, record[parent])
         parent = record.parents[parent]
     edges = np.arange(min(record.num_rows, _ROWS) + 1)
-    for level in levels:
+    for level in levels[:-1]:
         edges = np.concatenate([[0], np.cumsum(level)])[edges]
-    return [values[start:stop] for start, stop in pairwise(edges.tolist())]
+    starts = np.concatenate([[0], np.cumsum(levels[-1])]).tolist()
+    return [
+        [values[starts[at] : starts[at + 1]] for at in range(first, min(last, first + _ELEMENTS))]
+        for first, last in pairwise(edges.tolist())
+    ]
 
 
 def _shown(values: Array, tokenizer: Any = None) -> str:

@@ -173,7 +173,10 @@ def as_array(name: str, value: Any) -> Array:
         raise
     except ValueError as error:
         raise OpTypeError(
-            f"{name} is not rectangular: {error}\n  pass flat values and their lengths"
+            f"{name} is not rectangular: {str(error).partition(' (in compiled code')[0]}",
+            advice="sf.from_arrow(ak.to_arrow_table(array)) has flat values and lengths"
+            if type(value).__module__.startswith("awkward")
+            else "pass flat values and their lengths",
         ) from None
     except MemoryError:
         raise

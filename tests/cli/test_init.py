@@ -196,3 +196,10 @@ def test_damaged_files_are_left_out_by_the_job_too(shards):
     done = seqflow("run", "job.toml", "--json", folder=shards.parent)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == 25
+
+
+def test_the_output_of_another_job_is_not_in_its_way(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "one.txt").write_text("text")
+    assert seqflow("init", "one.txt", folder=tmp_path).returncode == 0
+    assert 'path = "out-2"' in (tmp_path / "job.toml").read_text()

@@ -241,7 +241,7 @@ except sf.SeqflowError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "reading s3://bucket needs a package that is not installed\n  pip install 'seqflow[stores]'\n"
+        "reading s3://bucket needs a package that is not installed\n  pip install '.[stores]' in a clone of seqflow\n"
     )
 
 

@@ -21,7 +21,8 @@ SECTIONS = re.findall(
     r"^## (\S+)(?: \((\d{4}-\d\d-\d\d)\))?\n(.*?)(?=^## |\Z)", CHANGES, re.MULTILINE | re.DOTALL
 )
 RELEASES = [section for section in SECTIONS if section[0] != "Unreleased"]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, TOOLS = SETTINGS["project"], SETTINGS["tool"]
 
 
 def test_the_version_is_one_everywhere():
@@ -31,7 +32,7 @@ def test_the_version_is_one_everywhere():
 
 
 def test_the_changes_of_a_release_are_a_screen():
-    assert [version for version, _, _ in RELEASES] == ["0.2.0", "0.1.0"]
+    assert [version for version, _, _ in RELEASES] == ["0.3.0", "0.2.0", "0.1.0"]
     assert max(map(len, CHANGES.splitlines())) <= 118
     for version, _, text in SECTIONS:
         assert len(text.strip().splitlines()) < 60, version
@@ -40,7 +41,8 @@ def test_the_changes_of_a_release_are_a_screen():
 def test_each_old_name_that_is_still_taken_is_among_the_changes():
     rows = [
         line
-        for line in RELEASES[0][2].splitlines()
+        for _, _, text in RELEASES
+        for line in text.splitlines()
         if line.startswith("|") and "go" in line.rpartition(";")[2]
     ]
     taken = {name: old_names(name) for name in registry.names()}
@@ -139,8 +141,26 @@ def test_each_extra_that_is_named_is_one():
     named = {
         extra
         for text in of_requirements + texts
-        for extras in re.findall(r"\bseqflow\[([\w,-]+)\]", text)
+        for extras in re.findall(r"(?:\bseqflow|pip install (?:-e )?[\"']?\.)\[([\w,-]+)\]", text)
         for extra in extras.split(",")
     }
     assert len(named) > 5
     assert named <= set(PROJECT["optional-dependencies"])
+
+
+def test_no_page_or_message_installs_by_a_name_that_is_anothers():
+    """The name `seqflow` on the package index belongs to another project."""
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    texts += [
+        path for room in ("seqflow", "ops", "providers", "benchmarks") for path in (ROOT / room).rglob("*.py")
+    ]
+    wrong = re.compile(r"pip install [^`\n]*\bseqflow\[|pip install seqflow\b")
+    assert [str(path) for path in texts if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_wheels_are_built_where_jobs_run():
+    """Jobs lock their output with flock, which Windows has not."""
+    assert (
+        "windows" not in (ROOT / ".github" / "workflows" / "wheels.yml").read_text(encoding="utf-8").lower()
+    )
+    assert "windows" not in json.dumps(TOOLS["cibuildwheel"]).lower()

@@ -446,6 +446,8 @@ def test_without_ray_the_error_says_what_to_install(folder: Path, monkeypatch: p
     import sys
 
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(JobError, match=r'engine: Ray cannot be imported: .*\n  pip install "seqflow\[ray\]"'):
+    with pytest.raises(
+        JobError, match=r"engine: Ray cannot be imported: .*\n  pip install \'\.\[ray\]\' in a clone"
+    ):
         run(job(folder, JOBS["rows"], {"kind": "ray"}))
     assert not (folder / "o").exists()

@@ -162,7 +162,8 @@ def test_training_is_the_same_every_time():
 def test_without_the_package_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(
-        sf.OpError, match=r"(?s)^tokenize: the package tokenizers is missing.*pip install 'seqflow\[text\]'"
+        sf.OpError,
+        match=r"(?s)^tokenize: the package tokenizers is missing.*pip install '\.\[text\]' in a clone",
     ):
         ops.tokenize(**LEARNED_FROM, tokenizer="tokenizer.json")
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -114,3 +115,41 @@ def test_a_folder_is_free_again_after_a_run(tmp_path: Path) -> None:
         with open_output(tmp_path / "out") as output:
             output.write(record(0, 5))
             output.finish()
+
+
+WITHOUT_POSIX = """
+import importlib, os, pkgutil, signal, sys
+import logging, multiprocessing.connection, random, shutil, statistics, tempfile, typer  # which look at the system, too
+import pyarrow.dataset
+
+for name in ("fcntl", "resource", "termios", "pwd", "grp"):
+    sys.modules[name] = None
+for name in ("register_at_fork", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY", "pread", "sched_getaffinity"):
+    delattr(os, name)
+del signal.SIGHUP
+import pyarrow as pa
+import seqflow as sf
+from seqflow.job import Job, run
+
+folder = os.path.dirname(sf.__file__)
+for room in ("cli", "engine", "files", "identity", "job", "loader", "output", "providers", "report", "vocabulary"):
+    for module in pkgutil.iter_modules([os.path.join(folder, room)], f"seqflow.{room}."):
+        importlib.import_module(module.name)
+(batch,) = sf.Loader(pa.table({"x": [[1], []]}), batch=2, index="lengths.arrow")
+assert batch["x"].to_lists() == [[1], []]
+open("text.txt", "w").write("a")
+open("job.toml", "w").write('[source]\\npaths = "text.txt"\\n[batch]\\nkind = "rows"\\nn = 1\\n[output]\\npath = "out"')
+try:
+    run(Job.read("job.toml"))
+except sf.JobError as error:
+    print(error, os.path.exists("out"))
+"""
+
+
+def test_without_posix_all_is_imported_and_a_job_stops_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_POSIX]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.match(
+        "output: found .*, expected a POSIX system: .*\n  run jobs on Linux, .* False\n$", done.stdout
+    )

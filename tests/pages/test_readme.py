@@ -2,6 +2,10 @@
 
 import json
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
-from pages import code_of
+from pages import blocks_of, code_of
 
 import seqflow as sf
 
@@ -19,15 +23,49 @@ STARTED = (ROOT / "docs" / "getting-started.md").read_text()
 SPARSE = (ROOT / "docs" / "sparse-features.md").read_text()
 
 
-def test_the_example_on_the_first_screen_runs(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    code = code_of("README.md", "import numpy")
-    scope = {}
-    exec(code, scope)
-    np.testing.assert_array_equal(scope["x"], [[5, 6, 0], [0, 0, 0], [7, 8, 9]])
-    assert scope["n"].tolist() == [2, 0, 2]
-    assert scope["packed"].packed.shape[1] == 4
-    assert scope["batch"]["bytes.values"].dtype == np.uint8
+READER = """
+import json, subprocess, sys
+
+scope = {}
+for language, code in json.loads(sys.stdin.read()):
+    if language == "python":
+        exec(code, scope)
+    else:
+        subprocess.run(code, shell=True, check=True)
+assert scope["x"].tolist() == [[5, 6, 0], [0, 0, 0], [7, 8, 9]]
+assert scope["n"].tolist() == [2, 0, 2]
+assert scope["packed"].packed.shape[1] == 4
+assert scope["batch"]["tokens"].shape[1] == 2048
+assert scope["pooled"].sum(axis=1).tolist() == [2, 0]
+"""
+
+
+def test_its_blocks_run_in_order_in_a_fresh_clone(tmp_path):
+    """In one interpreter, after the first command; nothing is added to what the clone has."""
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("this is not a clone")
+    listed = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in filter(None, subprocess.check_output(listed, text=True).split("\0")):
+        if (ROOT / name).is_file() or (ROOT / name).is_symlink():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tmp_path / name, follow_symlinks=False)
+    blocks = [(block.language, block.text) for block in blocks_of("README.md") if block.language]
+    commands = [text for language, text in blocks if language == "sh"]
+    assert [text.startswith("pip install") for text in commands] == [True, True, False]
+    seen = [
+        (language, text.removeprefix("pip install . && "))
+        for language, text in blocks
+        if text != commands[1]  # the tests
+    ]
+    command = f'seqflow() {{ {shlex.quote(sys.executable)} -m seqflow "$@"; }}\n'
+    seen = [(language, command * (language == "sh") + text) for language, text in seen]
+    done = subprocess.run(
+        [sys.executable, "-c", READER], input=json.dumps(seen), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"lib/python[^ ]*/[^ ]*\.py, block \d+, row \d+", done.stdout)
+    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "job.toml").exists()
 
 
 def test_lengths_ride_along_as_it_says():
@@ -81,6 +119,8 @@ def test_features_by_name_run_as_it_says(tmp_path, monkeypatch):
 
 def test_it_is_one_screen():
     assert len(README.split()) <= 700
+    text = re.sub(r"(?s)```.*?```|<picture>.*?</picture>", "", README)
+    assert len([line for line in text.splitlines() if line and not line.startswith("|")]) <= 45
 
 
 def test_its_picture_of_fill_is_what_the_benchmark_found():
@@ -102,30 +142,13 @@ def test_its_picture_of_values_is_drawn_by_the_code():
         assert (ROOT / "docs" / "pictures" / f"values-{theme}.svg").read_text() == words.to_svg(theme)
 
 
-def test_documents_are_packed_as_the_first_door_shows(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs").mkdir()
-    pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]]}), "docs/one.parquet")
-    scope = {"sf": sf}
-    exec(code_of("README.md", "loader = "), scope)
-    assert scope["batch"]["tokens"].shape == (1, 2048)
-
-
-def test_features_are_pooled_as_the_second_door_shows():
-    maps = pa.array([[("likes", [7, 7])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
-    scope = {"sf": sf, "record": sf.from_arrow(pa.table({"column": maps})), "table": np.eye(8)}
-    exec(code_of("README.md", "features = "), scope)
-    assert scope["pooled"].sum(axis=1).tolist() == [2, 0]
-
-
 def test_the_signature_is_what_the_command_prints():
     shown = re.search(r"\$ seqflow ops truncate\n(.*)\n", README)[1]
     assert seqflow("ops", "truncate").stdout.splitlines()[0] == shown
 
 
 def test_the_error_is_what_the_op_says():
-    shown = re.search(r"```\n(lengths_sum: .*)\n```", README)[1]
+    shown = re.search(r"\n(lengths_sum: .*)\n```", README)[1]
     with pytest.raises(sf.LodError) as raised:
         sf.ops.lengths_sum(np.arange(6), [3, 4])
     assert str(raised.value).splitlines()[0] == shown

@@ -231,7 +231,9 @@ def test_a_missing_ray_is_an_error_that_says_how_to_get_it(
 ) -> None:
     for name in ("ray", "ray.data"):
         monkeypatch.setitem(sys.modules, name, None)  # as where it is not installed
-    with pytest.raises(OpError, match=r'Ray Data cannot be imported: .*\n  pip install "seqflow\[ray\]"'):
+    with pytest.raises(
+        OpError, match=r"Ray Data cannot be imported: .*\n  pip install \'\.\[ray\]\' in a clone"
+    ):
         sf.ray.dataset(loader_of(folder, "rows"))
 
 

@@ -73,8 +73,10 @@ def test_an_unknown_op_names_the_nearest():
 
 
 def test_an_unknown_op_says_how_to_find_those_of_other_names():
-    with pytest.raises(UnknownOpError, match="`seqflow ops --search embedding_bag`"):
+    with pytest.raises(UnknownOpError, match=r"ops of seqflow\.ops: sparse_lengths_sum, "):
         registry.get("embedding_bag")
+    with pytest.raises(UnknownOpError, match="`seqflow ops --search qwertz`"):
+        registry.get("qwertz")
 
 
 def test_an_op_definition_knows_its_parts():
@@ -127,9 +129,7 @@ def test_a_declaration_without_a_signature_is_refused():
 
 @pytest.mark.parametrize("times", ["first", "second"])
 def test_an_argument_that_is_missing_is_one_of_the_op(times):
-    with pytest.raises(
-        TypeError, match=r"^sort_within\(\) missing 1 required positional argument: 'lengths'"
-    ):
+    with pytest.raises(TypeError, match=r"^sort_within: lengths is missing\n"):
         sf.ops.sort_within([1])
 
 
@@ -212,7 +212,7 @@ def test_a_traceback_is_short_and_shows_the_generated_source():
     frames = traceback.extract_tb(caught.tb)
     assert len(frames) == 3
     assert frames[1].filename == "<op lengths_sum>"
-    assert frames[1].line == "(data, lengths, empty) = check((data, lengths), (empty,))"
+    assert frames[1].line == "(data, lengths, empty) = check((data, lengths), (empty,), extra)"
 
 
 def test_an_error_inside_a_users_op_keeps_its_traceback_and_names_both():

@@ -28,7 +28,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         assert tag not in ("script", "link", "img", "iframe")
-        assert not {"src", "href"} & dict(attrs).keys()
+        assert "src" not in dict(attrs)
+        assert dict(attrs).get("href", "#").startswith("#")
         if tag not in ("meta", "rect"):
             self.open.append(tag)
         if tag == "table":
@@ -84,6 +85,36 @@ def test_a_source_has_its_percentiles_fills_and_first_rows(path):
     assert first[1:4] == [["", "row 0 <b>&", "0"], ["0", "row 1 <b>&", "1"], ["0, 1", "row 2 <b>&", "2"]]
 
 
+def test_a_page_begins_with_what_matters_and_a_list_of_its_sections(path):
+    text = report_of_job(job_of(path), "job.toml").page
+    headings = re.findall("<h2>(.*?)</h2>", text)
+    assert headings[:3] == ["Summary", "The run", "The first batches"]
+    links = re.findall('<li><a href="#(.*?)">(.*?)</a></li>', text)
+    assert [name for _, name in links] == headings[1:]
+    assert re.findall('<section id="(.*?)">', text)[1:] == [place for place, _ in links]
+    assert text.index("<h2>Summary") < text.index("<nav") < text.index("<h2>The run")
+    found = facts_of(Page(report_of_path(str(path), batch=2)), "Summary")
+    assert (found["rows"], found["rows that cannot be read"]) == ("8", "none")
+    assert found["tokens.lengths"] == "8 sequences of 0 to 16, mean 5.2; padded, 2 rows: 75.00% are data"
+
+
+def test_lengths_have_their_counts_and_ranks_their_tokens(path):
+    page = Page(report_of_path(str(path), batch=2))
+    at = page.texts.index("8 – 15")
+    assert page.texts[at + 1 : at + 3] == ["2", "25.00%"]
+    assert next(table for table in page.tables if table[0][:1] == ["ranks"])[1][3] == "13, 29"
+
+
+def test_lists_of_structs_are_readable(tmp_path):
+    turns = [[{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]]
+    pq.write_table(pa.table({"messages": turns}), tmp_path / "chat.parquet")
+    first = Page(report_of_path(str(tmp_path / "chat.parquet"))).tables[-2]
+    assert first[1] == ["user | assistant", "Hi. | Hello!"] or first[1] == [
+        "Hi. | Hello!",
+        "user | assistant",
+    ]
+
+
 def test_a_source_without_rows_has_a_page(tmp_path):
     pq.write_table(pa.table({"tokens": pa.array([], pa.list_(pa.int32()))}), tmp_path / "none.parquet")
     assert "0 rows in" in " ".join(Page(report_of_path(str(tmp_path / "none.parquet"))).texts)
@@ -97,7 +128,7 @@ def test_lists_of_lists_and_tensors_are_shown(tmp_path):
     first = page.tables[-2]
     assert sorted(map(tuple, zip(*first, strict=True))) == [
         ("box", "0.0, 1.0", "2.0, 3.0"),
-        ("n.values", "1, 2", "3"),
+        ("n.values", "1, 2 | ", "3"),
     ]
 
 
@@ -141,7 +172,8 @@ def test_a_job_has_its_nets_as_pictures_with_shapes_and_as_tables_with_bounds(pa
 
 
 def ranks_of(page):
-    return next(table[1:] for table in page.tables if table[0] == ["ranks", "in a step", "in all steps"])
+    header = ["ranks", "in a step", "in all steps", "tokens of each"]
+    return next([row[:3] for row in table[1:]] for table in page.tables if table[0] == header)
 
 
 def test_a_plain_split_gives_rank_k_every_kth_batch(path):

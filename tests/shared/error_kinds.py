@@ -226,6 +226,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("seqflow.torch.collate: found … batches, expected 1: whole batches are not stacked", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
+        Kind("…: … is missing", "an input or attribute of an op was not given", "`seqflow ops NAME`; for a Sequence the op of `seqflow.auto`", lambda: ops.truncate(X, N)),
+        Kind("…: found … inputs, expected …", "an attribute of an op was given by position", "the second line has the keywords", lambda: ops.truncate(X, N, 2)),
+        Kind("… has no option …", "an argument that the method does not have", "the second line, or `help`", lambda: sf.Loader(TABLE).to("torch", device="cpu")),
         Kind("Loader: tail is …, expected …", "another word for what becomes of the last round", '`"drop"`, `"pad"` or `"repeat"`', lambda: sf.Loader(TABLE, tail="cut")),
         Kind("op: the function is …, expected one with a name, which is the name of the op", "`@sf.op` on a lambda, or on an object", "`@sf.op(…)` above a function: `def doubled(x): …`", lambda: sf.op("x[N] -> y[N]")(lambda x: x)),
         Kind("the attribute … has no annotation, expected what it takes", "a keyword-only parameter of your own op without a type", "`k: int`, `float`, `bool`, `str`, `Literal[…]`, or `Any`", lambda: sf.op("x[N] -> y[N]")(not_annotated)),
@@ -371,7 +374,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
     TypeError: [
-        Kind("…() missing … required …", "an input or attribute was not given", "`seqflow ops NAME`", lambda: ops.truncate(X, N)),
         Kind("…() got an unexpected keyword argument …", "an attribute that the op does not have", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
         Kind("the number of batches is not known before reading: …", "`len` of a loader whose plan depends on the data", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
     ],

@@ -58,7 +58,7 @@ _ROWS: list[Setting] = [
     ("n = 256", "rows of a batch"),
 ]
 _OUTPUT: list[Setting] = [
-    ('path = "out"', "relative to this file: a folder of part files and a manifest"),
+    ('path = "{0}"', "relative to this file: a folder of part files and a manifest"),
     ('kind = "parquet"', "or arrow"),
     ('# part_bytes = "64 MiB"', "how much of the source a killed run loses at most; 512 MiB if not given"),
 ]
@@ -141,7 +141,10 @@ def starting_job(
     elif of == "text":
         parts.append(_NET.format(column))
     parts.append(_section("batch", _CHAT if chat else _ROWS if column is None else _PACKED))
-    parts += [_section("output", _OUTPUT), _section("bad_rows", _BAD_ROWS)]
+    free = ("out", *(f"out-{number}" for number in range(2, 1000)))  # another job may have filled `out`
+    path = next((name for name in free if not (folder / name).exists()), free[-1])
+    output = [(setting.format(path), purpose) for setting, purpose in _OUTPUT]
+    parts += [_section("output", output), _section("bad_rows", _BAD_ROWS)]
     if source.bad_files.leaves_out:
         parts.append(_section("bad_files", _BAD_FILES))
     return Start("".join(parts), seen, tokenizer)

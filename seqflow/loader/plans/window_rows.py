@@ -452,7 +452,7 @@ def _ranges_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]
 
 
 def _sizes(record: Record, lengths: str) -> Array:
-    sizes = record[lengths].astype(np.int64, copy=False)
+    sizes: Array = record[lengths].astype(np.int64, copy=False)
     parent = record.parents[lengths]
     while parent is not None:
         sizes = kernels.segment_reduce("sum", sizes, record[parent])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from seqflow.printable import printable
 from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
-from seqflow.record.record import Tensor
 
 set_field = object.__setattr__
 """Set a field of a batch that was just made and that no other code holds."""
@@ -292,7 +291,7 @@ class LoadedBatch(Record):
     totals: Mapping[str, int | float] = field(default_factory=dict)
     """Totals over all batches of the step, on all ranks, by name."""
 
-    def __getitem__(self, name: str) -> Tensor:
+    def __getitem__(self, name: str) -> Any:
         if name not in self.tensors and name.removeprefix(PREFIX) in self.totals and name.startswith(PREFIX):
             return np.asarray(self.totals[name.removeprefix(PREFIX)])
         return Record.__getitem__(self, name)

@@ -194,7 +194,8 @@ def _run(future: Future[T], task: Callable[[], T]) -> None:
 _open: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
-os.register_at_fork(after_in_child=_open.clear)  # a child has none of their threads
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_open.clear)  # a child has none of their threads
 
 
 @atexit.register

@@ -23,7 +23,10 @@ def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
     if (imported := _imported(obj, pa.table, pa.record_batch, "without columns")) is not None:
         return imported
     raise ProviderError(
-        f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}"
+        f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}",
+        advice="ak.to_arrow_table(array) has the columns"
+        if type(obj).__module__.startswith("awkward")
+        else "",
     )
 
 

@@ -1,0 +1,63 @@
+"""States, indexes and outputs of the release before this one are read, from files that its own code has written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import seqflow as sf
+from seqflow.job import Job, run
+
+WRITTEN = Path(__file__).parent / "written_by_0_2_0"
+STATES = json.loads((WRITTEN / "states.json").read_text())
+OPTIONS = {"shuffle": sf.Shuffle(3), "window": "4 KiB"}
+PLANS = {
+    "rows": 8,
+    "budget": sf.TokenBudget(64),
+    "packed": sf.Packed(32),
+    "buckets": sf.Buckets([2, 4, 8], sf.Rows(8)),
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    return shutil.copy(WRITTEN / "d.parquet", tmp_path)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_goes_on_with_the_same_batches(name, data):
+    if name == "mix":
+        weights = {"a": 0.7, "b": 0.3}
+        loader = sf.Mix({"a": data, "b": data}, weights=weights, seed=1, batch=8, **OPTIONS)
+    else:
+        loader = sf.Loader(data, batch=PLANS[name], **OPTIONS)
+    loader.load_state_dict(STATES[name]["state"])
+    rest = [batch["tokens" if "tokens" in batch else "tokens.values"].tolist() for batch in loader]
+    assert rest[:3] == STATES[name]["next"]
+    assert len(rest) == STATES[name]["left"]
+
+
+def test_a_lengths_index_is_used_as_it_is(data, tmp_path):
+    index = Path(shutil.copy(WRITTEN / "d.index", tmp_path))
+    loader = sf.Loader(data, batch=sf.TokenBudget(64), window="4 KiB", index=index)
+    assert len(loader) == sum(1 for _ in loader) == 50
+    assert index.read_bytes() == (WRITTEN / "d.index").read_bytes()
+
+
+@pytest.fixture(params=["complete", "begun"])
+def job(request, data, tmp_path):
+    shutil.copy(WRITTEN / "job.toml", tmp_path)
+    shutil.copytree(WRITTEN / request.param / "out", tmp_path / "out")
+    return Job.read(tmp_path / "job.toml")
+
+
+def test_an_output_is_complete_or_is_completed(job, tmp_path):
+    begun = (tmp_path / "out" / ".progress.json").exists()
+    assert run(job, resume=begun).outcome == ("resumed" if begun else "complete")
+    for path in (WRITTEN / "complete" / "out").glob("part-*"):
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_they_were_written_by_that_release():
+    assert json.loads((WRITTEN / "complete" / "out" / "_manifest.json").read_text())["seqflow"] == "0.2.0"
