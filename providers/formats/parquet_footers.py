@@ -154,14 +154,15 @@ def footer_tail(store: Files, path: str) -> bytes | pa.Buffer:
 
 
 def _local_tail(path: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        size = os.fstat(handle).st_size
-        tail = os.pread(handle, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+    with open(path, "rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - _TAIL_BYTES))
+        tail = file.read()
         needed = _needed(tail, size)
-        return tail if len(tail) >= needed else os.pread(handle, needed, size - needed)
-    finally:
-        os.close(handle)
+        if len(tail) < needed:
+            file.seek(size - needed)
+            tail = file.read()
+        return tail
 
 
 def _needed(tail: bytes | pa.Buffer, size: int) -> int:
