@@ -198,4 +198,4 @@ def _missing(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted(__all__)

@@ -28,7 +28,12 @@ def large_pages(array: Array) -> Array:
     The copy is C-contiguous and is not shared with other processes, as a mapped file is. The result is the array
     itself, not a copy, if it has less than 2 MiB, or if the system has no large pages on request: only Linux has
     them, unless `/sys/kernel/mm/transparent_hugepage/enabled` says `[never]`. A system without free large pages
-    gives small ones. Raises OpTypeError for Python objects, KernelMemoryError when the copy does not fit into memory.
+    gives small ones.
+
+    Args:
+        array: The table that is looked up.
+
+    Raises OpTypeError for Python objects, KernelMemoryError when the copy does not fit into memory.
 
     >>> table = np.zeros((20_000, 64), np.float32)
     >>> (large_pages(table) == table).all()

@@ -15,25 +15,25 @@ class IdleReaders:
     """The readers that were used last. Each is used by one thread at a time; another process opens its own."""
 
     def __init__(self) -> None:
-        self._idle: list[tuple[Any, Any]] = []
+        self.idle: list[tuple[Any, Any]] = []
         self._lock = ForkLock(self._forget)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return IdleReaders, ()
 
     def _forget(self) -> None:
-        self._idle = []
+        self.idle = []
 
     @contextmanager
     def reader(self, path: str, open_file: Callable[[], Any]) -> Iterator[Any]:
-        """Give a reader of a file as it is now; a file that was written again is opened anew."""
+        """Give a reader of a file as it is now; one that was written since is opened again."""
         found = os.stat(path)
         version = path, found.st_ino, found.st_size, found.st_mtime_ns
         with self._lock:
-            at = next((at for at, (known, _) in enumerate(self._idle) if known == version), None)
-            reader = None if at is None else self._idle.pop(at)[1]
+            at = next((at for at, (known, _) in enumerate(self.idle) if known == version), None)
+            reader = None if at is None else self.idle.pop(at)[1]
         reader = open_file() if reader is None else reader
         yield reader  # one that failed is not kept
         with self._lock:
-            self._idle.append((version, reader))
-            del self._idle[:-_MOST]
+            self.idle.append((version, reader))
+            del self.idle[:-_MOST]

@@ -112,7 +112,7 @@ class ColumnChunks:
 
 
 class Footer(NamedTuple):
-    """What the footer of a file says, as `kernels.read_footer` returns it."""
+    """The contents of a footer, as `kernels.read_footer` returns it."""
 
     path: str
     description: bytes
@@ -124,7 +124,7 @@ class Footer(NamedTuple):
     limits: bytes
 
     def column_chunks(self, num_row_groups: int, num_leaves: int) -> ColumnChunks:
-        """Return the column chunks of each row group; raise ProviderError if they are others than expected."""
+        """Return the column chunks of each row group; raise ProviderError for other counts than expected."""
         if self.counts.tolist() != [num_leaves] * num_row_groups:
             raise ProviderError(
                 f"{self.path} has a damaged footer: "

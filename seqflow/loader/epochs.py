@@ -29,7 +29,10 @@ from seqflow.torch.tensors import to_tensors
 
 @explains_missing(
     "Loader",
-    hidden="batches data_fingerprint deal epochs_differ is_resuming iteration pipeline place recipe window_maker",
+    hidden=(
+        "batches data_fingerprint deal epochs_differ is_resuming iteration loaders pipeline place quotas recipe "
+        "settings window_maker"
+    ),
 )
 @checked()
 class EpochBatches:
@@ -46,10 +49,6 @@ class EpochBatches:
         """Place where the next iteration begins; None is the first batch of `epoch`."""
         self._progress: Progress | None = None
         """Progress of the last iteration, unless it was exhausted."""
-
-    def __dir__(self) -> list[str]:
-        """Return the names that a user of a loader needs; engines and jobs use further ones."""
-        return [name for name in super().__dir__() if name not in _INNER]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return its settings and its position, without what it has read."""
@@ -319,22 +318,6 @@ class EpochBatches:
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
-
-
-_INNER = {
-    *(
-        "batches",
-        "data_fingerprint",
-        "deal",
-        "epochs_differ",
-        "is_resuming",
-        "iteration",
-        "loaders",
-        "pipeline",
-    ),
-    *("place", "quotas", "recipe", "settings", "window_maker"),
-}
-"""Names that `dir` and the reference omit."""
 
 
 def _check_counts(what: str, **counts: int) -> None:

@@ -41,7 +41,7 @@ def test_few_files_stay_open(tmp_path):
         (path := tmp_path / str(number)).write_text("x")
         with readers.reader(str(path), object):
             pass
-    assert len(readers._idle) == 4
+    assert len(readers.idle) == 4
 
 
 def test_a_child_process_opens_its_own(tmp_path):
@@ -51,7 +51,7 @@ def test_a_child_process_opens_its_own(tmp_path):
         pass
     pid = os.fork()
     if not pid:
-        os._exit(len(readers._idle))
+        os._exit(len(readers.idle))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
