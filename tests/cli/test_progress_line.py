@@ -138,10 +138,15 @@ def test_there_is_no_line_where_nobody_watches(slow_job):
     "arguments",
     [
         ("index", "job.toml", "--output", "i.arrow"),
-        ("build-vocabulary", "job.toml", "t", "v.arrow"),
-        ("run", "job.toml", "--dry-run"),
-        ("report", "job.toml"),
-        ("trace", "job.toml", "--batch", "1"),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (
+                ("build-vocabulary", "job.toml", "t", "v.arrow"),
+                ("run", "job.toml", "--dry-run"),
+                ("report", "job.toml"),
+                ("trace", "job.toml", "--batch", "1"),
+            )
+        ),
     ],
 )
 def test_other_commands_show_their_blocks(slow_job, arguments):

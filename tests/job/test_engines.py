@@ -237,7 +237,15 @@ def test_every_engine_writes_the_same_bytes(
 @engines
 @pytest.mark.parametrize(
     "name",
-    ["packed and shuffled", "rows across windows", "sorted", "one file", "an index", "skips and totals"],
+    [
+        "rows across windows",
+        "one file",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("packed and shuffled", "sorted", "an index")
+        ),
+        pytest.param("skips and totals", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_goes_on_with_another_engine(
     folder: Path, name: str, engine: str, request: pytest.FixtureRequest

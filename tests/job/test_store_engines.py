@@ -134,6 +134,7 @@ def test_a_run_goes_on_in_another_way(folder: Path, bucket: Bucket, name: str) -
             bucket.put(f"in/in{part}.parquet", folder / f"in{part}.parquet")
 
 
+@pytest.mark.slow
 def test_workers_make_damaged_parts_again(
     folder: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ def test_another_machine_goes_on_after_the_log_alone(own: StoreServer, bucket: B
     done(run(other / "place"))  # it is complete
 
 
+@pytest.mark.slow
 def test_a_damaged_part_is_made_again_and_an_overwritten_output_is_the_new_one(
     own: StoreServer, bucket: Bucket, folder: Path
 ) -> None:
@@ -200,6 +201,7 @@ def test_an_output_is_refused_where_the_source_would_find_it(bucket: Bucket, fol
     assert bucket.keys() == []
 
 
+@pytest.mark.slow
 def test_a_dated_output_is_resumed_on_the_day_of_its_first_run(
     own: StoreServer, bucket: Bucket, folder: Path
 ) -> None:

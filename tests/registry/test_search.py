@@ -17,6 +17,7 @@ def found(query):
     return [hit.name for hit in search(query, OPS)]
 
 
+@pytest.mark.slow
 def test_each_op_is_found_by_each_of_its_names():
     missed = [
         (op.name, name)

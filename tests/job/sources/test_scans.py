@@ -107,6 +107,7 @@ def test_an_engine_that_is_none_is_named(folder: Path) -> None:
     assert "--engine is 'spark', expected local or ray" in done.stderr
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
 @pytest.mark.parametrize(
     "source", [("job.toml",), ("job.toml", "--set", "order.window=600")], ids=["blocks", "slices"]

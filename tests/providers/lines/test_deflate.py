@@ -45,6 +45,7 @@ def scanned(stored):
     return content, places
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(members(), min_size=1, max_size=4), st.integers(0, 9000))
 def test_each_place_gives_the_bytes_that_follow_it(parts, padding):
