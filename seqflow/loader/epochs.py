@@ -101,6 +101,9 @@ class EpochBatches:
         _check_counts("set_epoch", epoch=epoch)
         self.epoch, self._start, self._progress = epoch, None, None
 
+    def __bool__(self) -> bool:
+        return True  # also where the number of batches is not known, and where it is 0
+
     def __len__(self) -> int:
         """Return the number of batches of this rank in an epoch; raise TypeError when it is not known before
         reading.
@@ -337,6 +340,9 @@ class TensorBatches:
     @property
     def epoch(self) -> int:
         return self.loader.epoch
+
+    def __bool__(self) -> bool:
+        return True
 
     def __len__(self) -> int:
         return len(self.loader)

@@ -67,6 +67,7 @@ def test_arrays_that_run_backwards_are_copied():
 def test_to_keeps_epoch_state_and_length():
     loader = sf.Loader(LISTS, shuffle=True, batch=1)
     tensors = loader.to("torch")
+    assert tensors
     batches = iter(tensors)
     next(batches)
     state = tensors.state_dict()

@@ -387,8 +387,10 @@ def test_len_is_the_number_of_batches(folder, n, world_size, tail, drop_last):
 
 
 def test_len_is_a_type_error_where_nobody_knows(folder):
+    loader = sf.Loader(folder, batch=sf.TokenBudget(50))
     with pytest.raises(TypeError, match=r'give index="lengths\.arrow", steps_per_epoch'):
-        len(sf.Loader(folder, batch=sf.TokenBudget(50)))
+        len(loader)
+    assert loader
 
 
 def test_random_ops_follow_the_epoch_and_not_the_rank(folder):
