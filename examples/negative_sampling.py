@@ -1,4 +1,4 @@
-"""Negative sampling: for each click four items that the user has not clicked, drawn anew in each epoch.
+"""Negative sampling: four random items for each click, none of which the user has clicked; others in each epoch.
 
 python examples/negative_sampling.py
 """

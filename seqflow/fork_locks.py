@@ -36,5 +36,10 @@ def _renew_all() -> None:
         lock._renew()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_renew_all)
+def call_in_child(function: Callable[[], object]) -> None:
+    """Call a function in each forked child from now on; Windows has none."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+call_in_child(_renew_all)

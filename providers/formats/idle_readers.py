@@ -1,10 +1,10 @@
 """Open readers of files that no thread uses: opening one takes as long as reading a small row group."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from seqflow.files.local import LOCAL
 from seqflow.fork_locks import ForkLock
 
 _MOST = 4
@@ -25,14 +25,13 @@ class IdleReaders:
         self.idle = []
 
     @contextmanager
-    def reader(self, path: str, open_file: Callable[[], Any]) -> Iterator[Any]:
+    def reader(self, path: str, open_file: Callable[[str], Any]) -> Iterator[Any]:
         """Give a reader of a file as it is now; one that was written since is opened again."""
-        found = os.stat(path)
-        version = path, found.st_ino, found.st_size, found.st_mtime_ns
+        version = path, LOCAL.entry(path)
         with self._lock:
             at = next((at for at, (known, _) in enumerate(self.idle) if known == version), None)
             reader = None if at is None else self.idle.pop(at)[1]
-        reader = open_file() if reader is None else reader
+        reader = open_file(path) if reader is None else reader
         yield reader  # one that failed is not kept
         with self._lock:
             self.idle.append((version, reader))

@@ -345,35 +345,22 @@ class ParquetSource:
         return UnboundedTexts(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
 
     def _open(self, block: Block, schema: pa.Schema) -> Any:
-        from pyarrow.parquet import ParquetFile
-
-        path, opened = block.origin, None
-
-        def open_file(metadata: Any = None) -> Any:
-            if is_uri(path):
-                source = self.store.random(path, self._spans(block, schema))
-            else:
-                # a path would be looked for in all file systems: a fifth of the time of a small file
-                source = pa.memory_map(path) if self.memory_map else pa.OSFile(path)
-            # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
-            return ParquetFile(source, metadata=metadata, pre_buffer=False, page_checksum_verification=True)
-
-        def read() -> Any:
-            nonlocal opened
-            opened = open_file()
-            _check_row_groups(path, opened.metadata, self.files[path])
-            return opened.metadata
-
+        path = block.origin
         if is_uri(path):
-            return open_file(self._footer(path))
-
-        def open_known() -> Any:
-            metadata = self.footers.get(path, read)
-            return opened or open_file(metadata)
-
+            return _reader(self.store.random(path, self._spans(block, schema)), self._footer(path))
         # a map that stays open keeps what was read through it in memory
         stays = len(self.files[path].rows) > 1 and (block.nbytes or 0) <= _SMALL_BLOCK
-        return self.idle.reader(path, open_known) if stays else open_known()
+        return self.idle.reader(path, self._open_local) if stays else self._open_local(path)
+
+    def _open_local(self, path: str) -> Any:
+        """Open a file of this machine, whose footer is read with it unless it is known."""
+        metadata = self.footers.find(path)
+        # a path would be looked for in all file systems: a fifth of the time of a small file
+        reader = _reader(pa.memory_map(path) if self.memory_map else pa.OSFile(path), metadata)
+        if metadata is None:
+            _check_row_groups(path, reader.metadata, self.files[path])
+            self.footers.keep(path, reader.metadata)
+        return reader
 
     def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
         """Open a file for buffered reading: the pages of a memory map would stay in memory while it is open."""
@@ -426,9 +413,8 @@ class Parquet(Format):
             tail = _tail_of(files.store, path)
             try:
                 footer = read_footer(path, tail)
-            except (
-                ProviderError
-            ):  # left to pyarrow, which says what is wrong; else an error when blocks are listed
+            except ProviderError:
+                # left to pyarrow, which says what is wrong; else an error when blocks are listed
                 footer = None
             if footer and footer.description in known:
                 (schema, leaves), rows = known[footer.description], footer.rows
@@ -467,6 +453,13 @@ def read(path):
             for leaf in range(row_group.num_columns):
                 row_group.column(leaf).num_values
 """
+
+
+def _reader(source: Any, metadata: Any) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    # no pre_buffer: fetching ahead in pyarrow's threads took 2.6 times as long for small files on a disk
+    return ParquetFile(source, metadata=metadata, pre_buffer=False, page_checksum_verification=True)
 
 
 def _same_footer(store: Files, path: str, file: ParquetFile) -> Any:

@@ -27,15 +27,20 @@ class FooterCache:
 
     def get(self, path: str, read: Callable[[], Any]) -> Any:
         """Return the footer of a file; `read` it if it is not cached."""
+        found = self.find(path)
+        if found is None:
+            # without the lock: threads read different footers at once, and reading one twice does no harm
+            found = read()
+            self.keep(path, found)
+        return found
+
+    def find(self, path: str) -> Any:
+        """Return the footer of a file; None if it is not cached."""
         with self._lock:
             found = self._footers.get(path)
             if found is not None:
                 self._footers.move_to_end(path)
-                return found
-        # without the lock: threads read different footers at once, and reading one twice does no harm
-        found = read()
-        self.keep(path, found)
-        return found
+            return found
 
     def keep(self, path: str, footer: Any) -> None:
         """Keep a footer, and drop those that were not used for the longest time if there are too many."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from seqflow import providers
+from seqflow import kernels, providers
 from seqflow.drawing.bars import Bar
 from seqflow.errors import (
     DamagedFileError,
@@ -323,8 +323,8 @@ def _column(record: Record, name: str) -> list[list[Array]]:
         parent = record.parents[parent]
     edges = np.arange(min(record.num_rows, _ROWS) + 1)
     for level in levels[:-1]:
-        edges = np.concatenate([[0], np.cumsum(level)])[edges]
-    starts = np.concatenate([[0], np.cumsum(levels[-1])]).tolist()
+        edges = kernels.lengths_to_offsets(level)[edges]
+    starts = kernels.lengths_to_offsets(levels[-1]).tolist()
     return [
         [values[starts[at] : starts[at + 1]] for at in range(first, min(last, first + _ELEMENTS))]
         for first, last in pairwise(edges.tolist())

@@ -1,4 +1,4 @@
-"""What docs/loader.md shows of PyTorch and is no doctest."""
+"""Programs of the pages on PyTorch that no doctest runs."""
 
 import pyarrow as pa
 import pytest

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from seqflow import kernels
 from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.errors import OpError
+from seqflow.fork_locks import call_in_child
 from seqflow.output import MAX_THREADS
 
 
@@ -194,8 +195,7 @@ def _run(future: Future[T], task: Callable[[], T]) -> None:
 _open: weakref.WeakSet[Workers] = weakref.WeakSet()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_open.clear)  # a child has none of their threads
+call_in_child(_open.clear)  # it has none of their threads
 
 
 @atexit.register

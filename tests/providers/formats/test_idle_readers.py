@@ -16,7 +16,7 @@ def test_a_reader_is_used_again_and_by_one_at_a_time(tmp_path):
     path, readers, opened = str(tmp_path / "x"), IdleReaders(), []
     (tmp_path / "x").write_text("x")
 
-    def open_file():
+    def open_file(_):
         opened.append(object())
         return opened[-1]
 
@@ -39,7 +39,7 @@ def test_few_files_stay_open(tmp_path):
     readers = IdleReaders()
     for number in range(20):
         (path := tmp_path / str(number)).write_text("x")
-        with readers.reader(str(path), object):
+        with readers.reader(str(path), str.upper):
             pass
     assert len(readers.idle) == 4
 
@@ -47,7 +47,7 @@ def test_few_files_stay_open(tmp_path):
 def test_a_child_process_opens_its_own(tmp_path):
     readers = IdleReaders()
     (path := tmp_path / "x").write_text("x")
-    with readers.reader(str(path), object):
+    with readers.reader(str(path), str.upper):
         pass
     pid = os.fork()
     if not pid:

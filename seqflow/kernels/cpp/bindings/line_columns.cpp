@@ -161,7 +161,7 @@ struct Parser {
   bool store_number(Column &column, int64_t place) {
     return number(reinterpret_cast<T *>(column.values.data)[place]);
   }
-  // A value that is no text, at this place of the column's values.
+  // Parse a number or a bool into this place of the column's values.
   bool store(Column &column, int64_t place) {
     if (column.leaf == BOOL) return boolean(column.values.data[place]);
     if (column.leaf != NUMBER) return false;
