@@ -108,7 +108,7 @@ class ProviderError(SeqflowError, ValueError):
     """A source of records that is missing, damaged, or has unexpected content."""
 
 
-_LEAVE_OUT = (
+LEAVE_OUT = (
     """bad_files='skip', in a job [bad_files] policy = "skip", leaves out damaged files and counts them"""
 )
 
@@ -118,7 +118,7 @@ class DamagedFileError(ProviderError):
 
     def __init__(self, *args: object, advice: str = "") -> None:
         has_own = advice or any("\n" in str(one).strip() for one in args)
-        super().__init__(*(str(one).strip() for one in args), advice=advice if has_own else _LEAVE_OUT)
+        super().__init__(*(str(one).strip() for one in args), advice=advice if has_own else LEAVE_OUT)
 
 
 class StoreError(ProviderError):

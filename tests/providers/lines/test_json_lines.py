@@ -118,7 +118,7 @@ def test_a_line_that_does_not_fit_is_a_bad_row(path, line, reason):
     assert reason in bad[0].reason
     with pytest.raises(ProviderError) as raised:
         rows(sf.open(path, format=sf.JsonLines(**options)))
-    assert str(raised.value) == bad[0].reason
+    assert raised.value.message == bad[0].reason
 
 
 def test_texts_are_utf8(path):
