@@ -204,7 +204,7 @@ def _write_output(
         facts["curated"] = loader.source.dropped
     target, new, record = output.target, None, None
     if append and target is not None and isinstance(loader, Loader):
-        new = new_files(target, facts["job"], loader)
+        new = new_files(target, job, facts["job"], loader)
     known = facts if new is None else new.facts
     earlier = None if target is None else earlier_run(target, known["job"], **options)
     if target is not None and earlier is not None:
@@ -213,7 +213,7 @@ def _write_output(
         if damaged:
             record = output.reopen(record)
         elif earlier.is_complete and new is not None:
-            record, known = begun_append(record, new), facts
+            record, known = begun_append(record, new, loader), facts
         elif earlier.is_complete:
             # removes what a killed run has left
             BadRowHandler(job.bad_rows, files_of(loader)).file.leave()

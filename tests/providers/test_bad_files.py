@@ -398,6 +398,8 @@ def test_an_append_leaves_out_new_damaged_files_and_takes_mended_ones(folder: Pa
     assert [Path(path).name for path, *_ in bad] == ["1.parquet", "3.parquet", "5.parquet"]
     write(folder / "3.parquet", 3 * ROWS)
     assert run_job(job, append=True).rows == len(GOOD) + 2 * ROWS
+    bad = json.loads((out / "_manifest.json").read_text())["counts"]["bad_files"]
+    assert [Path(path).name for path, *_ in bad] == ["1.parquet", "5.parquet"]
     (folder / "0.parquet").unlink()
     with pytest.raises(JobError, match=r"0\.parquet"):
         run_job(job, append=True)

@@ -442,8 +442,11 @@ class BadRowHandler:
         *,
         pieces: Sequence[Mapping[str, Any]] = (),
         write: Callable[[Rejected], None] | None = None,
+        before: Stats | None = None,
     ) -> None:
         self.policy = policy
+        self.before = before or Stats()
+        """Counts of earlier runs, which bounds do not concern."""
         self.first = ""
         """Description of the first bad row."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
@@ -468,17 +471,17 @@ class BadRowHandler:
         if self.write is not None:
             self.write(rejected)
 
-    def check_bounds(self, stats: Stats, before: Stats | None = None, *, at_end: bool = True) -> None:
-        """Raise ProviderError when more of the rows that were read, since the counts `before`, are bad than `max`
-        allows, and `max_share` unless `at_end` is false.
+    def check_bounds(self, stats: Stats, *, at_end: bool = True) -> None:
+        """Raise ProviderError when more of the rows that were read are bad than `max` allows, and `max_share` unless
+        `at_end` is false.
         """
-        since = before or Stats()
+        since = self.before
         bad_rows = stats.bad_rows - since.bad_rows
         rows = stats.prepared - since.prepared + bad_rows
         most, share = self.policy.max, self.policy.max_share if at_end else None
         is_above = most is not None and bad_rows > most
         if is_above or (share is not None and bad_rows > share * rows):
-            reasons = stats.reasons.most_common(_SHOWN)
+            reasons = (stats.reasons - since.reasons).most_common(_SHOWN)
             by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
             name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
             first = f"; the first: {self.first}" if self.first else ""
@@ -493,7 +496,7 @@ class BadRowHandler:
         """
         new = [one for one in found if one not in stats.bad_files]
         stats.bad_files = stats.bad_files + new
-        policy.check(stats.bad_files)
+        policy.check(one for one in stats.bad_files if one not in self.before.bad_files)
         if policy.policy == "quarantine" and self.write is not None:
             nulls = pa.table({one.name: pa.nulls(1, decoded_type(one.type)) for one in schema})
             for one in new:
