@@ -30,6 +30,7 @@ RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 
 _SHOWN = 4
+_NO_ROW = "the net is wrong, not a row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +182,15 @@ def reason_of(bad: BadRow) -> str:
     return f"{bad.column}: {bad.kind or bad.reason}"
 
 
+class RefusedRow(BadRow):
+    """A row that a net refuses. The failed statement is in place of its column."""
+
+
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
-    """Return the bad row for the error of a net on this row alone. The failed statement is in place of its column."""
+    """Return the bad row for the error of a net on this row alone."""
     statement = error.statement if isinstance(error, SeqflowError) else ""
     reason = str(error).split("\n")[0]
-    return BadRow(row, statement or ", ".join(names), reason, without_values(reason))
+    return RefusedRow(row, statement or ", ".join(names), reason, without_values(reason))
 
 
 def good_rows(num_rows: int, bad: Iterable[BadRow]) -> Array:
@@ -449,6 +454,8 @@ class BadRowHandler:
         """Counts of earlier runs, which bounds do not concern."""
         self.first = ""
         """Description of the first bad row."""
+        self.is_net = True
+        """Whether a net has refused all bad rows."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
         self.write = write
         """Receives the bad rows: the file, or another given function; None if they are only counted."""
@@ -468,6 +475,7 @@ class BadRowHandler:
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
+        self.is_net = self.is_net and all(isinstance(one, RefusedRow) for one in rejected.bad)
         if self.write is not None:
             self.write(rejected)
 
@@ -481,10 +489,13 @@ class BadRowHandler:
         most, share = self.policy.max, self.policy.max_share if at_end else None
         is_above = most is not None and bad_rows > most
         if is_above or (share is not None and bad_rows > share * rows):
-            reasons = (stats.reasons - since.reasons).most_common(_SHOWN)
-            by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+            reasons = stats.reasons - since.reasons
+            by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common(_SHOWN))
             name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
-            first = f"; the first: {self.first}" if self.first else ""
+            if self.is_net and len(reasons) == 1 and 1 < bad_rows == rows:
+                first = f"; {_NO_ROW}"
+            else:
+                first = f"; the first: {self.first}" if self.first else ""
             raise ProviderError(
                 f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
                 f"  mend them, or give a higher bound: BadRows(…, {name}=…), in a job --set bad_rows.{name}=…"
@@ -511,7 +522,10 @@ class BadRowHandler:
         """
         # one row may be all that a source has; if all of many are bad, a setting is wrong
         if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
+            reasons = [*stats.reasons]
+            is_net = self.is_net and len(reasons) == 1
+            why = f"each for: {reasons[0]}; {_NO_ROW}" if is_net else f"the first for: {self.first}"
             raise ProviderError(
-                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, the first for: {self.first}\n"
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, {why}\n"
                 "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
             )
