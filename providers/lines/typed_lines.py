@@ -204,7 +204,7 @@ def _malformed(parser: LineParser, lines: Lines, bad: Mapping[int, str | Excepti
         column, offset, reason = "", 0, error
         if isinstance(error, Exception):
             column, offset, reason = parser.explain(lines.line(at), error)
-        yield Malformed(at, int(lines.starts[at]) + offset, column or parser.schema.names[0], str(reason))
+        yield Malformed(at, int(lines.starts[at]) + offset, column, str(reason))
 
 
 def no_schema(files: LineFiles, fault: str) -> ProviderError:

@@ -171,15 +171,17 @@ class Rejected:
         """Return the error for the first of them, if bad rows are errors."""
         bad, number = self.bad[0], self.numbers[0]
         row = "a row that prepare made" if number is None else f"row {number}"
+        column = f", column {bad.column!r}" if bad.column else ""
         return ProviderError(
-            f"{self.block.origin}, block {self.block.index}, {row}, column {bad.column!r}: {bad.reason}\n"
+            f"{self.block.origin}, block {self.block.index}, {row}{column}: {bad.reason}\n"
             "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
         )
 
 
 def reason_of(bad: BadRow) -> str:
     """Return the reason by which a bad row is counted."""
-    return f"{bad.column}: {bad.kind or bad.reason}"
+    reason = bad.kind or bad.reason
+    return f"{bad.column}: {reason}" if bad.column else reason
 
 
 class RefusedRow(BadRow):

@@ -121,6 +121,17 @@ def test_a_line_that_does_not_fit_is_a_bad_row(path, line, reason):
     assert raised.value.message == bad[0].reason
 
 
+def test_a_broken_line_is_of_no_column(path):
+    path.write_bytes(LINES + b'\n{"id": \n{"id": "x"}\n')
+    loader = sf.Loader(
+        path, format=sf.JsonLines(schema={"id": "int64"}), bad_rows="skip", fill={"id": 0}, columns=["id"]
+    )
+    list(loader)
+    broken, wrong = sorted(loader.stats().reasons)
+    assert broken == "expected one whole object, {…}, in the line"
+    assert wrong.startswith("id: ")
+
+
 def test_texts_are_utf8(path):
     path.write_bytes(b'{"t": "a"}\n{"t": "\xff"}\n{"t": "\\ud800"}\n{"t": "\xc3\xa4"}\n')
     schema = {"t": "string"}
