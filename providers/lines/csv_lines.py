@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
-from seqflow.errors import DamagedFileError, ProviderError, ProviderOptionError, nearest
+from seqflow.errors import LEAVE_OUT, DamagedFileError, ProviderError, ProviderOptionError, nearest
 from seqflow.providers.file_set import FileSet
 from seqflow.providers.formats.options import Format, byte_count, file_format
 from seqflow.providers.formats.suffixes import COMPRESSIONS
@@ -59,7 +59,7 @@ _SUSPECT = b" \txXnN"
 _OF_NUMBERS = "0123456789.+-eE"
 _AFTER_QUOTE = 'text after a closing quote; a quote inside a quoted value is written twice, ""'
 _LONGEST_NAME = 1 << 17
-_NO_HEADER = "header=False reads files without names"
+_NO_HEADER = "%(header)s reads files without names"
 Names: TypeAlias = tuple[str, ...]
 Sample: TypeAlias = "tuple[CsvLines, str, list[bytes]]"
 """Parser of the texts of a file, its path, and its first lines."""
@@ -166,14 +166,15 @@ def _headers(files: LineFiles, delimiter: str) -> dict[Names, list[str]]:
         if names is not None:
             headers.setdefault(names, []).append(path)
     if not headers:
-        raise ProviderError(f"{files.paths[0]}: there is no line with the names of the columns\n{_NO_HEADER}")
+        where = files.paths[0]
+        raise ProviderError(f"{where}: there is no line with the names of the columns", advice=_NO_HEADER)
     counts = Counter(chain(*headers))
     for names, (path, *_) in headers.items() if len(headers) > 1 else ():
         if all(counts[name] == 1 for name in names):
             other, there = next((one, of_one[0]) for one, of_one in headers.items() if one != names)
             raise ProviderError(
-                f"no other file has a column of {path}, whose first is {names[0]!r}; in {there} it is {other[0]!r}\n"
-                f"{_NO_HEADER}, exclude= leaves out files"
+                f"no other file has a column of {path}, whose first is {names[0]!r}; in {there} it is {other[0]!r}",
+                advice=f"{_NO_HEADER}, %(exclude)s leaves out files",
             )
     return headers
 
@@ -192,12 +193,13 @@ def _header(path: str, line: bytes, delimiter: str) -> tuple[str, ...]:
     try:
         check_text(line)
         if not line or line.count(b'"') % 2 or b"\r" in line:
-            raise ValueError(f"expected the names of the columns in one line; {_NO_HEADER}")
+            raise ValueError("expected the names of the columns in one line")
         found = [(value or b"").decode() for value in values]
         if values[-1] is None or (longest := max(map(len, found))) > _LONGEST_NAME:
             raise ValueError(_AFTER_QUOTE if values[-1] is None else f"a name has {longest:,} letters")
     except ValueError as error:
-        raise DamagedFileError(f"{path}, line 1: the header can't be read: {error}") from None
+        what = f"{path}, line 1: the header can't be read: {error}"
+        raise DamagedFileError(what, advice=f"{LEAVE_OUT}; {_NO_HEADER}") from None
     check_names(pa.schema([(name, pa.null()) for name in found]))
     return tuple(found)
 

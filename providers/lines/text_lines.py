@@ -178,7 +178,7 @@ class LineSource:
             place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
             if bad_rows is None:
                 is_junk = not block.index and batch.num_rows == 1 + sum(1 for _ in malformed)
-                advice = "bad_rows='skip' of a loader leaves out such lines" + f"; {LEAVE_OUT}" * is_junk
+                advice = "%(bad_rows)s of a loader leaves out such lines" + f"; {LEAVE_OUT}" * is_junk
                 raise ProviderError(f"{place}: {reason}", advice=advice)
             _, start_of_row, stop_of_row = _around(position, ends_of_rows, len(data))
             content_of_row = data[start_of_row:stop_of_row].tobytes()

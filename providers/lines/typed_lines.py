@@ -209,11 +209,11 @@ def _malformed(parser: LineParser, lines: Lines, bad: Mapping[int, str | Excepti
 
 def no_schema(files: LineFiles, fault: str) -> ProviderError:
     """Return the error of files that have no line to infer a schema from, or only lines with a fault."""
-    declare = "declare the types with schema={…}"
+    declare = "declare the types with %(schema)s"
     if fault:
         more = "" if files.files.bad_files.leaves_out else f"; {LEAVE_OUT}"
         return DamagedFileError(fault, advice=declare + more)
-    return ProviderError(f"{files.paths[0]}: there is no line to infer a schema from\n{declare}")
+    return ProviderError(f"{files.paths[0]}: there is no line to infer a schema from", advice=declare)
 
 
 def declare_float(column: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from seqflow.errors import JobError, NetError
+from seqflow.errors import JobError, NetError, asked_by
 from seqflow.job.dated_paths import dated
 from seqflow.job.earlier_run import describe, earlier_run
 from seqflow.job.inference import JobSpecs, infer
@@ -22,6 +22,7 @@ from seqflow.output.quarantine import check_quarantine
 from seqflow.record import to_arrow
 
 
+@asked_by("job")
 def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> JobSpecs:
     """Infer every tensor of a job; the errors are those that `run` would raise, before any data is read.
 

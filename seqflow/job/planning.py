@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seqflow.byte_sizes import format_bytes
+from seqflow.errors import asked_by
 from seqflow.job.checking import refuse
 from seqflow.job.dated_paths import dated
 from seqflow.job.job import Job
@@ -71,6 +72,7 @@ def _of_costs(costs: StepCosts) -> list[tuple[str, str]]:
     ]
 
 
+@asked_by("job")
 def plan(job: Job) -> Plan:
     """Plan a run of the job. Read one window at most, and write nothing.
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from seqflow.arguments import checked
-from seqflow.errors import JobError
+from seqflow.errors import JobError, asked_by
 from seqflow.job.appending import NewFiles, begun_append, check_appends, loader_of_files, new_files
 from seqflow.job.checking import refuse
 from seqflow.job.counts import counts_in, peak_memory
@@ -79,6 +79,7 @@ class Report:
     """New files whose rows were added to a complete output, by their paths in the identity of the data."""
 
 
+@asked_by("job")
 @checked()
 def run(
     job: Job,

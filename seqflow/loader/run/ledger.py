@@ -173,8 +173,8 @@ class Rejected:
         row = "a row that prepare made" if number is None else f"row {number}"
         column = f", column {bad.column!r}" if bad.column else ""
         return ProviderError(
-            f"{self.block.origin}, block {self.block.index}, {row}{column}: {bad.reason}\n"
-            "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
+            f"{self.block.origin}, block {self.block.index}, {row}{column}: {bad.reason}",
+            advice="%(bad_rows)s leaves out such rows; %(fill)s replaces nulls, %(valid)s marks them",
         )
 
 
@@ -499,8 +499,8 @@ class BadRowHandler:
             else:
                 first = f"; the first: {self.first}" if self.first else ""
             raise ProviderError(
-                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}\n"
-                f"  mend them, or give a higher bound: BadRows(…, {name}=…), in a job --set bad_rows.{name}=…"
+                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}",
+                advice=f"mend them, or give a higher bound: %({name})s",
             )
 
     def add_damage(self, found: Sequence[BadFile], policy: BadFiles, stats: Stats, schema: pa.Schema) -> None:
@@ -528,6 +528,6 @@ class BadRowHandler:
             is_net = self.is_net and len(reasons) == 1
             why = f"each for: {reasons[0]}; {_NO_ROW}" if is_net else f"the first for: {self.first}"
             raise ProviderError(
-                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, {why}\n"
-                "  check schema=, columns= and nets; bad_rows='raise' stops at the first row"
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, {why}",
+                advice="check %(schema)s, %(columns)s and nets; without %(bad_rows)s the first row stops it",
             )
