@@ -11,7 +11,7 @@ from typing import Literal, Self
 from seqflow.printable import printable
 
 Asker = Literal["python", "job", "command"]
-"""Who reads advice: the caller of a function, the author of a job, or the user of a command for files."""
+"""Reader of advice: the caller of a function, the author of a job, or the user of a command for files."""
 _ASKERS: tuple[Asker, ...] = ("python", "job", "command")
 _SPELLED = {
     "bad_files": ("bad_files='skip'", '[bad_files] policy = "skip"', "--bad-files skip"),
@@ -48,7 +48,7 @@ class SeqflowError(Exception):
     statement: str = ""
     """Statement of a net that failed."""
     asker: Asker | None = None
-    """Who reads it; None is the caller of a function."""
+    """Reader of its advice; None is the caller of a function."""
     fault: tuple[int, str, str] | None = None
     """Fault in a malformed text: its position, a description, and advice, which may be empty."""
 

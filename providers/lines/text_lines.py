@@ -246,8 +246,8 @@ class LineFiles:
     def each_start(
         self, are_enough: Callable[[list[bytes]], bool], look: Callable[[str, list[bytes]], T]
     ) -> dict[str, T]:
-        """Return what `look` finds in the first lines of each file, see `starts`; leave out files in which it finds
-        damage, if damaged files are left out.
+        """Return what `look` finds in the first whole lines of each file: those of its first 64 KiB, and more until
+        `are_enough` accepts them or the file ends. Leave out files in which it finds damage, if these are left out.
         """
         with closing(self._fetched(self.paths)) as ahead:
             return self.files.each(lambda path: look(path, self._first_lines(next(ahead), are_enough)))
@@ -263,18 +263,9 @@ class LineFiles:
         def have_rows(lines: Sequence[bytes]) -> bool:
             return any(map(is_row, lines[header:]))
 
-        starts = self.starts(have_rows, self.paths if of is None else of)
-        return islice((start for start in starts if have_rows(start[1])), _SAMPLED_FILES)
-
-    def starts(
-        self, are_enough: Callable[[list[bytes]], bool], paths: Sequence[str]
-    ) -> Iterator[tuple[str, list[bytes]]]:
-        """Yield files, each with its first whole lines: those of its first 64 KiB, and more until `are_enough`
-        accepts them or the file ends.
-        """
-        with closing(self._fetched(paths)) as ahead:
-            for path in ahead:
-                yield path, self._first_lines(path, are_enough)
+        with closing(self._fetched(self.paths if of is None else of)) as ahead:
+            starts = ((path, self._first_lines(path, have_rows)) for path in ahead)
+            yield from islice((start for start in starts if have_rows(start[1])), _SAMPLED_FILES)
 
     def _fetched(self, paths: Sequence[str]) -> Generator[str, None, None]:
         """Yield files; a store fetches the starts of the next ones meanwhile."""

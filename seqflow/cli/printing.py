@@ -21,7 +21,7 @@ error_form: Callable[[str], str] = str
 
 
 asked: Asker = "command"
-"""Who reads advice in errors: the author of a job if the command is given one."""
+"""Reader of advice in errors: the author of a job if the command is given one."""
 
 
 def log_json(event: str, **facts: Any) -> None:
