@@ -62,10 +62,10 @@ def run(
 ) -> Record | dict[str, Array]:
     """Run a net; return a record for a record, a dictionary for any other mapping of names to arrays.
 
-    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists, a text or a list of
-    texts may be given as `x`, at any depth (int64 if there are no values). In the resulting record, the
-    parent of an output is the returned lengths tensor that describes it; the rows of all other outputs are
-    rows of the record.
+    In a mapping, `x.lengths` describes `x.values`; instead of both, a list of lists or of texts may be given
+    as `x`, at any depth (int64 if there are no values). One text is one row, as a list of this text. In the
+    resulting record, the parent of an output is the returned lengths tensor that describes it; the rows of
+    all other outputs are rows of the record.
 
     The steps run in topological order, and tensors are dropped after their last use. Equalities that
     inference assumed without proof are checked before the step that relies on them. An exception keeps its

@@ -42,7 +42,7 @@ from seqflow.loader.run.ledger import (
     refused_row,
 )
 from seqflow.net import Net
-from seqflow.printable import printable
+from seqflow.printable import printable, without_values
 from seqflow.progress import Stage, stage
 from seqflow.providers import Block
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_arrow
@@ -55,6 +55,9 @@ from seqflow.record.selection import select_schema
 T = TypeVar("T")
 
 
+_TRIED = 8
+"""Rows at each end of a batch or block that are tried alone, to tell a wrong net from a wrong row."""
+EACH_FAILS = "all rows that were tried fail so: the net is wrong, not a row"
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
 
@@ -112,6 +115,19 @@ def first_failing(run: Callable[[int, int], object], count: int, error: Exceptio
         return None
     found = by_halves(run, 0, count, failed=error)
     return next((rows.start for rows, result in found if isinstance(result, Exception)), None)
+
+
+def each_fails(run: Callable[[int, int], object], count: int) -> bool:
+    """Return whether the first and the last of `count` rows, of two at least, all fail alone for the same reason."""
+    tried = {*range(min(count, _TRIED)), *range(max(0, count - _TRIED), count)}
+    reasons = set()
+    for row in sorted(tried):
+        try:
+            run(row, row + 1)
+            return False
+        except Exception as error:
+            reasons.add((getattr(error, "statement", ""), without_values(str(error))))
+    return len(tried) > 1 == len(reasons)
 
 
 def apply(transform: Net | Transform, record: Record, reseed: Reseed | RowDraws | None = None) -> Record:
@@ -388,6 +404,8 @@ class WindowMaker:
             is_net = isinstance(prepare, Net) and blames_rows(error)
             row = first_failing(run, record.num_rows, error) if is_net else None
             of_row = "" if row is None else f", row {numbers[row]}"
+            if row == 0 and each_fails(run, record.num_rows):
+                of_row = f": {EACH_FAILS}"
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
 
