@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
@@ -100,6 +100,18 @@ class CountedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class JoinedSource(CountedSource, Protocol):
+    """A source that can read several small blocks of a file faster together than one by one."""
+
+    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
+        """Return the rows of these blocks of one file, in order; None if they must be read one by one.
+
+        Raise ProviderError if one of them is damaged, or has a row that can't be read.
+        """
+        ...
+
+
 class UnfitRow(BadRow):
     """A row with a value that the column's type, which is that of several files, does not hold."""
 
@@ -127,6 +139,11 @@ def bad_row_error(block: Block, bad: BadRow) -> ProviderError:
 def reads_within(source: object) -> TypeGuard[BoundedSource]:
     """Return whether a source is a BoundedSource. isinstance with a protocol is too slow to call for each block."""
     return hasattr(source, "read_within")
+
+
+def reads_joined(source: object) -> TypeGuard[JoinedSource]:
+    """Return whether a source is a JoinedSource."""
+    return hasattr(source, "read_joined")
 
 
 @runtime_checkable

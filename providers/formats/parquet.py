@@ -247,6 +247,24 @@ class ParquetSource:
                 raise self._wrong_count(block, count)
         return finish(table)
 
+    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> "Table | None":
+        """Return the rows of several row groups of one file.
+
+        Each is read by itself: pyarrow's `read_row_groups` moves rows to other groups if a damaged page has too many.
+        """
+        first, most = blocks[0], max_bytes // len(blocks)
+        if is_uri(first.origin) or any(self._unbounded_texts(one, schema, most) for one in blocks):
+            return None
+        columns, finish = self._columns(first, schema, None)
+        with reading(f"{first.origin} can't be read"), self._open(first, schema) as opened:
+            tables = [self._read_group(opened, one, columns) for one in blocks]
+            table = pa.concat_tables(tables).combine_chunks()
+        # no column has more rows than its row group, so that the sum tells whether one is short
+        rows = sum(map(self.rows_of, blocks))
+        if {table.num_rows, *map(len, table.columns)} != {rows}:
+            raise self._wrong_count(first, table.num_rows)
+        return finish(table)
+
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
         """Read a row group at once, or a large one some rows at a time."""
         options, count = {"columns": columns, "use_threads": self.use_threads}, self.rows_of(block)

@@ -38,6 +38,7 @@ from seqflow.providers.source import (
     SlicedSource,
     Source,
     of_files,
+    reads_joined,
     reads_within,
 )
 from seqflow.record import BadRow
@@ -141,6 +142,12 @@ class PartitionedSource:
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
+
+    def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
+        if not reads_joined(self.files):
+            return None
+        table = self.files.read_joined(blocks, self._of_files(schema), max_bytes)
+        return None if table is None else self._joined(table, blocks[0], schema)
 
     def ranges(self, block: Block, schema: pa.Schema) -> Collection[Range]:
         if not isinstance(self.files, FetchedSource):
