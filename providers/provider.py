@@ -268,7 +268,9 @@ class Provider:
         table = self.source.read_joined(blocks, schema, max_bytes)
         if table is None:
             return None
-        return self._with_shared_dictionaries(table, schema), [self.source.rows_of(one) or 0 for one in blocks]
+        return self._with_shared_dictionaries(table, schema), [
+            self.source.rows_of(one) or 0 for one in blocks
+        ]
 
     def ranges(self, block: Block, columns: abc.Sequence[str] | None = None) -> abc.Collection[Range]:
         """Return what reading a block of a store will fetch, as far as that is known before."""

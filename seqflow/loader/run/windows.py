@@ -357,16 +357,23 @@ class WindowMaker:
             blocks = np.array([one.random_key[0] for one in run], np.uint64)
             random = kernels.random_output(np.uint64(0), blocks).tolist()  # `key_of` of each
             ledger.ranges = tuple(
-                [RowRange(of.block, *found) for of, *found in zip(run, found[1], numbers, random, strict=True)]
+                [
+                    RowRange(of.block, *found)
+                    for of, *found in zip(run, found[1], numbers, random, strict=True)
+                ]
             )
             ledger.seconds_reading = perf_counter() - started
-            joined = kept.joined[keys] = [((read_only_record(record),), ledger)] + [_WITH_FIRST] * (len(run) - 1)
+            joined = kept.joined[keys] = [((read_only_record(record),), ledger)] + [_WITH_FIRST] * (
+                len(run) - 1
+            )
             return joined
         ledgers = [Ledger.of_source(len(rows), 0) for rows in numbers]
         ledgers[0].seconds_reading = perf_counter() - started
         parts = split_rows(record, np.cumsum(found[1])[:-1].tolist())
         arguments = zip(parts, numbers, run, ledgers, strict=True)
-        return [_result_of(partial(self._keep, of[2], partial(self._prepared, *of, epoch))) for of in arguments]
+        return [
+            _result_of(partial(self._keep, of[2], partial(self._prepared, *of, epoch))) for of in arguments
+        ]
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""

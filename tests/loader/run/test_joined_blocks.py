@@ -17,7 +17,9 @@ TABLE = pa.table(
         "kind": pa.array([["a", "b", "c"][n // 25] for n in range(ROWS)]).dictionary_encode(),
     }
 )
-WITH_NULLS = TABLE.set_column(0, "id", pa.array([None if n in (7, 41) else n for n in range(ROWS)], pa.int32()))
+WITH_NULLS = TABLE.set_column(
+    0, "id", pa.array([None if n in (7, 41) else n for n in range(ROWS)], pa.int32())
+)
 
 
 def written(folder, table, **options):
@@ -52,7 +54,13 @@ def account(opened):
     counts = [getattr(ledger, name) for name in ("rows_read", "rows_left", "skipped", "filtered", "dropped")]
     rejected = [(one.block, one.numbers, one.bad) for one in ledger.rejected]
     ranges = [(one.block, one.rows, None if one.numbers is None else list(one.numbers), one.key) for one in ledger.ranges]  # fmt: skip
-    return {name: source.tensor(name).tolist() for name in source.parents}, counts, rejected, ledger.damaged, ranges
+    return (
+        {name: source.tensor(name).tolist() for name in source.parents},
+        counts,
+        rejected,
+        ledger.damaged,
+        ranges,
+    )
 
 
 CASES = {
@@ -74,16 +82,19 @@ def test_a_window_is_that_of_blocks_read_one_by_one(folders, case, shuffle):
     loader = sf.Loader(folders[folder], shuffle=shuffle, **options)
     (window,) = loader.recipe.windows(loader.recipe.planned_slices(), 0)
     maker = loader.window_maker()
-    joined, alone = maker.make(window, 0), maker.open(window, [maker.read(one, 0) for one in window.slices], 0)
+    joined, alone = (
+        maker.make(window, 0),
+        maker.open(window, [maker.read(one, 0) for one in window.slices], 0),
+    )
     assert account(joined) == account(alone)
     if case in ("plain", "a column", "of folders", "filled"):
         assert len(joined.rows.records) == 2 < len(alone.rows.records)
 
 
 def test_an_error_names_the_block_that_is_its_cause(folders):
-    with pytest.raises(sf.ProviderError, match="a.parquet, row group 3 can't be read: "):
+    with pytest.raises(sf.ProviderError, match=r"a\.parquet, row group 3 can't be read: "):
         list(sf.Loader(folders["damaged"]))
-    with pytest.raises(sf.ProviderError, match=r"a.parquet, block 1, row 3, column 'id': null value"):
+    with pytest.raises(sf.ProviderError, match=r"a\.parquet, block 1, row 3, column 'id': null value"):
         list(sf.Loader(folders["nulls"]))
 
 
