@@ -24,11 +24,11 @@ from seqflow.providers.source import (
     Block,
     CountedSource,
     FetchedSource,
+    JoinedSource,
     SlicedSource,
     Source,
     VersionedSource,
     of_files,
-    reads_joined,
     reads_within,
 )
 from seqflow.record import BadRow, Fill, Record, Valid, column_from_arrow
@@ -262,7 +262,7 @@ class Provider:
 
         Raise ProviderError or ArrowException if they cannot be read together: `read` tells which is the cause.
         """
-        if self.where is not None or not reads_joined(self.source):
+        if self.where is not None or not isinstance(self.source, JoinedSource):
             return None
         schema = self._chosen(columns)
         table = self.source.read_joined(blocks, schema, max_bytes)

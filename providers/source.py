@@ -141,11 +141,6 @@ def reads_within(source: object) -> TypeGuard[BoundedSource]:
     return hasattr(source, "read_within")
 
 
-def reads_joined(source: object) -> TypeGuard[JoinedSource]:
-    """Return whether a source is a JoinedSource."""
-    return hasattr(source, "read_joined")
-
-
 @runtime_checkable
 class DividedSource(Protocol):
     """A source of many files that has data for each, and can be reduced to some of them."""

@@ -20,9 +20,10 @@ from seqflow.errors import DamagedFileError, ProviderError
 from seqflow.files.ahead import Span
 from seqflow.files.place import Entry, Files, is_uri
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.files.footers import footer_in
 
-_TAIL, _TAIL_BYTES, _MAGIC = 8, 64 << 10, b"PAR1"
-"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are read at once; the word."""
+_TAIL, _TAIL_BYTES = 8, 64 << 10
+"""Bytes at the end of a file, the size of the footer and a magic word; bytes that are read at once."""
 _NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _START, _STORED_BYTES = range(7)
 _TOGETHER = 256
 """Files whose footers are read at once: each takes 64 KiB of its file at most."""
@@ -140,7 +141,7 @@ class Footer(NamedTuple):
 def read_footer(path: str, tail: bytes | pa.Buffer) -> Footer:
     """Return what the footer at the end of a file says; raise ProviderError if it is damaged."""
     try:
-        found = kernels.read_footer(np.frombuffer(_footer_in(tail), np.uint8))
+        found = kernels.read_footer(footer_in(tail))
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path} has a damaged footer: {error}") from error
     description, rows, counts, chunks, limits = found
@@ -195,11 +196,3 @@ def _needed(tail: bytes | pa.Buffer, size: int) -> int:
 def tail_of(entry: Entry) -> int:
     """Return the first byte of the part of a store's file that is read when it is opened."""
     return max(0, entry.size - _TAIL_BYTES)
-
-
-def _footer_in(tail: bytes | pa.Buffer) -> memoryview:
-    """Return the footer at the end of a file, without its size and the magic word; empty if these are wrong."""
-    content = memoryview(tail)
-    size = int.from_bytes(content[-_TAIL:-4], "little")
-    start = len(content) - _TAIL - size
-    return content[start:-_TAIL] if start >= 0 and content[-4:] == _MAGIC else content[:0]

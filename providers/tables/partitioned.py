@@ -35,10 +35,10 @@ from seqflow.providers.source import (
     CountedSource,
     DividedSource,
     FetchedSource,
+    JoinedSource,
     SlicedSource,
     Source,
     of_files,
-    reads_joined,
     reads_within,
 )
 from seqflow.record import BadRow
@@ -151,7 +151,7 @@ class PartitionedSource:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
 
     def read_joined(self, blocks: Sequence[Block], schema: pa.Schema, max_bytes: int) -> Table | None:
-        if not reads_joined(self.files):
+        if not isinstance(self.files, JoinedSource):
             return None
         table = self.files.read_joined(blocks, self._of_files(schema), max_bytes)
         return None if table is None else self._joined(table, blocks[0], schema)

@@ -211,13 +211,19 @@ def read_footers(paths: Sequence[bytes]) -> tuple[tuple[bytes, ...], Array, Arra
 
 
 def _short_footer(path: bytes) -> Array:
-    """Return the footer in the last bytes of a file; empty if it is not there."""
+    """Return the footer that is in the last bytes of a file; empty if it is not."""
     with open(path, "rb", buffering=0) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
         tail = file.read()
-    size = int.from_bytes(tail[-_TAIL:-4], "little")
-    is_there = tail[-4:] == b"PAR1" and size <= len(tail) - _TAIL
-    return np.frombuffer(tail[len(tail) - _TAIL - size : -_TAIL] if is_there else b"", np.uint8)
+    return footer_in(tail)
+
+
+def footer_in(tail: Any) -> Array:
+    """Return the footer at the end of a file, without its size and the magic word; empty if these are wrong."""
+    content = np.frombuffer(tail, np.uint8)
+    size = int.from_bytes(content[-_TAIL:-4].tobytes(), "little")
+    start = len(content) - _TAIL - size
+    return content[start:-_TAIL] if start >= 0 and content[-4:].tobytes() == b"PAR1" else content[:0]
 
 
 def _chunk(metadata: dict[int, Any]) -> tuple[tuple[int, ...], bytes | None, bytes | None]:
