@@ -346,34 +346,28 @@ class WindowMaker:
             found = recipe.source.read_joined([one.block for one in run], recipe.columns, recipe.memory)
             if found is None:
                 return None
-            record, bad = convert(found[0], fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
+            table, rows = found
+            record, bad = convert(table, fill=recipe.fill, valid=recipe.valid, read=recipe.tensors_read)
         except (ProviderError, pa.ArrowException):  # raised again, by the block that is the cause
             return None
         if bad:
             return None
-        numbers = [range(rows) for rows in found[1]]
+        numbers = [*map(range, rows)]
         if is_plain:  # one record: a window may have thousands of blocks
             ledger = Ledger.of_source(record.num_rows, 0)
-            blocks = np.array([one.random_key[0] for one in run], np.uint64)
-            random = kernels.random_output(np.uint64(0), blocks).tolist()  # `key_of` of each
-            ledger.ranges = tuple(
-                [
-                    RowRange(of.block, *found)
-                    for of, *found in zip(run, found[1], numbers, random, strict=True)
-                ]
-            )
+            of_blocks = np.array([one.random_key[0] for one in run], np.uint64)
+            random = kernels.random_output(np.uint64(0), of_blocks).tolist()  # `key_of` of each
+            blocks = [one.block for one in run]
+            ledger.ranges = tuple(map(RowRange, blocks, rows, numbers, random))
             ledger.seconds_reading = perf_counter() - started
-            joined = kept.joined[keys] = [((read_only_record(record),), ledger)] + [_WITH_FIRST] * (
-                len(run) - 1
-            )
-            return joined
-        ledgers = [Ledger.of_source(len(rows), 0) for rows in numbers]
+            others = [_WITH_FIRST] * (len(run) - 1)
+            kept.joined[keys] = [((read_only_record(record),), ledger), *others]
+            return kept.joined[keys]
+        ledgers = [Ledger.of_source(count, 0) for count in rows]
         ledgers[0].seconds_reading = perf_counter() - started
-        parts = split_rows(record, np.cumsum(found[1])[:-1].tolist())
-        arguments = zip(parts, numbers, run, ledgers, strict=True)
-        return [
-            _result_of(partial(self._keep, of[2], partial(self._prepared, *of, epoch))) for of in arguments
-        ]
+        arguments = zip(split_rows(record, np.cumsum(rows)[:-1].tolist()), numbers, run, ledgers, strict=True)
+        prepare = (partial(self._prepared, *of, epoch) for of in arguments)
+        return [_result_of(partial(self._keep, *of)) for of in zip(run, prepare, strict=True)]
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Return a slice of a block, read and prepared, or the kept result."""
