@@ -69,8 +69,8 @@ class Divided(NamedTuple):
     schema: pa.Schema
     of_files: pa.Schema
     names: tuple[str, ...]
-    row_bytes: dict[int, int]
-    """Bytes of a row's values from folders, by the identity of these."""
+    row_bytes: dict[tuple[Any, ...], int]
+    """Bytes of a row's values from folders, by these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,11 @@ class PartitionedSource:
 
     def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
         """Return the approximate bytes of a row's values from folders."""
-        known, key = self._divided(schema).row_bytes, id(self.values.get(block.origin))
-        if key in known and not is_file_per_row(self.files):
-            return known[key]
-        arrays = self._of_folders(block, schema, 1)
-        known[key] = -(-sum(array.nbytes for array in arrays) // max(1, len(arrays[0]))) if arrays else 0
+        if is_file_per_row(self.files):
+            return _mean_bytes(self._of_folders(block, schema, 1))
+        known, key = self._divided(schema).row_bytes, tuple(self.values[block.origin].values())
+        if key not in known:
+            known[key] = _mean_bytes(self._of_folders(block, schema, 1))
         return known[key]
 
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
@@ -215,6 +215,11 @@ class PartitionedSource:
             self._divided(schema).names, self._of_folders(block, schema, table.num_rows), strict=True
         )
         return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _mean_bytes(columns: Sequence[pa.Array]) -> int:
+    """Return the bytes of a row, rounded up."""
+    return -(-sum(array.nbytes for array in columns) // max(1, len(columns[0]))) if columns else 0
 
 
 class SlicedPartitionedSource(PartitionedSource):
