@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -233,7 +234,10 @@ def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
 
 
 def _empty(memory: BatchMemory | None, name: str, shape: tuple[int, ...], dtype: DType) -> Array:
-    return np.empty(shape, dtype) if memory is None else memory.empty(name, shape, dtype)
+    if memory is not None:
+        return memory.empty(name, shape, dtype)
+    # memory of results that were freed: fresh pages cost more than what is written into them
+    return kernels.empty_bytes(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
 
 
 def _columns(parents: Mapping[str, str | None]) -> list[str]:
