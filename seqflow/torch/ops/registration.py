@@ -14,6 +14,7 @@ from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
+from seqflow.torch.compiler import never_left_out
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
 from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, transformed_call
@@ -58,6 +59,8 @@ def _register(op: OpDef, kernel: Callable[..., Any], gradients: Gradients) -> No
     torch.library.register_fake(f"seqflow::{op.name}", fake_kernel(op), lib=_LIBRARY)
     if op.output_names:
         register_gradients(op, _LIBRARY, gradients)
+    else:
+        never_left_out(getattr(torch.ops.seqflow, op.name).default)
 
 
 def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callable[..., Any]:
