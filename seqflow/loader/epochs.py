@@ -349,9 +349,11 @@ class TensorBatches:
 
     @one_at_a_time
     def __iter__(self) -> Generator[dict[str, Any], None, None]:
+        from seqflow.torch.loader_dataset import TensorBatch  # it imports torch
+
         for batch in self.loader:
-            tensors = to_tensors(batch, **self._options)
-            yield _numbered(tensors, batch)
+            tensors = TensorBatch(to_tensors(batch, **self._options), batch)
+            yield tensors
             del batch, tensors  # or they would stay in memory until the next ones are made
 
     def set_epoch(self, epoch: int) -> None:
@@ -365,10 +367,3 @@ class TensorBatches:
 
     def stats(self) -> Stats:
         return self.loader.stats()
-
-
-def _numbered(tensors: dict[str, Any], batch: Record) -> dict[str, Any]:
-    """Return the tensors of a batch, with its number and the sources of its rows."""
-    from seqflow.torch.loader_dataset import TensorBatch
-
-    return TensorBatch(tensors, getattr(batch, "sources", ()), batch.number)

@@ -70,13 +70,15 @@ class TensorBatch(dict[str, Any]):
     """Tensors of a batch by name; PyTorch's `default_collate` calls `collate` for lists of it."""
 
     def __init__(
-        self, tensors: Mapping[str, Any], sources: tuple[str, ...] = (), number: int | None = None
-    ) -> None:
+        self, tensors: Mapping[str, Any], batch: Any = None
+    ) -> None:  # Accelerate makes one of a dict
         super().__init__(tensors)
-        self.number = number
+        self.number: int | None = getattr(batch, "number", None)
         """Number of the batch in its epoch, counted over all ranks."""
-        self.sources = sources
+        self.sources: tuple[str, ...] = getattr(batch, "sources", ())
         """Names of the sources of the rows, for a batch of a Mix."""
+        self.parents: Mapping[str, str | None] = getattr(batch, "parents", {})
+        """Lengths that describe the rows of each tensor, or None for the rows of the batch, as in a Record."""
 
 
 default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
@@ -159,9 +161,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             if in_worker:
                 self._passes.begin()
             for batch in self.loader:
-                yield TensorBatch(
-                    to_tensors(batch, **self.options), getattr(batch, "sources", ()), batch.number
-                )
+                yield TensorBatch(to_tensors(batch, **self.options), batch)
             if in_worker:
                 self._passes.end(worker)
         finally:
