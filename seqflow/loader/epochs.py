@@ -30,8 +30,8 @@ from seqflow.torch.tensors import to_tensors
 @explains_missing(
     "Loader",
     hidden=(
-        "batches data_fingerprint deal epochs_differ is_elsewhere is_resuming iteration loaders passes pipeline place "
-        "quotas recipe settings window_maker"
+        "batches data_fingerprint deal epochs_differ is_elsewhere is_resuming iteration loaders passes pipeline "
+        "place quotas recipe settings window_maker"
     ),
 )
 @checked()
