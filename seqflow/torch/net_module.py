@@ -221,15 +221,20 @@ def _small_sizes(tensor: Tensor) -> Sizes:
 
 
 def _check_of(guard: Guard | SameLengths, step: Step, known: set[str]) -> Check:
-    """Return a check of what inference assumed; lengths are compared in compiled programs and on devices, too."""
+    """Return a check of what inference assumed; of tensors on other devices, only lengths to compare are read."""
     same_lengths = call_of("same_lengths") if isinstance(guard, SameLengths) else None
+    compared = 0 if same_lengths is None else 2
     names = [name for name in dict.fromkeys([*guard.tensors(), *step.uses]) if name in known]
 
     def check(*tensors: Tensor) -> None:
-        if is_eager() and all(one.is_cpu for one in tensors):
-            check_guard(guard, step, dict(zip(names, map(to_array, tensors), strict=True)))
-        elif same_lengths is not None:
-            same_lengths(*tensors[:2])
+        if not is_eager():
+            if same_lengths is not None:
+                same_lengths(*tensors[:2])
+        elif not tensors[0].is_meta:
+            seen: list[Any] = [
+                to_array(one.cpu()) if one.is_cpu or i < compared else one for i, one in enumerate(tensors)
+            ]
+            check_guard(guard, step, dict(zip(names, seen, strict=True)))
 
     return names, check
 

@@ -271,6 +271,12 @@ def test_lengths_that_were_assumed_equal_are_compared_in_each_call(is_compiled):
         model(tensors({**batch, "m": np.array([2, 1])}))
 
 
+def test_tensors_without_data_give_shapes():
+    given = {name: torch.empty(size, device="meta") for name, size in {"x": 3, "z": 3}.items()}
+    given |= {name: torch.empty(2, dtype=torch.int64, device="meta") for name in ("n", "m")}
+    assert module(SAME)(given)["e"].shape == (3,)
+
+
 def test_rows_are_checked_when_a_module_is_compiled():
     made, counter = compiled(module("y = fc(x, w) - labels", parameters={"w": W}))
     for rows in (4, 0, 1, 7):
