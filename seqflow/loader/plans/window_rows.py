@@ -34,7 +34,8 @@ class Pad:
     `truncate` cuts it (at its end; with side="left" at its start): lengths and mask then describe the cut row.
 
     The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
-    integer that does not fit is an error. With `mask=False` there is no mask.
+    integer that does not fit is an error. With `mask=False` there is no mask. For labels, pass `Pad(-100)`, which
+    `cross_entropy` ignores: 0, the default, is a label like any other.
     """
 
     fill: float = 0
