@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
 from torch._C import (
     _get_tracing_state,
     _len_torch_dispatch_stack,
@@ -19,11 +19,11 @@ from torch._C._functorch import (  # type: ignore[import-not-found, unused-ignor
     is_legacy_batchedtensor,
     peek_interpreter_stack,
 )
+from torch.compiler import is_dynamo_compiling
 from torch.nn import Parameter
 
-from seqflow.torch.ops.exchange import arrays_of
-from seqflow.torch.ops.gradients import Backward, Gradients, gradients_of, keep, keep_for
-from seqflow.torch.ops.kernels import array_kernel
+from seqflow.torch.ops.gradients import Gradients, gradients_of
+from seqflow.torch.ops.kernels import memory_kernel
 
 _PLAIN = (Tensor, Parameter)
 Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -31,9 +31,9 @@ Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 def is_eager() -> bool:
     """Return whether nothing compiles, traces or transforms the current call."""
-    # is_compiling first: compilers cannot trace the other calls
+    # is_dynamo_compiling first: compilers cannot trace the other calls
     return not (
-        torch.compiler.is_compiling()
+        is_dynamo_compiling()
         or _len_torch_dispatch_stack()
         or _len_torch_function_stack()
         or peek_interpreter_stack() is not None
@@ -52,53 +52,47 @@ def _are_plain(inputs: Sequence[Any]) -> bool:
 def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
     """Return the op on plain tensors; for others it returns NotImplemented."""
     floats = [i for i, may in enumerate(gradients.floats) if may]
-    on_arrays = array_kernel(gradients.op)
-    has_optional = any(one.optional for one in gradients.op.signature.input_arguments)
-    known: dict[tuple[bool, ...], Backward] = {}
-    """Derivatives of calls with all inputs and no attributes, by the inputs that need a gradient."""
-
-    class Eager(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, call: tuple[Any, dict[str, Any]], *inputs: Any) -> Any:
-            arrays, attributes = call
-            given = dict(attributes) if attributes else attributes
-            output = kernel(*inputs, **given) if arrays is None else on_arrays(arrays, given)
-            needs = ctx.needs_input_grad
-            made = None if attributes or has_optional else known.get(needs)
-            if made is not None:
-                keep_for(ctx, made, inputs, output)
-                return output
-            keep(ctx, gradients, inputs, attributes, output, needs[1:])
-            if ctx.seqflow is not None and not attributes and not has_optional:
-                known[needs] = ctx.seqflow
-            return output
-
-        @staticmethod
-        def backward(ctx: Any, *arriving: Any) -> Any:
-            # the gradient of a sum is one number for all elements: kernels would copy it themselves, but slower
-            dense = [None if one is None else one.contiguous() for one in arriving]
-            return None, *gradients_of(ctx, dense, not torch.is_grad_enabled() and is_eager())
-
-    # not its own: that unwraps tensors of torch.func, which are not plain
-    apply: Callable[..., Any] = super(torch.autograd.Function, Eager).apply
+    on_memory = memory_kernel(gradients.op)
 
     def run(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        arrays = arrays_of(inputs)
-        if arrays is None and not _are_plain(inputs):
-            return NotImplemented
-        if torch.is_grad_enabled():
+        found = on_memory(inputs, attributes)
+        if found is NotImplemented:
+            if not _are_plain(inputs):
+                return NotImplemented
+            found = kernel(*inputs, **attributes)
+        if is_grad_enabled():
             for i in floats:
                 one = inputs[i]
                 if one is not None and one.requires_grad:
-                    return apply((arrays, attributes), *inputs)
-        return kernel(*inputs, **attributes) if arrays is None else on_arrays(arrays, attributes)
+                    return _attach((gradients, attributes, found), *inputs)
+        return found
 
     return run
 
 
+class _Attached(torch.autograd.Function):
+    """Results of a call that has run, attached to the graph of its inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, call: tuple[Gradients, dict[str, Any], Any], *inputs: Any) -> Any:
+        gradients, attributes, found = call
+        gradients.backward(inputs, attributes, ctx.needs_input_grad[1:]).save(ctx, inputs, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *arriving: Any) -> Any:
+        # the gradient of a sum is one number for all elements: kernels would copy it themselves, but slower
+        dense = [None if one is None else one.contiguous() for one in arriving]
+        return None, *gradients_of(ctx, dense, not is_grad_enabled() and is_eager())
+
+
+# not its own: that unwraps tensors of torch.func, which are not plain
+_attach: Callable[..., Any] = super(torch.autograd.Function, _Attached).apply
+
+
 def is_transformed() -> bool:
     """Return whether torch.func differentiates or maps the current call."""
-    if torch.compiler.is_compiling():
+    if is_dynamo_compiling():
         return False
     innermost = peek_interpreter_stack()
     return innermost is not None and innermost.key() in (TransformType.Grad, TransformType.Vmap)
@@ -117,7 +111,7 @@ def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             attributes, *given = inputs
-            keep(ctx, gradients, given, attributes, output, ctx.needs_input_grad[1:])
+            gradients.backward(given, attributes, ctx.needs_input_grad[1:]).save(ctx, given, output)
 
         @staticmethod
         def backward(ctx: Any, *arriving: Any) -> Any:

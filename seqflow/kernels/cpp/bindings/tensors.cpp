@@ -1,8 +1,7 @@
 // Tensors of torch as NumPy arrays on the same memory, and arrays as tensors, through DLPack's exchange functions. Nothing
 // of torch or NumPy is needed to compile this: torch hands over a table of functions (torch.Tensor.__dlpack_c_exchange_api__),
 // and so does NumPy (_ARRAY_API).
-#include <cstring>
-#include <memory>
+#include <iterator>
 #include <vector>
 
 #include "bindings/python.h"
@@ -42,7 +41,7 @@ constexpr int32_t CPU = 1;
 
 // Numbers of functions in NumPy's table; they are part of its binary interface.
 constexpr int ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_ARRAY = 94, SET_BASE = 282;
-constexpr int WRITEABLE = 0x400;
+constexpr int ALIGNED = 0x100, WRITEABLE = 0x400;
 constexpr int MOST_AXES = 64;  // of an array of NumPy
 
 const Exchange *exchange;
@@ -75,6 +74,14 @@ int number_of(const Described &x) {
     case BOOL: return wide == 0 ? 0 : -1;
     default: return -1;
   }
+}
+
+nb::tuple tuple_of(const std::vector<nb::object> &objects) {
+  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
+  if (!made.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < objects.size(); ++i)
+    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), nb::object(objects[i]).release().ptr());
+  return nb::borrow<nb::tuple>(made);
 }
 
 // An array on the memory of a tensor, which it keeps; nothing where the tensor is not a plain one of the CPU.
@@ -114,25 +121,44 @@ nb::object array_of(PyObject *tensor) {
   return array;
 }
 
-// Arrays on the memory of tensors, None for None; None for all where one is not a plain tensor of the CPU.
-nb::object arrays_of_tensors(nb::tuple tensors) {
-  const Py_ssize_t size = PyTuple_GET_SIZE(tensors.ptr());
-  nb::object found = nb::steal(PyTuple_New(size));
-  if (!found.is_valid()) throw nb::python_error();
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    PyObject *tensor = PyTuple_GET_ITEM(tensors.ptr(), i);
-    nb::object array = tensor == Py_None ? nb::none() : array_of(tensor);
-    if (!array.is_valid()) return nb::none();
-    PyTuple_SET_ITEM(found.ptr(), i, array.release().ptr());
-  }
-  return found;
+// The first fields of NumPy's structures of arrays and of dtypes, which are part of its binary interface.
+struct Dtype {
+  PyObject_HEAD
+  PyTypeObject *scalar;
+  char kind, letter, byte_order, flags;
+  int number;
+};
+struct ArrayFields {
+  PyObject_HEAD
+  char *data;
+  int rank;
+  Py_intptr_t *shape, *strides;
+  PyObject *base;
+  Dtype *dtype;
+  int flags;
+};
+
+// The type of a dtype by its number in NumPy; false where torch has none.
+bool describe(const Dtype &dtype, Described *x) {
+  static constexpr struct {
+    uint8_t code, bytes;
+  } TYPES[] = {{BOOL, 1}, {INT, 1}, {UINT, 1}, {INT, 2}, {UINT, 2}, {INT, 4}, {UINT, 4}, {INT, sizeof(long)},
+               {UINT, sizeof(long)}, {INT, 8}, {UINT, 8}, {FLOAT, 4}, {FLOAT, 8}};
+  constexpr int HALF = 23;
+  const bool is_half = dtype.number == HALF;
+  if ((dtype.byte_order != '=' && dtype.byte_order != '|') || dtype.number < 0) return false;
+  if (!is_half && dtype.number >= static_cast<int>(std::size(TYPES))) return false;
+  x->code = is_half ? FLOAT : TYPES[dtype.number].code;
+  x->bits = is_half ? 16 : TYPES[dtype.number].bytes * 8;
+  x->lanes = 1;
+  return true;
 }
 
 // An array that a tensor keeps.
 struct Kept {
   Managed managed;
-  Py_buffer view;
-  std::vector<int64_t> shape, strides;
+  PyObject *array;
+  std::vector<int64_t> sizes;  // shape and strides
 };
 
 void free_kept(Managed *managed) {
@@ -140,51 +166,77 @@ void free_kept(Managed *managed) {
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   auto kept = static_cast<Kept *>(managed->owner);
-  PyBuffer_Release(&kept->view);
+  Py_DECREF(kept->array);
   delete kept;
   PyGILState_Release(state);
 }
 
-// A tensor on the memory of an array; None where the array is read-only, not contiguous, empty, or of another dtype.
-nb::object tensor_of_array(nb::handle array) {
-  auto kept = std::make_unique<Kept>();
-  Py_buffer &view = kept->view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)) {
-    PyErr_Clear();
-    return nb::none();
+// A tensor on the memory of an array; none where it is read-only, not contiguous, empty, or of another dtype.
+nb::object tensor_of(nb::handle array) {
+  constexpr int NEEDED = 1 | ALIGNED | WRITEABLE;  // 1: C-contiguous
+  if (!is_plain_array(array)) return {};
+  const auto &fields = *reinterpret_cast<const ArrayFields *>(array.ptr());
+  Described x = {};
+  if ((fields.flags & NEEDED) != NEEDED || !describe(*fields.dtype, &x)) return {};
+  std::vector<int64_t> sizes(2 * static_cast<size_t>(fields.rank));
+  int64_t size = 1;
+  for (int i = fields.rank - 1; i >= 0; --i) {
+    sizes[i] = fields.shape[i];
+    sizes[fields.rank + i] = size;
+    size *= fields.shape[i];
   }
-  const char *format = view.format;
-  Described &x = kept->managed.tensor;
-  const char letter = format && !format[1] ? format[0] : 0;
-  const bool is_known = letter && std::strchr("?bBhHiIlLqQefd", letter);
-  if (!is_known || view.len == 0) {
-    PyBuffer_Release(&view);
-    return nb::none();
-  }
-  x.code = letter == '?' ? BOOL : std::strchr("efd", letter) ? FLOAT : std::strchr("bhilq", letter) ? INT : UINT;
-  x.bits = static_cast<uint8_t>(view.itemsize * 8);
-  x.lanes = 1;
-  x.data = view.buf;
+  if (size == 0) return {};
+  x.data = fields.data;
   x.device = CPU;
-  x.device_number = 0;
-  x.byte_offset = 0;
-  x.rank = view.ndim;
-  kept->shape.assign(view.shape, view.shape + view.ndim);
-  kept->strides.resize(view.ndim);
-  int64_t step = 1;
-  for (int i = view.ndim - 1; i >= 0; --i) {
-    kept->strides[i] = step;
-    step *= view.shape[i];
-  }
-  x.shape = kept->shape.data();
-  x.strides = kept->strides.data();
-  kept->managed.version = {1, 0};
-  kept->managed.flags = 0;
-  kept->managed.owner = kept.get();
-  kept->managed.free = free_kept;
+  x.rank = fields.rank;
+  x.shape = sizes.data();
+  x.strides = x.shape + x.rank;
+  auto kept = new Kept{{{1, 0}, nullptr, free_kept, 0, x}, array.inc_ref().ptr(), std::move(sizes)};
+  kept->managed.owner = kept;
   void *tensor = nullptr;
-  if (exchange->tensor_of(&kept.release()->managed, &tensor)) throw nb::python_error();
+  if (exchange->tensor_of(&kept->managed, &tensor)) throw nb::python_error();
   return nb::steal(static_cast<PyObject *>(tensor));
+}
+
+nb::object tensor_of_array(nb::handle array) {
+  nb::object tensor = tensor_of(array);
+  return tensor.is_valid() ? tensor : nb::none();
+}
+
+// Arrays on the memory of tensors, None for None; false where one is not a plain tensor of the CPU.
+bool arrays_of(nb::tuple tensors, std::vector<nb::object> &arrays) {
+  for (nb::handle tensor : tensors) {
+    arrays.push_back(tensor.is_none() ? nb::none() : array_of(tensor.ptr()));
+    if (!arrays.back().is_valid()) return false;
+  }
+  return true;
+}
+
+nb::object arrays_of_tensors(nb::tuple tensors) {
+  std::vector<nb::object> arrays;
+  return arrays_of(tensors, arrays) ? nb::object(tuple_of(arrays)) : nb::none();
+}
+
+// A function of arrays on the memory of tensors, and tensors on that of its results, which `otherwise` makes where they
+// cannot share it. NotImplemented where a tensor is not a plain one of the CPU.
+nb::object call_on_tensors(nb::handle function, nb::handle otherwise, nb::tuple tensors, nb::handle attributes) {
+  std::vector<nb::object> arrays;
+  if (!arrays_of(tensors, arrays)) return nb::borrow(Py_NotImplemented);
+  PyObject *const keywords = attributes.is_none() ? nullptr : attributes.ptr();
+  static_assert(sizeof(nb::object) == sizeof(PyObject *));
+  nb::object found = nb::steal(
+      PyObject_VectorcallDict(function.ptr(), reinterpret_cast<PyObject **>(arrays.data()), arrays.size(), keywords));
+  if (!found.is_valid()) throw nb::python_error();
+  const auto convert = [&](nb::handle result) {
+    // a view may be one of an input
+    const bool is_own = is_plain_array(result) && !reinterpret_cast<const ArrayFields *>(result.ptr())->base;
+    nb::object tensor = is_own ? tensor_of(result) : nb::object();
+    return tensor.is_valid() ? tensor : otherwise(result, tuple_of(arrays));
+  };
+  if (!PyTuple_Check(found.ptr())) return convert(found);
+  std::vector<nb::object> results;
+  for (nb::handle one : nb::borrow<nb::tuple>(found)) results.push_back(convert(one));
+  return tuple_of(results);
 }
 
 }  // namespace tensors
@@ -193,6 +245,7 @@ nb::object tensor_of_array(nb::handle array) {
 void bind_tensors(nb::module_ &module) {
   module.def("set_up_tensors", tensors::set_up);
   module.def("arrays_of_tensors", tensors::arrays_of_tensors);
+  module.def("call_on_tensors", tensors::call_on_tensors, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   module.def("tensor_of_array", tensors::tensor_of_array);
 }
 
