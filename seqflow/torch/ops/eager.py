@@ -22,7 +22,7 @@ from torch._C._functorch import (  # type: ignore[import-not-found, unused-ignor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import Parameter
 
-from seqflow.torch.ops.gradients import Gradients, gradients_of
+from seqflow.torch.ops.gradients import Backward, Gradients, gradients_of
 from seqflow.torch.ops.kernels import memory_kernel
 
 _PLAIN = (Tensor, Parameter)
@@ -52,7 +52,7 @@ def _are_plain(inputs: Sequence[Any]) -> bool:
 def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
     """Return the op on plain tensors; for others it returns NotImplemented."""
     floats = [i for i, may in enumerate(gradients.floats) if may]
-    on_memory = memory_kernel(gradients.op)
+    on_memory, has_several = memory_kernel(gradients.op), gradients.op.result is not None
 
     def run(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         found = on_memory(inputs, attributes)
@@ -61,29 +61,41 @@ def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
                 return NotImplemented
             found = kernel(*inputs, **attributes)
         if is_grad_enabled():
+            wanted: tuple[int, ...] = ()
+            trained = []
             for i in floats:
                 one = inputs[i]
                 if one is not None and one.requires_grad:
-                    return _attach((gradients, attributes, found), *inputs)
+                    wanted += (i,)
+                    trained.append(one)
+            if wanted:
+                made = gradients.backward(inputs, attributes, wanted)
+                saved = made.saved((*found, *inputs) if has_several else (found, *inputs))
+                return _attach((made, saved, found), *trained)
         return found
 
     return run
 
 
 class _Attached(torch.autograd.Function):
-    """Results of a call that has run, attached to the graph of its inputs."""
+    """Results of a call that has run, attached to the graph of the inputs that need a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, call: tuple[Gradients, dict[str, Any], Any], *inputs: Any) -> Any:
-        gradients, attributes, found = call
-        gradients.backward(inputs, attributes, ctx.needs_input_grad[1:]).save(ctx, inputs, found)
+    def forward(ctx: Any, call: tuple[Backward, Sequence[Tensor], Any], *wanted: Tensor) -> Any:
+        ctx.seqflow, ctx.to_save, found = call
         return found
 
     @staticmethod
     def backward(ctx: Any, *arriving: Any) -> Any:
+        made: Backward = ctx.seqflow
         # the gradient of a sum is one number for all elements: kernels would copy it themselves, but slower
         dense = [None if one is None else one.contiguous() for one in arriving]
-        return None, *gradients_of(ctx, dense, not is_grad_enabled() and is_eager())
+        arguments = made.takes((*ctx.saved_tensors, *dense))
+        if not is_grad_enabled() and is_eager():
+            found = made.on_memory(arguments)
+            if found is not NotImplemented:
+                return None, found
+        return None, *made.run(*arguments)
 
 
 # not its own: that unwraps tensors of torch.func, which are not plain
@@ -111,7 +123,7 @@ def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             attributes, *given = inputs
-            gradients.backward(given, attributes, ctx.needs_input_grad[1:]).save(ctx, given, output)
+            gradients.save(ctx, given, attributes, output, ctx.needs_input_grad[1:])
 
         @staticmethod
         def backward(ctx: Any, *arriving: Any) -> Any:

@@ -6,7 +6,6 @@ device, layout or dtype, the negative bit, tensors without memory.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from torch import Tensor
@@ -18,8 +17,7 @@ from seqflow.kernels.dispatch import extension
 def _exchange() -> tuple[Callable[..., Any], ...]:
     functions, native = getattr(Tensor, "__dlpack_c_exchange_api__", None), extension()
     if functions is not None and native is not None:
-        table = import_module("numpy._core._multiarray_umath")._ARRAY_API
-        if native.set_up_tensors(functions, table, Tensor, Parameter):
+        if native.set_up_tensors(functions, Tensor, Parameter):
             return native.arrays_of_tensors, native.tensor_of_array, native.call_on_tensors
     return (lambda tensors: None), (lambda array: None), (lambda *call: NotImplemented)
 

@@ -22,21 +22,23 @@ from seqflow.torch.ops.schemas import attributes_of
 
 Place = int | tuple[int, int] | list[int]
 """Number of a tensor; number of a list and of the tensor in it; numbers of the tensors of a list."""
-Pick = Callable[[Sequence[Any]], Sequence[Any]]
+Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 def _picker(places: Sequence[Place]) -> Pick:
     """Return a function that picks values by their places; None has the place -1 among gradients."""
     if len(places) > 1 and all(type(one) is int for one in places):
         return itemgetter(*places)
-    return lambda values: [
-        values[one]
-        if isinstance(one, int)
-        else [values[i] for i in one]
-        if isinstance(one, list)
-        else values[one[0]][one[1]]
-        for one in places
-    ]
+    return lambda values: tuple(
+        [
+            values[one]
+            if isinstance(one, int)
+            else [values[i] for i in one]
+            if isinstance(one, list)
+            else values[one[0]][one[1]]
+            for one in places
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +47,14 @@ class Backward:
 
     run: Callable[..., tuple[Tensor, ...]]
     on_memory: Callable[[Sequence[Any]], Any]
-    """`run` on the memory of its arguments; NotImplemented for tensors that are not plain, or several ops."""
+    """A derivative of one result on the memory of its arguments; NotImplemented for tensors that are not plain, and for
+    other derivatives."""
     saved: Pick
     """Picks the tensors to save of the outputs and the inputs."""
     takes: Pick
     """Picks the arguments of the saved tensors and the gradients of the outputs."""
     gives: Pick
     """Picks the gradient of each input, a list for a list, of the results and None."""
-
-    def save(self, ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-        """Save the tensors that the derivative takes, and the derivative."""
-        ctx.seqflow = self
-        outputs = output if type(output) is tuple else (output,)
-        ctx.save_for_backward(*self.saved((*outputs, *inputs)))
-
 
 class Gradients:
     """Derivatives of all calls of an op, made at the first call of each kind."""
@@ -74,36 +70,44 @@ class Gradients:
         self._has_varying_inputs = bool(op.signature.listed) or any(one.optional for one in arguments)
 
     def backward(
-        self, inputs: Sequence[Any], attributes: Mapping[str, Any], needs: Sequence[Any]
+        self, inputs: Sequence[Any], attributes: Mapping[str, Any], wanted: tuple[int, ...]
     ) -> Backward:
-        """Return the derivative of a call, which raises GradientError with the reason if there is none.
+        """Return the derivative of a call by the inputs with the numbers `wanted`.
 
-        `needs` is true for each input, and each tensor of a list, that needs a gradient.
+        If there is none, it raises GradientError when it runs: a call without a backward pass must not fail.
         """
-        key: Any = needs
+        key: Any = wanted
         if attributes or self._has_varying_inputs:
             # torch passes attributes as lists, which are not hashable
             key = (
                 tuple([(name, tuple(one) if type(one) is list else one) for name, one in attributes.items()]),
-                tuple([any(one) if type(one) in (list, tuple) else one for one in needs]),
+                wanted,
                 tuple(
                     [None if one is None else len(one) if type(one) in (list, tuple) else -1 for one in inputs]
                 ),
             )
-        try:
-            return self._known[key]
-        except KeyError:
-            found = self._known[key] = self._made(dict(attributes), inputs, needs)
-            return found
+        made = self._known.get(key)
+        if made is None:
+            made = self._known[key] = self._made(dict(attributes), inputs, wanted)
+        return made
 
-    def _made(
-        self, given: dict[str, Any], inputs: Sequence[Any], needs: Sequence[Any]
-    ) -> Backward:
+    def save(
+        self, ctx: Any, inputs: Sequence[Any], attributes: Mapping[str, Any], output: Any, needs: Sequence[Any]
+    ) -> None:
+        """Save the derivative of a call, and the tensors that it takes, in a context of autograd.
+
+        `needs` is true for each input, and each tensor of a list, that needs a gradient.
+        """
         wanted = [
-            name
-            for name, need, may in zip(self.names, needs, self.floats, strict=False)
+            i
+            for i, (need, may) in enumerate(zip(needs, self.floats, strict=False))
             if may and (any(need) if isinstance(need, (list, tuple)) else need)
         ]
+        made = ctx.seqflow = self.backward(inputs, attributes, tuple(wanted))
+        ctx.save_for_backward(*made.saved((*(output if type(output) is tuple else (output,)), *inputs)))
+
+    def _made(self, given: dict[str, Any], inputs: Sequence[Any], numbers: Sequence[int]) -> Backward:
+        wanted = [self.names[i] for i in numbers]
         lists = {
             name: len(one) if isinstance(one, (list, tuple)) else None
             for name, one in zip(self.names, inputs, strict=False)
@@ -111,7 +115,7 @@ class Gradients:
         }
         run, places, on_memory = self._function(given, lists, wanted)
         saved = [place for is_saved, place in places if is_saved]
-        numbers = iter(range(len(saved)))
+        counted = iter(range(len(saved)))
         gives: list[Place] = []
         first = 0
         for name in self.names:
@@ -120,7 +124,7 @@ class Gradients:
             first += len(given_by) if name in wanted else 0
             gives.append(given_by[0] if count is None else list(given_by))
         takes = [
-            next(numbers)
+            next(counted)
             if is_saved
             else len(saved) + place
             if isinstance(place, int)
@@ -173,8 +177,7 @@ def register_gradients(op: OpDef, library: torch.library.Library, gradients: Gra
     def setup_context(
         ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Mapping[str, Any] = {}
     ) -> None:
-        # a call without a derivative must not fail before its backward pass
-        gradients.backward(inputs, keyword_only_inputs, ctx.needs_input_grad).save(ctx, inputs, output)
+        gradients.save(ctx, inputs, keyword_only_inputs, output, ctx.needs_input_grad)
 
     def backward(ctx: Any, *arriving: Any) -> tuple[Any, ...]:
         return tuple(gradients_of(ctx, arriving))
@@ -182,15 +185,10 @@ def register_gradients(op: OpDef, library: torch.library.Library, gradients: Gra
     torch.library.register_autograd(f"seqflow::{op.name}", backward, setup_context=setup_context, lib=library)
 
 
-def gradients_of(ctx: Any, arriving: Sequence[Any], eager: bool = False) -> Sequence[Any]:
-    """Return the gradients of the inputs of a call; raise GradientError with the reason if it has no derivative.
-
-    `eager` if nothing traces them.
-    """
+def gradients_of(ctx: Any, arriving: Sequence[Any]) -> Sequence[Any]:
+    """Return the gradient of each input of a call; raise GradientError with the reason if it has no derivative."""
     made: Backward = ctx.seqflow
-    arguments = made.takes((*ctx.saved_tensors, *arriving))
-    found = made.on_memory(arguments) if eager else NotImplemented
-    return made.gives((*(made.run(*arguments) if found is NotImplemented else found), None))
+    return made.gives((*made.run(*made.takes((*ctx.saved_tensors, *arriving))), None))
 
 
 def _refuse(reason: str) -> None:
@@ -225,7 +223,7 @@ def _on_memory(net: Net) -> Callable[[Sequence[Any]], Any]:
             return found
         if like is not None and found.dtype is not arguments[like].dtype:
             found = found.to(arguments[like].dtype)
-        return (found,)
+        return found
 
     return run
 

@@ -1,9 +1,9 @@
 // Tensors of torch as NumPy arrays on the same memory, and arrays as tensors, through DLPack's exchange functions. Nothing
-// of torch or NumPy is needed to compile this: torch hands over a table of functions (torch.Tensor.__dlpack_c_exchange_api__),
-// and so does NumPy (_ARRAY_API).
-#include <iterator>
+// of torch is needed to compile this: it hands over a table of functions (torch.Tensor.__dlpack_c_exchange_api__).
+#include <cstring>
 #include <vector>
 
+#include "bindings/numpy.h"
 #include "bindings/python.h"
 
 namespace seqflow {
@@ -39,21 +39,14 @@ struct Exchange {
 };
 constexpr int32_t CPU = 1;
 
-// Numbers of functions in NumPy's table; they are part of its binary interface.
-constexpr int ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_ARRAY = 94, SET_BASE = 282;
-constexpr int ALIGNED = 0x100, WRITEABLE = 0x400;
-constexpr int MOST_AXES = 64;  // of an array of NumPy
-
 const Exchange *exchange;
-void **numpy;
 PyTypeObject *tensor_type, *parameter_type;
 PyObject *is_negated;  // the name of a method
 
 // Whether torch's tables are of a version that is known here; then the other functions may be called.
-bool set_up(nb::handle exchange_table, nb::handle numpy_table, nb::handle tensor, nb::handle parameter) {
+bool set_up(nb::handle exchange_table, nb::handle tensor, nb::handle parameter) {
   exchange = static_cast<const Exchange *>(PyCapsule_GetPointer(exchange_table.ptr(), "dlpack_exchange_api"));
-  numpy = static_cast<void **>(PyCapsule_GetPointer(numpy_table.ptr(), nullptr));
-  if (!exchange || !numpy) throw nb::python_error();
+  if (!exchange) throw nb::python_error();
   tensor_type = reinterpret_cast<PyTypeObject *>(tensor.inc_ref().ptr());
   parameter_type = reinterpret_cast<PyTypeObject *>(parameter.inc_ref().ptr());
   is_negated = PyUnicode_InternFromString("is_neg");
@@ -93,8 +86,8 @@ nb::object array_of(PyObject *tensor) {
     return {};
   }
   const int number = number_of(x);
-  if (x.device != CPU || number < 0 || x.rank > MOST_AXES) return {};
-  Py_intptr_t shape[MOST_AXES], strides[MOST_AXES];
+  if (x.device != CPU || number < 0 || x.rank > numpy::MOST_AXES) return {};
+  Py_intptr_t shape[numpy::MOST_AXES], strides[numpy::MOST_AXES];
   bool is_empty = false;
   for (int i = 0; i < x.rank; ++i) {
     shape[i] = x.shape[i];
@@ -102,54 +95,27 @@ nb::object array_of(PyObject *tensor) {
     if (x.strides) strides[i] = x.strides[i] * (x.bits / 8);
   }
   if (!x.data && !is_empty) return {};  // torch's zero tensors have no memory
-  // DLPack does not tell that the memory holds the negative of the tensor's values
-  PyObject *negated = PyObject_CallMethodNoArgs(tensor, is_negated);
-  if (!negated) throw nb::python_error();
-  Py_DECREF(negated);
-  if (negated != Py_False) return {};
-  auto dtype_of = reinterpret_cast<PyObject *(*)(int)>(numpy[DTYPE_OF_NUMBER]);
-  auto new_array = reinterpret_cast<PyObject *(*)(void *, PyObject *, int, const Py_intptr_t *, const Py_intptr_t *, void *,
-                                                  int, PyObject *)>(numpy[NEW_ARRAY]);
-  auto set_base = reinterpret_cast<int (*)(PyObject *, PyObject *)>(numpy[SET_BASE]);
-  PyObject *dtype = dtype_of(number);  // which new_array takes over, as set_base does the tensor
+  // DLPack does not tell that the memory holds the negative of the tensor's values: so does the imaginary part of a
+  // conjugate, which is floats
+  if (x.code == FLOAT) {
+    const nb::object negated = nb::steal(PyObject_CallMethodNoArgs(tensor, is_negated));
+    if (!negated.is_valid()) throw nb::python_error();
+    if (!negated.is(Py_False)) return {};
+  }
+  PyObject *dtype = numpy::dtype_of_number(number);  // which new_array takes over, as set_base does the tensor
   if (!dtype) throw nb::python_error();
   char *data = x.data ? static_cast<char *>(x.data) + x.byte_offset : nullptr;
   nb::object array = nb::steal(
-      new_array(numpy[ARRAY_TYPE], dtype, x.rank, shape, data && x.strides ? strides : nullptr, data, data ? WRITEABLE : 0, nullptr));
+      numpy::new_array(dtype, x.rank, shape, data && x.strides ? strides : nullptr, data, data ? numpy::WRITEABLE : 0));
   Py_INCREF(tensor);
-  if (!array.is_valid() || set_base(array.ptr(), tensor)) throw nb::python_error();
+  if (!array.is_valid() || numpy::set_base(array.ptr(), tensor)) throw nb::python_error();
   return array;
 }
 
-// The first fields of NumPy's structures of arrays and of dtypes, which are part of its binary interface.
-struct Dtype {
-  PyObject_HEAD
-  PyTypeObject *scalar;
-  char kind, letter, byte_order, flags;
-  int number;
-};
-struct ArrayFields {
-  PyObject_HEAD
-  char *data;
-  int rank;
-  Py_intptr_t *shape, *strides;
-  PyObject *base;
-  Dtype *dtype;
-  int flags;
-};
-
-// The type of a dtype by its number in NumPy; false where torch has none.
-bool describe(const Dtype &dtype, Described *x) {
-  static constexpr struct {
-    uint8_t code, bytes;
-  } TYPES[] = {{BOOL, 1}, {INT, 1}, {UINT, 1}, {INT, 2}, {UINT, 2}, {INT, 4}, {UINT, 4}, {INT, sizeof(long)},
-               {UINT, sizeof(long)}, {INT, 8}, {UINT, 8}, {FLOAT, 4}, {FLOAT, 8}};
-  constexpr int HALF = 23;
-  const bool is_half = dtype.number == HALF;
-  if ((dtype.byte_order != '=' && dtype.byte_order != '|') || dtype.number < 0) return false;
-  if (!is_half && dtype.number >= static_cast<int>(std::size(TYPES))) return false;
-  x->code = is_half ? FLOAT : TYPES[dtype.number].code;
-  x->bits = is_half ? 16 : TYPES[dtype.number].bytes * 8;
+// The type of a dtype, which the buffer protocol names by this letter; false where torch has none.
+bool describe(char letter, Described *x) {
+  if (!letter || !std::strchr("?bBhHiIlLqQefd", letter)) return false;
+  x->code = letter == '?' ? BOOL : std::strchr("efd", letter) ? FLOAT : std::strchr("bhilq", letter) ? INT : UINT;
   x->lanes = 1;
   return true;
 }
@@ -173,11 +139,12 @@ void free_kept(Managed *managed) {
 
 // A tensor on the memory of an array; none where it is read-only, not contiguous, empty, or of another dtype.
 nb::object tensor_of(nb::handle array) {
-  constexpr int NEEDED = 1 | ALIGNED | WRITEABLE;  // 1: C-contiguous
   if (!is_plain_array(array)) return {};
-  const auto &fields = *reinterpret_cast<const ArrayFields *>(array.ptr());
+  const numpy::Array &fields = numpy::fields_of(array);
+  const numpy::Item item = numpy::item_of(fields);
   Described x = {};
-  if ((fields.flags & NEEDED) != NEEDED || !describe(*fields.dtype, &x)) return {};
+  if (!fields.has(numpy::CONTIGUOUS | numpy::ALIGNED | numpy::WRITEABLE) || !describe(item.format[0], &x)) return {};
+  x.bits = static_cast<uint8_t>(item.bytes * 8);
   std::vector<int64_t> sizes(2 * static_cast<size_t>(fields.rank));
   int64_t size = 1;
   for (int i = fields.rank - 1; i >= 0; --i) {
@@ -205,6 +172,7 @@ nb::object tensor_of_array(nb::handle array) {
 
 // Arrays on the memory of tensors, None for None; false where one is not a plain tensor of the CPU.
 bool arrays_of(nb::tuple tensors, std::vector<nb::object> &arrays) {
+  arrays.reserve(tensors.size());
   for (nb::handle tensor : tensors) {
     arrays.push_back(tensor.is_none() ? nb::none() : array_of(tensor.ptr()));
     if (!arrays.back().is_valid()) return false;
@@ -229,7 +197,7 @@ nb::object call_on_tensors(nb::handle function, nb::handle otherwise, nb::tuple 
   if (!found.is_valid()) throw nb::python_error();
   const auto convert = [&](nb::handle result) {
     // a view may be one of an input
-    const bool is_own = is_plain_array(result) && !reinterpret_cast<const ArrayFields *>(result.ptr())->base;
+    const bool is_own = is_plain_array(result) && !numpy::fields_of(result).base;
     nb::object tensor = is_own ? tensor_of(result) : nb::object();
     return tensor.is_valid() ? tensor : otherwise(result, tuple_of(arrays));
   };
