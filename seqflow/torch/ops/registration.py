@@ -73,8 +73,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
             if (type(value) is int and value >= 0) or torch.compiler.is_compiling()
             else op.check_total(value)
         )
-    with_sparse_gradient = sparse_call(op, call_of)
-    if with_sparse_gradient is not None:
+    if op.sparse_factor is not None:
         known.add("sparse")
     result, count = op.result, len(names)
 
@@ -84,9 +83,9 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
         if named:
             if not known.issuperset(named):
                 _refuse_unknown(op, known, named)
-            if named.pop("sparse", False) and with_sparse_gradient is not None:
+            if named.pop("sparse", False):
                 _device_of(op, names, inputs)
-                return with_sparse_gradient(call, inputs, named)
+                return with_sparse_gradient(*inputs, **named)
             for name in named.keys() & convert.keys():
                 named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:
@@ -112,6 +111,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.call.__doc__
     call.__signature__ = python_signature(op.signature, op.attributes, op.result)  # type: ignore[attr-defined]
+    with_sparse_gradient: Any = sparse_call(op, call, _LIBRARY, call_of)
     return call
 
 
