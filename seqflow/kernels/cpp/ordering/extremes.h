@@ -119,24 +119,48 @@ struct FindLargest {
     return place;
   }
 
-  // The same for each of up to LANES columns.
+  V load_column(const T *from, int64_t count, bool whole) const {
+    if (whole) return Keys<T>::template comparable<LANES>(load<K, T, LANES>(from), flipped);
+    return load_lanes(from, count);
+  }
+
+  // The same for each of COUNT * LANES columns, or where there is one vector of fewer. Several vectors, since each
+  // comparison waits for the one before it.
+  template <int COUNT>
   void find_in_columns(const T *from, int64_t size, int64_t columns, int64_t count, int64_t *to) const {
-    K most[LANES];
+    constexpr bool WHOLE = COUNT > 1;
+    K most[COUNT * LANES];
     for (int64_t part = 0; part < size; part += PART) {
       const int64_t rows = size - part < PART ? size - part : PART;
       const T *row = from + part * columns;
-      V best = load_lanes(row, count);
-      Places place = {};
+      V best[COUNT];
+      Places place[COUNT];
+#pragma GCC unroll 8
+      for (int k = 0; k < COUNT; ++k) {
+        best[k] = load_column(row + k * LANES, count, WHOLE);
+        place[k] = Places{};
+      }
       for (int64_t i = 1; i < rows; ++i) {
-        const V x = load_lanes(row + i * columns, count);
-        const Places wins = floats ? (x > best) | ((x != x) & (best == best)) : x > best;
-        best = wins ? x : best;
-        place = wins ? Places{} + static_cast<Lane>(i) : place;
+        row += columns;
+#pragma GCC unroll 8
+        for (int k = 0; k < COUNT; ++k) {
+          const V x = load_column(row + k * LANES, count, WHOLE);
+          // larger, or NaN, but nothing after NaN
+          const Places wins = floats ? ~(x <= best[k]) & (best[k] == best[k]) : x > best[k];
+          best[k] = wins ? x : best[k];
+          place[k] = wins ? Places{} + static_cast<Lane>(i) : place[k];
+        }
+      }
+      if (WHOLE && size <= PART) {
+#pragma GCC unroll 8
+        for (int k = 0; k < COUNT; ++k) store<int64_t, LANES>(to + k * LANES, __builtin_convertvector(place[k], Vector<int64_t, LANES>));
+        return;
       }
       for (int64_t i = 0; i < count; ++i) {
-        if (part > 0 && !better(best[i], most[i])) continue;
-        most[i] = best[i];
-        to[i] = part + place[i];
+        const K found = best[i / LANES][i % LANES];
+        if (part > 0 && !better(found, most[i])) continue;
+        most[i] = found;
+        to[i] = part + place[i / LANES][i % LANES];
       }
     }
   }
@@ -157,8 +181,11 @@ void arg_segments(const Ordering &job, int64_t begin, int64_t end, void *) {
     } else if (columns == 1) {
       *to = finder.find(from, size);
     } else {
-      for (int64_t i = 0; i < columns; i += LANES)
-        finder.find_in_columns(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i);
+      constexpr int64_t WIDE = 4 * LANES;
+      int64_t i = 0;
+      for (; columns - i >= WIDE; i += WIDE) finder.template find_in_columns<4>(from + i, size, columns, WIDE, to + i);
+      for (; i < columns; i += LANES)
+        finder.template find_in_columns<1>(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i);
     }
   }
 }
