@@ -8,7 +8,7 @@ from seqflow.kernels.arrays import Array, apart, int64_counts, int64_integers, o
 from seqflow.kernels.checks import check_same_size, check_sum, check_width, offsets_of, total_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.error import outside
-from seqflow.kernels.forms import COUNTS, INTEGERS, ROWS
+from seqflow.kernels.forms import COUNTS, INTEGERS, NUMBERS, ROWS
 from seqflow.kernels.memory import check_memory
 
 __all__ = ["expand", "put_elements", "windows"]
@@ -26,7 +26,7 @@ def expand(data: Array, lengths: Array, *, out: Array | None = None) -> Array:
     return out
 
 
-@kernel(data=ROWS, positions=INTEGERS, lengths=COUNTS)
+@kernel(data=NUMBERS, positions=INTEGERS, lengths=COUNTS)
 def put_elements(data: Array, positions: Array, lengths: Array) -> Array:
     """Put the elements of a row at positions inside its segment, column by column: data[B, *d], positions[B, *d],
     lengths[B] -> rows[sum(lengths), *d].

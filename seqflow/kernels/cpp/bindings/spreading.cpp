@@ -136,7 +136,7 @@ void put_in_segments(Elements &job, int64_t begin, int64_t end) {
 }
 
 nb::object put_elements(nb::handle data, nb::handle positions, nb::handle lengths) {
-  const Buffer rows(data, ANY), places(positions), counts(lengths);
+  const Buffer rows(data), places(positions), counts(lengths);
   const int64_t num_segments = counts.counts().size;
   Elements job = {rows.data(), nullptr, places.integers(), nullptr, rows.row_elements()};
   if (job.columns == 0 || rows.extent(0) != num_segments || job.positions.size != rows.size()) decline();
@@ -152,7 +152,7 @@ nb::object put_elements(nb::handle data, nb::handle positions, nb::handle length
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   const int64_t total = offsets[num_segments], bytes = product(total, rows.row_bytes());
   nb::object out = empty_array({total}, rows, 1, dtype_of(data));
-  Buffer result(out, ANY, true);
+  Buffer result(out, NUMERIC, true);
   job.out = result.data(), job.offsets = offsets.data();
   {
     const Unlocked unlocked(bytes);

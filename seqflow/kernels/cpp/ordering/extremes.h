@@ -23,6 +23,7 @@ struct FindLargest {
 
   const T *end;  // of all data
   int64_t flipped;  // order_keys.h
+  bool *declines;
 
   static constexpr K lowest() { return floats ? -Keys<T>::largest() : static_cast<K>(~Keys<T>::MOST); }
 
@@ -124,10 +125,18 @@ struct FindLargest {
     return load_lanes(from, count);
   }
 
-  // The same for each of COUNT * LANES columns, or where there is one vector of fewer. Several vectors, since each
-  // comparison waits for the one before it.
+  // The elements of comparable lanes.
+  void put(T *values, V best, int64_t count) const {
+    if constexpr (floats)
+      if (lane_bits<Lane, LANES>(best != best)) __atomic_store_n(declines, true, __ATOMIC_RELAXED);
+    const auto found = __builtin_convertvector(Keys<T>::template comparable<LANES>(best, flipped), Vector<T, LANES>);
+    store_some<T, LANES>(values, found, count);
+  }
+
+  // The same for each of COUNT * LANES columns, or where there is one vector of fewer; and their values, unless `values`
+  // is null. Several vectors, since each comparison waits for the one before it.
   template <int COUNT>
-  void find_in_columns(const T *from, int64_t size, int64_t columns, int64_t count, int64_t *to) const {
+  void find_in_columns(const T *from, int64_t size, int64_t columns, int64_t count, int64_t *to, T *values) const {
     constexpr bool WHOLE = COUNT > 1;
     K most[COUNT * LANES];
     for (int64_t part = 0; part < size; part += PART) {
@@ -151,6 +160,9 @@ struct FindLargest {
           place[k] = wins ? Places{} + static_cast<Lane>(i) : place[k];
         }
       }
+      if (values)  // of one part
+#pragma GCC unroll 8
+        for (int k = 0; k < COUNT; ++k) put(values + k * LANES, best[k], WHOLE ? LANES : count);
       if (WHOLE && size <= PART) {
 #pragma GCC unroll 8
         for (int k = 0; k < COUNT; ++k) store<int64_t, LANES>(to + k * LANES, __builtin_convertvector(place[k], Vector<int64_t, LANES>));
@@ -171,21 +183,26 @@ void arg_segments(const Ordering &job, int64_t begin, int64_t end, void *) {
   const int64_t *offsets = job.offsets, columns = job.columns;
   const T *data = static_cast<const T *>(job.data);
   constexpr int LANES = FindLargest<T>::LANES;
-  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.flipped};
+  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.flipped, job.declines};
+  const T empty = job.empty ? *static_cast<const T *>(job.empty) : T{};
   for (int64_t k = begin; k < end; ++k) {
     const int64_t size = offsets[k + 1] - offsets[k];
     const T *from = data + offsets[k] * columns;
     int64_t *to = job.positions + k * columns;
+    T *values = job.values ? static_cast<T *>(job.values) + k * columns : nullptr;
+    if (values && size > finder.PART) __atomic_store_n(job.declines, true, __ATOMIC_RELAXED);
     if (size == 0) {
       for (int64_t i = 0; i < columns; ++i) to[i] = -1;
+      for (int64_t i = 0; values && i < columns; ++i) values[i] = empty;
     } else if (columns == 1) {
       *to = finder.find(from, size);
     } else {
       constexpr int64_t WIDE = 4 * LANES;
       int64_t i = 0;
-      for (; columns - i >= WIDE; i += WIDE) finder.template find_in_columns<4>(from + i, size, columns, WIDE, to + i);
+      for (; columns - i >= WIDE; i += WIDE) finder.template find_in_columns<4>(from + i, size, columns, WIDE, to + i, values ? values + i : nullptr);
       for (; i < columns; i += LANES)
-        finder.template find_in_columns<1>(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i);
+        finder.template find_in_columns<1>(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i,
+                                           values ? values + i : nullptr);
     }
   }
 }
