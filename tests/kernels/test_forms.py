@@ -111,10 +111,7 @@ ROWS = {
     "unpack_by_time": ("packed", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(1, 2), TWO, None)),
     "unpad": ("padded", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(2, 1), TWO, "right", None)),
     "put_elements": ("data", NUMBERS, lambda rows: (rows, A([1, -1]), A([2, 0]))),
-    "segment_extreme": (
-        "data", [dtype for dtype in NUMBERS if dtype != "f2"],
-        lambda rows: ("max", rows.reshape(1, 2), A([1]), 0),
-    ),
+    "segment_extreme": ("data", NUMBERS, lambda rows: ("max", rows.reshape(1, 2), A([1]), 0)),
     "windows": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, 1, rows[0])),
 }  # fmt: skip
 

@@ -22,6 +22,7 @@ from torch._C._functorch import (  # type: ignore[import-not-found, unused-ignor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import Parameter
 
+from seqflow.errors import SeqflowError
 from seqflow.torch.ops.gradients import Backward, Gradients, gradients_of
 from seqflow.torch.ops.kernels import memory_kernel
 
@@ -73,6 +74,22 @@ def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
                 saved = made.saved((*found, *inputs) if has_several else (found, *inputs))
                 return _attach((made, saved, found), *trained)
         return found
+
+    return run
+
+
+def trained_call(plain: Run, trained: Run) -> Run:
+    """Return an op of one output that runs as another one, whose first output it is, if a gradient is required."""
+
+    def run(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        if is_grad_enabled() and getattr(inputs[0], "requires_grad", False):
+            try:
+                found = trained(inputs, attributes)
+            except SeqflowError:  # `plain` raises it with its own name
+                found = NotImplemented
+            if found is not NotImplemented:
+                return found[0]
+        return plain(inputs, attributes)
 
     return run
 

@@ -16,7 +16,7 @@ from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
-from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, transformed_call
+from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, trained_call, transformed_call
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
@@ -42,7 +42,11 @@ def call_of(name: str) -> Callable[..., Any]:
     if has_lists or not op.output_names:
         return _make_call(op, None, None)
     overload = getattr(torch.ops.seqflow, name).default
-    return _make_call(op, eager_call(gradients, kernel), transformed_call(gradients, overload))
+    eager = eager_call(gradients, kernel)
+    if op.trained_as is not None:
+        other = registry.get(op.trained_as)
+        eager = trained_call(eager, eager_call(Gradients(other, call_of), cpu_kernel(other)))
+    return _make_call(op, eager, transformed_call(gradients, overload))
 
 
 def register_all() -> None:

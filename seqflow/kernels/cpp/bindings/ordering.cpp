@@ -232,7 +232,11 @@ nb::object segment_extreme(const char *kind, nb::handle data, nb::handle lengths
   const bool descending = std::strcmp(kind, "min") == 0;
   if (!descending && std::strcmp(kind, "max") != 0) decline();
   const Buffer rows(data);
-  if (rows.is_half() || rows.row_elements() < 2) decline();
+  if (rows.is_half()) {
+    const nb::object found = segment_extreme(kind, cast(data, dtype_named(FLOAT32)), lengths, empty);
+    return nb::make_tuple(cast(found[0], dtype_of(data)), found[1]);
+  }
+  if (rows.row_elements() < 2) decline();
   const nb::object dtype = dtype_of(data);
   const Fill fill(empty, dtype);
   bool declines = false;

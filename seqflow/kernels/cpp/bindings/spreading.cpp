@@ -137,6 +137,7 @@ void put_in_segments(Elements &job, int64_t begin, int64_t end) {
 
 nb::object put_elements(nb::handle data, nb::handle positions, nb::handle lengths) {
   const Buffer rows(data), places(positions), counts(lengths);
+  if (!rows.is_half()) rows.type();  // declines what is no number
   const int64_t num_segments = counts.counts().size;
   Elements job = {rows.data(), nullptr, places.integers(), nullptr, rows.row_elements()};
   if (job.columns == 0 || rows.extent(0) != num_segments || job.positions.size != rows.size()) decline();
