@@ -48,7 +48,8 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
     grad={"data": "put_at_positions(d.largest, out.positions, data, lengths)"},
 )
 def lengths_max_with_argmax(data: Array, lengths: Array, *, empty: Scalar = 0) -> tuple[Array, Array]:
-    """Return the largest row of each segment, element by element, and its position: `lengths_max` and `lengths_argmax`.
+    """Return the largest row of each segment, element by element, and its position: `lengths_max` and
+    `lengths_argmax`.
 
     An empty segment gives `empty`, by default 0, and -1.
 

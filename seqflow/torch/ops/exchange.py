@@ -16,9 +16,8 @@ from seqflow.kernels.dispatch import extension
 
 def _exchange() -> tuple[Callable[..., Any], ...]:
     functions, native = getattr(Tensor, "__dlpack_c_exchange_api__", None), extension()
-    if functions is not None and native is not None:
-        if native.set_up_tensors(functions, Tensor, Parameter):
-            return native.arrays_of_tensors, native.tensor_of_array, native.call_on_tensors
+    if functions is not None and native is not None and native.set_up_tensors(functions, Tensor, Parameter):
+        return native.arrays_of_tensors, native.tensor_of_array, native.call_on_tensors
     return (lambda tensors: None), (lambda array: None), (lambda *call: NotImplemented)
 
 

@@ -47,14 +47,16 @@ class Backward:
 
     run: Callable[..., tuple[Tensor, ...]]
     on_memory: Callable[[Sequence[Any]], Any]
-    """A derivative of one result on the memory of its arguments; NotImplemented for tensors that are not plain, and for
-    other derivatives."""
+    """The only gradient, on the memory of the arguments; NotImplemented for tensors that are not plain, and for
+    derivatives of several ops.
+    """
     saved: Pick
     """Picks the tensors to save of the outputs and the inputs."""
     takes: Pick
     """Picks the arguments of the saved tensors and the gradients of the outputs."""
     gives: Pick
     """Picks the gradient of each input, a list for a list, of the results and None."""
+
 
 class Gradients:
     """Derivatives of all calls of an op, made at the first call of each kind."""
@@ -83,7 +85,10 @@ class Gradients:
                 tuple([(name, tuple(one) if type(one) is list else one) for name, one in attributes.items()]),
                 wanted,
                 tuple(
-                    [None if one is None else len(one) if type(one) in (list, tuple) else -1 for one in inputs]
+                    [
+                        None if one is None else len(one) if type(one) in (list, tuple) else -1
+                        for one in inputs
+                    ]
                 ),
             )
         made = self._known.get(key)
@@ -92,7 +97,12 @@ class Gradients:
         return made
 
     def save(
-        self, ctx: Any, inputs: Sequence[Any], attributes: Mapping[str, Any], output: Any, needs: Sequence[Any]
+        self,
+        ctx: Any,
+        inputs: Sequence[Any],
+        attributes: Mapping[str, Any],
+        output: Any,
+        needs: Sequence[Any],
     ) -> None:
         """Save the derivative of a call, and the tensors that it takes, in a context of autograd.
 
@@ -167,7 +177,9 @@ class Gradients:
             for is_saved, prefix in ((True, "out"), (False, "d")):
                 known[f"{prefix}.{name}"] = is_saved, number
                 items = [one.rpartition(".")[2] for one in taken if one.startswith(f"{prefix}.{name}.")]
-                known |= {f"{prefix}.{name}.{i}": (is_saved, (number, int(i))) for i in items if i.isdecimal()}
+                known |= {
+                    f"{prefix}.{name}.{i}": (is_saved, (number, int(i))) for i in items if i.isdecimal()
+                }
         return [known[name] for name in taken]
 
 

@@ -16,7 +16,7 @@ from seqflow.torch.ops.exchange import call_on_tensors, tensor_of
 from seqflow.torch.ops.schemas import attributes_of
 
 
-def _arguments(op: OpDef) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _arguments(op: OpDef) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return a function that converts the attributes of a call of torch for the op on arrays, without `total`."""
     defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
     dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}

@@ -1,8 +1,8 @@
 """Sparse gradients of tables: with `sparse=True` the gradient of a pooled look-up has only the rows that were read.
 
 As with `torch.nn.EmbeddingBag(sparse=True)`, the gradient of the table is a sparse tensor, which SparseAdam and SGD
-take. It has no derivative of its own. Each look-up is a second op of torch, `torch.ops.seqflow.NAME.sparse`: compilers
-trace the derivative of a registered op below Python, where they know sparse tensors.
+take. It has no derivative of its own. Each look-up is a second op of torch, `torch.ops.seqflow.NAME.sparse`:
+compilers trace the derivative of a registered op below Python, where they know sparse tensors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
