@@ -1,6 +1,6 @@
 """Settings of all tests.
 
-`pytest` runs the quick set. `pytest -m slow` runs what is marked slow, and every hypothesis test on more examples.
+`pytest` runs the quick set, `pytest -m slow` the rest: each test is in one of them.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import settings
 
 from stores import addresses, bucket, own, start_store, store  # noqa: F401  fixtures
 
@@ -37,12 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let tests fork; mark as slow hypothesis tests on many examples, and most cases of `each_choice`."""
+    """Let tests fork; mark most cases of `each_choice` as slow."""
     tables = defaultdict(list)
     for item in items:
         item.add_marker(FORKS)
-        if config.getoption("markexpr") == "slow" and is_hypothesis_test(getattr(item, "obj", None)):
-            item.add_marker("slow")
         if item.get_closest_marker("each_choice"):
             tables[item.nodeid.partition("[")[0]].append(item)
     for cases in tables.values():

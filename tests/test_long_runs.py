@@ -52,6 +52,7 @@ def drain(loader, count):
         left -= sum(1 for _ in islice(loader, left))
 
 
+@pytest.mark.slow
 def test_many_batches(docs):
     loader = sf.Loader(
         docs, batch=sf.Rows(2), net="x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask"
@@ -59,6 +60,7 @@ def test_many_batches(docs):
     grows_not(lambda: drain(loader, BATCHES), warm_up=lambda: drain(loader, BATCHES // 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["64 MiB", 500])  # whole row groups, and slices of them
 def test_loaders_that_are_opened_and_left(docs, window):
     def abandon(count):
@@ -68,6 +70,7 @@ def test_loaders_that_are_opened_and_left(docs, window):
     grows_not(lambda: abandon(LOADERS), warm_up=lambda: abandon(LOADERS // 4))
 
 
+@pytest.mark.slow
 def test_exceptions_in_the_middle(docs):
     def fail(record):
         raise OSError("in the middle")
@@ -80,6 +83,7 @@ def test_exceptions_in_the_middle(docs):
     grows_not(lambda: run(LOADERS), warm_up=lambda: run(LOADERS // 4))
 
 
+@pytest.mark.slow
 def test_forks_in_the_middle_of_an_epoch(docs):
     def fork(count):
         loader = sf.Loader(docs, batch=sf.Rows(2), window=500, threads=2)
@@ -92,6 +96,7 @@ def test_forks_in_the_middle_of_an_epoch(docs):
     grows_not(lambda: fork(FORKS), warm_up=lambda: fork(2))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of jax, where another test has imported it
 def test_forks_with_a_running_pool():
     data, lengths = np.ones(1 << 20), np.full(1 << 10, 1 << 10)

@@ -90,6 +90,7 @@ def test_a_copy_that_does_not_fit_is_refused_before_it_is_made():
         large_pages(np.broadcast_to(np.zeros(1), (1 << 45,)))
 
 
+@pytest.mark.slow
 @needs_pages
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="NumPy asks on Linux only")
 def test_constants_that_are_read_and_vocabularies_are_on_large_pages(tmp_path):

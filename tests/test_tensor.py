@@ -85,6 +85,7 @@ def test_the_owner_of_foreign_memory_is_found():
         del array
 
 
+@pytest.mark.slow
 def test_a_buffer_holds_the_memory_alone():
     values = np.arange(3, dtype=np.int16)
     held = buffer(values)
@@ -260,6 +261,7 @@ def test_a_message_gives_the_array_back_over_its_own_buffer(array):
         assert message.address <= found.ctypes.data < message.address + message.size
 
 
+@pytest.mark.slow
 def test_a_message_is_kept_alive_by_its_array():
     found = from_message(to_message(np.arange(1000)))
     gc.collect()

@@ -73,10 +73,12 @@ LOADER = """
 """
 
 
+@pytest.mark.slow
 def test_python_ends_quietly_while_a_loader_is_open():
     runs_quietly(LOADER)
 
 
+@pytest.mark.slow
 def test_a_forked_child_has_no_loaders_of_its_parent_to_wait_for():
     program = """
         child = os.fork()

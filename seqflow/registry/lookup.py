@@ -25,8 +25,9 @@ def get(name: str) -> OpDef:
     if name not in _ops:
         from seqflow.registry.search import ops_for
 
-        guess = nearest(name, names(), 0.8)  # a lower one leads from mean to expand, from sort to sqrt
-        found = "" if guess else ops_for(name)
+        private = name.startswith("_")  # asked for by tools that look at modules, and often
+        guess = "" if private else nearest(name, names(), 0.8)  # a lower one leads from mean to expand
+        found = "" if private or guess else ops_for(name)
         raise UnknownOpError(
             f"no op is named {name!r}{guess}",
             advice=found

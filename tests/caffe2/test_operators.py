@@ -393,6 +393,7 @@ def test_a_seed_repeats_a_random_operator_and_calls_without_one_differ():
     assert (run("Dropout", [x])[1] != run("Dropout", [x])[1]).any()
 
 
+@pytest.mark.slow
 def test_it_is_imported_when_it_is_asked_for():
     code = "import sys, seqflow; assert 'seqflow.caffe2' not in sys.modules; seqflow.caffe2.names()"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -194,6 +194,7 @@ def test_missing_lengths_say_who_dropped_them(make, why):
     assert f"lengths_sum: lengths are missing: {why}" in str(error.value)
 
 
+@pytest.mark.slow
 def test_what_is_remembered_of_an_array_does_not_keep_it_alive():
     result = auto.lengths_sum(ONE)
     alive = weakref.ref(result)

@@ -166,6 +166,7 @@ def test_bad_usage_ends_with_2(folder: Path, arguments: list[str], message: str)
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_with_1_and_leaves_nothing(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 2**62, 2_000_000)
     pq.write_table(pa.table({"x": noise}), tmp_path / "a.parquet", use_dictionary=False)
@@ -199,6 +200,7 @@ def run_as_anyone(folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_folder_that_may_not_be_written_ends_with_2(folder: Path) -> None:
     (folder / "job.toml").write_text(SOURCE + '[output]\npath = "closed/out"\n')
     (folder / "closed").mkdir(mode=0o500)
@@ -207,6 +209,7 @@ def test_a_folder_that_may_not_be_written_ends_with_2(folder: Path) -> None:
     assert done.stderr.endswith("closed' cannot be written to: permission denied\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paths", ["days", "days/**/*.parquet", "days/*/*.parquet"])
 def test_a_folder_that_may_not_be_listed_is_not_left_out_unseen(tmp_path: Path, paths: str) -> None:
     for day in ("day=1", "day=2"):
@@ -221,6 +224,7 @@ def test_a_folder_that_may_not_be_listed_is_not_left_out_unseen(tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "a.parquet")
     (tmp_path / "a.parquet").chmod(0)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from command import seqflow
 
 import seqflow as sf
@@ -13,6 +14,7 @@ def test_the_version() -> None:
     assert (done.returncode, done.stdout) == (0, f"seqflow {sf.__version__}\n")
 
 
+@pytest.mark.slow
 def test_a_process_that_is_started_is_the_same_as_one_that_is_forked() -> None:
     command = [sys.executable, "-m", "seqflow", "run", "nowhere.toml"]
     started = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -55,6 +55,7 @@ def forever():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["forever()", "threading.Thread(target=forever).start()\ntime.sleep(1000)"])
 def test_the_second_signal_ends_a_run_that_hangs(folder: Path, where: str) -> None:
     os.mkfifo(folder / "pipe")
@@ -75,6 +76,7 @@ def test_the_second_signal_ends_a_run_that_hangs(folder: Path, where: str) -> No
     assert stderr == "seqflow: stopped by SIGINT\n"
 
 
+@pytest.mark.slow
 def test_a_run_under_nohup_goes_on_when_its_terminal_is_closed(folder: Path) -> None:
     program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execvp({0!r}, {1!r})"
     command = [sys.executable, "-m", "seqflow", "run", "job.toml"]
@@ -86,6 +88,7 @@ def test_a_run_under_nohup_goes_on_when_its_terminal_is_closed(folder: Path) -> 
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_worth_a_traceback() -> None:
     listing = subprocess.Popen(
         [sys.executable, "-m", "seqflow", "ops", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -97,6 +97,7 @@ def test_headings_are_bold_on_a_terminal(arguments):
     assert "\x1b[1mUsage:\x1b[0m" in in_terminal(*arguments)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}]
 )

@@ -96,6 +96,7 @@ def test_the_line_is_never_wider_than_the_terminal(width):
     assert len(line_of(rows, Stage("blocks", 1000, "window 99 of 100", done=7), 10**6, width)) <= width
 
 
+@pytest.mark.slow
 def test_a_run_shows_the_blocks_inside_its_window_and_then_its_rows(slow_job):
     code, text = in_terminal("run", "job.toml", folder=slow_job)
     assert code == 0
@@ -108,6 +109,7 @@ def test_a_run_shows_the_blocks_inside_its_window_and_then_its_rows(slow_job):
     assert read[0] < 15 < read[-1]
 
 
+@pytest.mark.slow
 def test_the_line_is_away_before_anything_else_is_printed(slow_job):
     _, text = in_terminal("run", "job.toml", folder=slow_job)
     *_, blank, table = text.split("\r")
@@ -115,15 +117,18 @@ def test_the_line_is_away_before_anything_else_is_printed(slow_job):
     assert table.startswith("rows ")
 
 
+@pytest.mark.slow
 def test_the_line_has_no_escape_codes(slow_job):
     assert "\x1b" not in in_terminal("run", "job.toml", folder=slow_job)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [("--quiet",), ("--json",)])
 def test_there_is_no_line_where_it_is_not_wanted(slow_job, options):
     assert "\r" not in in_terminal("run", "job.toml", *options, folder=slow_job)[1]
 
 
+@pytest.mark.slow
 def test_there_is_no_line_on_a_terminal_that_cannot_go_back_in_one(slow_job):
     assert "\r" not in in_terminal("run", "job.toml", folder=slow_job, TERM="dumb")[1]
 
@@ -177,6 +182,7 @@ def logged(folder: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_without_a_terminal_there_are_lines_of_a_log(slow_run: Path) -> None:
     code, output, errors = logged(slow_run)
     assert (code, output.split()[0]) == (0, "rows")
@@ -187,6 +193,7 @@ def test_without_a_terminal_there_are_lines_of_a_log(slow_run: Path) -> None:
         assert logged(slow_run, "--overwrite", flag)[2] == ""
 
 
+@pytest.mark.slow
 def test_the_lines_of_a_log_may_be_objects(slow_run: Path) -> None:
     code, _, errors = logged(slow_run, "--log", "json")
     events = [json.loads(line) for line in errors.splitlines()]

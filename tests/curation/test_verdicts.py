@@ -29,6 +29,7 @@ def first_by(order, keys):
     return sorted({*range(len(keys))} - kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [1 << 30, 10_000, 64])
 @pytest.mark.parametrize("keep", ["first", "last", "highest:q"])
 def test_one_of_equal_rows_stays(keep, memory):

@@ -31,6 +31,7 @@ def square_slowly(number: int) -> int:
     return number * number
 
 
+@pytest.mark.slow
 def test_results_are_in_the_order_of_the_tasks() -> None:
     assert list(results(square_slowly, range(30), 3)) == [(n, n * n) for n in range(30)]
 
@@ -47,6 +48,7 @@ def fail_at_five(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_an_error_is_itself_with_its_notes_and_comes_in_its_turn() -> None:
     found: list[int] = []
     running = results(fail_at_five, range(100))
@@ -65,6 +67,7 @@ def fail_oddly(number: int) -> int:
     raise OddError(number, 2)
 
 
+@pytest.mark.slow
 def test_an_error_that_cannot_be_sent_has_its_text() -> None:
     with pytest.raises(JobError, match="OddError: 0 and 2"):
         list(results(fail_oddly, range(2)))
@@ -92,6 +95,7 @@ def die(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_a_task_that_always_ends_its_worker_ends_the_run_with_an_error_that_names_it() -> None:
     with pytest.raises(
         JobError, match=r"engine: task 1: its worker has died 6 times: it was ended by SIGSEGV"
@@ -110,6 +114,7 @@ def dawdle_once(folder: str, number: int) -> str:
     return "the first"
 
 
+@pytest.mark.slow
 def test_a_straggler_is_started_twice_and_one_result_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +145,7 @@ def test_a_task_that_waits_to_be_begun_twice_is_not_begun_when_it_has_ended(
     assert (tmp_path / "begun").read_text().split() == [str(n) for n in range(6)]
 
 
+@pytest.mark.slow
 def test_results_that_wait_for_an_earlier_one_are_bounded(tmp_path: Path) -> None:
     """While the first task runs the others go on, but only so far."""
     begun = []
@@ -162,6 +168,7 @@ def wait_for(folder: str, number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_workers_end_with_their_engine() -> None:
     pids = [pid for _, pid in results(own_number, range(6))]
     time.sleep(0.3)

@@ -1,6 +1,7 @@
 """Upper bounds of every op: what is inferred from bounds of the inputs holds for the results, and is not lost."""
 
 import numpy as np
+import pytest
 from every_op import EXAMPLES, each, every_op, flat, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +59,7 @@ def infer_bounded(op, inputs, attributes, slack):
     return dict(zip(names, inferred.outputs, strict=True)), known
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data(), slack=st.integers(0, 2))
 @settings(max_examples=EXAMPLES)

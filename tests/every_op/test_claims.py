@@ -401,6 +401,7 @@ def test_what_moves_is_not_changed(op, data):
     check_moves(op, *data.draw(any_call(op)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", [op for op in OPS if op.claims.pure], ids=lambda op: op.name)
 @given(data=st.data())
 @settings(max_examples=5)

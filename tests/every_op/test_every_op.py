@@ -74,6 +74,7 @@ def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
     assert all(guard.left.evaluate(values) == guard.right.evaluate(values) for guard in inferred.guards)
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -103,6 +104,7 @@ def test_native_and_reference_kernels_agree(op, data):
             np.testing.assert_array_equal(ours, reference)
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -136,6 +138,7 @@ def test_inputs_of_a_wrong_kind_are_our_error_and_name_the_op(op, data):
             refuses(op, replaced(inputs, argument.name, bad), attributes)
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=3)
@@ -151,6 +154,7 @@ def test_attributes_out_of_range_are_our_error_and_name_the_op(op, data):
             refuses(op, inputs, {**attributes, attribute.name: value})
 
 
+@pytest.mark.slow
 @every_op
 @given(
     data=st.data(),

@@ -45,6 +45,7 @@ def known_sizes(op, inputs, found, attributes):
     return values
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -64,6 +65,7 @@ def test_what_a_call_takes_inference_takes_and_every_result_fits_its_spec(op, da
         assert None in sides or sides[0] == sides[1], guard
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=1)

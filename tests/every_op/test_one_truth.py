@@ -96,6 +96,7 @@ every_op = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)

@@ -4,6 +4,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from claimed import blocks
 from every_op import EXAMPLES, every_op, results
 from hypothesis import given, settings
@@ -111,6 +112,7 @@ BY_ORDER = {"first_of_equal", "group_order", "route_topk", "positions_by_id", "u
 """Ops whose rows keep their places, but whose values count the rows before them."""
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -241,6 +243,7 @@ def draw_outer(data, space):
     return outer
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -258,6 +261,7 @@ def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
             assert ours.lod.num_rows == len(plain)
 
 
+@pytest.mark.slow
 @every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)

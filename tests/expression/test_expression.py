@@ -240,6 +240,7 @@ def test_errors_are_value_errors_of_seqflow():
             Expression("x +")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

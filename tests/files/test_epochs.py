@@ -82,6 +82,7 @@ def put(bucket, local):
     return f"{bucket.put_folder(Path(folder))}/{pattern}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 2])
 def test_a_store_gives_the_batches_of_a_disk(store, local, threads):
     expected = list(loader(local))
@@ -89,6 +90,7 @@ def test_a_store_gives_the_batches_of_a_disk(store, local, threads):
     assert_same(list(loader(put(store, local), storage_options=store.options, threads=threads)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [0, 2])
 def test_five_in_a_hundred_of_each_fault_lose_no_row(own, bucket, local, threads):
     expected = list(loader(local))
@@ -118,6 +120,7 @@ def test_a_store_that_is_away_for_a_while_loses_no_row(own, bucket, local):
     assert_same(found, expected)
 
 
+@pytest.mark.slow
 def test_a_server_killed_and_started_again_in_mid_epoch_loses_no_row(start_store, local, tmp_path):
     expected = list(loader(local))
     server = start_store(latency=0.01)
@@ -182,6 +185,7 @@ def test_a_run_that_is_resumed_in_mid_epoch_reads_only_the_rest(own, bucket, loc
     assert_same(found + list(second), expected)
 
 
+@pytest.mark.slow
 def test_ranks_read_the_rows_they_read_from_a_disk(own, bucket, local):
     uri = put(bucket, local)
     own.faults = Faults(seed=3, **FAULTS)

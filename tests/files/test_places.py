@@ -227,6 +227,7 @@ print(os.waitstatus_to_exitcode(os.wait()[1]))
     assert done.stdout == "b'PAR1'\n0\n", done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_spawned_child_reads_what_it_gets_by_a_pickle(bucket, parquet, tmp_path):
     bucket.put("a.parquet", parquet)
     source = sf.open("s3://bucket/a.parquet", storage_options=bucket.options)

@@ -83,6 +83,7 @@ def test_readers_at_once_fetch_a_range_once(own, bucket, cached):
     assert own.counts["GET"] == 1
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache(own, bucket, cached, tmp_path):
     uri = bucket.put("a", CONTENT)
     own.faults = Faults(latency=0.05)
@@ -181,6 +182,7 @@ def test_spans_of_one_reader_are_merged_and_cut():
     ]
 
 
+@pytest.mark.slow
 def test_what_was_planned_for_samples_that_nobody_needed_is_forgotten(own, bucket):
     for number in range(40):
         bucket.put(f"lines/{number:02}.jsonl", b'{"x": 1}\n' * 20_000)

@@ -109,6 +109,7 @@ def test_lines_of_a_stream(store, files):
         assert list(stream) == [b"a,b\n", b"1,2\n", b"\n", b"3,4"]
 
 
+@pytest.mark.slow
 def test_pyarrow_reads_an_object_with_and_without_planned_ranges(store, files, tmp_path):
     table = pa.table({"a": range(200_000), "b": [[i, i + 1] for i in range(200_000)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=20_000)
@@ -215,6 +216,7 @@ def test_requests_are_as_few_as_they_can_be(own, bucket):
     assert own.counts == {"LIST": 4, "GET": 2, "HEAD": 1}
 
 
+@pytest.mark.slow
 def test_copies_of_this_process_are_removed_when_it_ends(own, bucket, tmp_path):
     uri = bucket.put("a.db", b"12345")
     program = f"""

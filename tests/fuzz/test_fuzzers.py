@@ -73,12 +73,14 @@ def test_means_of_integers_that_cancel_are_as_exact_as_the_largest():
     assert not ops.judge(registry.get("lengths_mean"), {"data": numbers, "lengths": np.array([4])}, {})
 
 
+@pytest.mark.slow
 def test_mutated_calls_give_one_answer_or_our_error():
     counts = ops.run(0, 2, ["lengths_sum", "pad", "tile", "unsorted_segment_sum"])
     assert counts["calls"] > 0
     assert not counts["crashes"] + counts["hangs"] + counts["foreign exceptions"] + counts["disagreements"]
 
 
+@pytest.mark.slow
 def test_writing_threads_crash_nothing():
     counts = races.run(0, 4, WRITTEN_TO)
     assert counts["calls"] > 0

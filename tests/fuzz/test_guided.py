@@ -26,6 +26,7 @@ def test_after_the_bytes_numbers_differ_but_are_the_same_each_time():
     assert len(set(numbers[0])) == 50
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # NumPy's, of infinite numbers
 @pytest.mark.parametrize("fuzzer", [kernels_alone, ops, texts, files, saved])
 def test_cases_can_be_made_of_bytes(fuzzer, tmp_path):

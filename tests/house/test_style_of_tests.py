@@ -52,11 +52,13 @@ def private_names(tree):
             yield from (name for text in texts if isinstance(text, str) for name in PRIVATE.findall(text))
 
 
+@pytest.mark.slow
 def test_no_test_module_is_imported():
     imported = {(file.name, name) for file in FILES for name in modules_of(parse(file))}
     assert {pair for pair in imported if re.search(r"(^|\.)test_\w+(\.|$)", pair[1])} == set()
 
 
+@pytest.mark.slow
 def test_private_names_are_left_alone():
     found = {str(file.relative_to(TESTS)): set(private_names(parse(file))) - PUBLIC for file in FILES}
     assert {file: names for file, names in found.items() if names} == ALLOWED
@@ -92,5 +94,5 @@ def collected(markers):
 def test_each_test_is_quick_or_slow():
     every, quick, slow = map(collected, ["", "not slow", "slow"])
     assert quick | slow == every
-    assert len(quick & slow) < len(every) // 20  # hypothesis tests are both
+    assert not quick & slow
     assert len(slow) > len(quick) // 2

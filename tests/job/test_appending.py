@@ -330,6 +330,7 @@ def test_rows_of_an_append_are_traced(written: Path) -> None:
     assert (Path(found.file).name, found.block, found.row) == ("a.parquet", 5, 49)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "csv", "avro", "npy"])
 def test_files_of_other_formats_are_appended(tmp_path: Path, suffix: str) -> None:
     def write(name: str, start: int) -> None:

@@ -85,6 +85,7 @@ def test_rows_are_left_out_and_counted_by_rule_and_source(folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order", ["", '[order]\nshuffle = true\nwindow = "4 KiB"\nthreads = 2\n', "[engine]\nworkers = 2"]
 )

@@ -139,6 +139,7 @@ def hidden(folder: Path) -> list[Path]:
     return sorted(folder.rglob(".*.done"))
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), list(DAMAGES)))
 def test_resuming_makes_damaged_parts_again(
@@ -168,6 +169,7 @@ def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
     assert content(folder) == want
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), ["cut", "removed", "swapped"]))
 @pytest.mark.parametrize("where", ["stale_parts", "give_names", "remove_parts"])
@@ -187,6 +189,7 @@ def test_a_run_that_ended_among_its_last_steps_is_verified_too(
     assert content(folder) == want
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize(
     ("output", "damage"), _pairs(["parquet", "arrow", "threads", "sorted", "partitioned"], list(DAMAGES))
@@ -222,6 +225,7 @@ def test_a_bit_in_the_middle_of_a_part_is_noticed(tmp_path: Path) -> None:
         run(job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [(), ("resume",), ("overwrite",)])
 @pytest.mark.parametrize("output", ["parquet", "partitioned", "one file"])
 def test_a_folder_in_the_place_of_a_file_is_named_before_anything_is_changed(
@@ -241,6 +245,7 @@ def test_a_folder_in_the_place_of_a_file_is_named_before_anything_is_changed(
         assert content(folder) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["emptied", "cut", "one bit"])
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_single_file_that_was_changed_is_not_taken_for_ours(

@@ -217,6 +217,7 @@ def counted(report: Report) -> dict[str, Any]:
     return {name: getattr(report, name) for name in names}
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize("name", named(JOBS))
 def test_every_engine_writes_the_same_bytes(
@@ -270,6 +271,7 @@ def test_a_run_goes_on_with_another_engine(
         assert written(folder) == files
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize(
     ("tables", "kind", "message"),
@@ -297,6 +299,7 @@ def test_an_error_is_that_of_a_run_in_this_process(
     assert errors[0] == errors[1]
 
 
+@pytest.mark.slow
 @engines
 def test_a_file_that_changes_meanwhile_is_an_error(
     folder: Path, engine: str, request: pytest.FixtureRequest

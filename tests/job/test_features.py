@@ -100,6 +100,7 @@ def test_the_job_is_checked_written_and_resumed_as_any_other(data):
         run(job(1), resume=True)
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_rows(data):
     features = {"site": {"vocabulary": "site.arrow", "oov": 4}, "tags": {"hash": 10}}
     tables = []

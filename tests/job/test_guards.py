@@ -36,6 +36,7 @@ def job(folder: Path, bad_rows: dict[str, Any], **others: dict[str, Any]) -> Job
     return Job.from_dict(tables, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [{}, {"workers": 1}])
 @pytest.mark.parametrize("bound", [{"max": 9}, {"max_share": 0.015}])
 def test_a_run_stops_after_a_part_and_goes_on_with_a_higher_bound(

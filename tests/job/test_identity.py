@@ -107,6 +107,7 @@ EDITS = {
 NOT_MAPPED = {"source": {"paths": "in.parquet", "parquet": {"memory_map": False}}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "difference"), EDITS.values(), ids=EDITS)
 def test_an_edit_is_named_and_nothing_is_mixed(folder, first, second, difference):
     assert run(job(folder, **first(folder))).outcome == "new"

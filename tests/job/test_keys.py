@@ -6,10 +6,12 @@ from seqflow import JobError
 from seqflow.job import Job, keys
 
 
+@pytest.mark.slow
 def test_the_page_is_current():
     assert keys.PAGE.read_text(encoding="utf-8") == keys.page(), "run `python -m seqflow.job.keys`"
 
 
+@pytest.mark.slow
 def test_every_section_is_on_it():
     text = keys.page()
     with pytest.raises(JobError, match="known are ") as raised:

@@ -105,6 +105,7 @@ def test_the_output_is_that_of_a_mix(folder: Path, name: str, plan: str) -> None
         assert getattr(report, count) == getattr(mix.stats(), count), count
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["numbers", "all", "schedules"])
 @pytest.mark.parametrize("plan", PLANS)

@@ -48,6 +48,7 @@ def pieces_of(row: dict[str, Any]) -> list[int]:
     return ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [{}, {"workers": 2}])
 def test_each_piece_has_the_text_of_its_row(folder: Path, engine: dict[str, Any]) -> None:
     schema, rows = rows_of(folder, job(folder, engine=engine))

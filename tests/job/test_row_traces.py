@@ -64,6 +64,7 @@ def row_at(trace: Any) -> int:
     return int(trace.file[-9]) * 200 + trace.block * 30 + trace.row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prepare", "net"), [("", ""), (KEEP, ""), ("", KEEP), ("", "y = id * 2\nreturn y, id"), (KEEP, "more = kept + 0\nreturn more, kept")]
 )  # fmt: skip

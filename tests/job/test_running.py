@@ -56,6 +56,7 @@ def test_a_job_with_prepare_constants_and_net(folder: Path) -> None:
     assert x == [[2, 4], [0, 0], [2, 4], [0, 1], [2, 4], [2, 4], [0, 0], [2, 4], [2, 4], [2, 4]]
 
 
+@pytest.mark.slow
 def test_own_ops_are_imported_from_the_folder_of_the_job_which_is_on_the_path_only_then(folder: Path) -> None:
     (folder / "job_ops.py").write_text(
         "from seqflow import op\n\n"

@@ -178,6 +178,7 @@ def test_settings_on_the_way_replace_those_of_the_file(own: Any, tmp_path: Path)
     assert rows(tmp_path / "out") == [*range(300)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_worker_processes_read_stores(workers: int, own: Any, tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(text(own, rest=f"[engine]\nworkers = {workers}"))

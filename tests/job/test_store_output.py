@@ -132,6 +132,7 @@ def test_an_append_that_is_killed_at_ten_points_adds_each_row_once(
         assert [found[key] for key in found if "_manifest" in key] == [appended[manifests[0]]]
 
 
+@pytest.mark.slow
 def test_another_machine_goes_on_after_the_log_alone(own: StoreServer, bucket: Bucket, folder: Path) -> None:
     write_store_job(folder, bucket, rows=200, part_bytes="4096")
     done(run(folder))
@@ -170,6 +171,7 @@ def test_a_damaged_part_is_made_again_and_an_overwritten_output_is_the_new_one(
     assert len(log(bucket)) == 1
 
 
+@pytest.mark.slow
 def test_secrets_in_a_job_file_are_refused_and_options_are_no_part_of_its_identity(
     own: StoreServer, bucket: Bucket, folder: Path
 ) -> None:
@@ -195,6 +197,7 @@ def test_secrets_in_a_job_file_are_refused_and_options_are_no_part_of_its_identi
     assert "hidden" not in repr(Job.from_dict(given, folder))
 
 
+@pytest.mark.slow
 def test_an_output_is_refused_where_the_source_would_find_it(bucket: Bucket, folder: Path) -> None:
     write_store_job(folder, bucket, rows=30, bad_rows="s3://bucket/out/bad.parquet")
     assert "bad_rows.path: 's3://bucket/out/bad.parquet' belongs to output.path" in refused(run(folder))

@@ -80,6 +80,7 @@ def test_source_code_is_packed_and_decodes_to_itself(home: Path, tokenizer: Any)
     assert tokenizer.decode(stream, skip_special_tokens=False) == "".join(f"{text}<eos>" for text in texts)
 
 
+@pytest.mark.slow
 def test_conversations_become_tokens_and_labels(home: Path, tokenizer: Any) -> None:
     make = [sys.executable, "examples/make_conversations.py", "conversations.parquet", "source"]
     assert "conversations in conversations.parquet" in subprocess.check_output(make, cwd=home, text=True)

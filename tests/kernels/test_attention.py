@@ -56,6 +56,7 @@ def by_definition(q, lengths, k, v, kv_lengths, slopes, how):
     return out, lse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [[0, 7, 1, 12, 5, 9], [70, 0, 300, 1, 130]], ids=["short", "long"])
 @pytest.mark.parametrize("cross", [None, "start", "end"])
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -77,6 +78,7 @@ def test_results_are_those_of_the_definition(any_kernels, case, groups, cross, l
     np.testing.assert_allclose(lse, logs, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cross", [None, "start", "end"])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -122,6 +124,7 @@ def rows_of(lengths, order):
     return np.concatenate([np.arange(starts[b], starts[b + 1]) for b in order])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("band", [{}, {"after": 0}, {"before": 40, "after": 3}], ids=str)
 def test_bits_of_a_sequence_depend_on_nothing_else_in_the_batch(any_kernels, two_threads, band):
     lengths, order = np.array([5, 0, 1500, 333, 1, 64]), np.array([3, 2, 5, 4, 0, 1])

@@ -94,6 +94,7 @@ def test_what_cannot_be_hashed_is_named(any_kernels):
         kernels.hash_strings(np.zeros(2, np.int8), np.array([2]), 0, 5)
 
 
+@pytest.mark.slow
 @each_kind
 @given(data=st.data(), dtype=st.sampled_from(["int8", "uint8", "int32", "uint64", "float32", "float64"]))
 def test_a_bucket_is_how_many_boundaries_are_below(any_kernels, data, dtype):

@@ -28,6 +28,7 @@ def test_expand_writes_each_row_as_often_as_its_length_says(any_kernels, data):
     assert not room[[0, -1]].astype(bool).any(), "nothing is written around the output"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [16, 32, 64, 25])
 @pytest.mark.parametrize("shift", [0, 1])
 def test_large_expanded_rows_are_the_same_whatever_their_address(any_kernels, columns, shift):

@@ -77,8 +77,9 @@ def test_a_segment_that_threads_share_is_what_numpy_gives(native, two_threads, d
         np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f4", "f8"])
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 2, 16])
 def test_long_segments_are_what_numpy_gives(native, two_threads, dtype, threads):
     """Cut into pieces, also where they have several columns, equal elements, NaN and zeros of both signs."""
     lengths = np.array([3, 300_001, 0, 5, 280_000, 1])

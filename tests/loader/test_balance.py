@@ -85,6 +85,7 @@ def test_a_step_keeps_what_the_shuffle_gave_it(folder, plan):
         assert all_elements(plain[start : start + 8]) == all_elements(dealt[start : start + 8])
 
 
+@pytest.mark.slow
 @UNEQUAL
 @EACH_PLAN
 @pytest.mark.parametrize("pool", [1, 3, None])
@@ -130,6 +131,7 @@ def test_threads_change_nothing(folder, threads):
             np.testing.assert_array_equal(batch[name], again[name])
 
 
+@pytest.mark.slow
 @UNEQUAL
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("plan", ["packed", "tokens"])
@@ -277,6 +279,7 @@ def test_rows_that_the_net_refuses_are_those_of_their_windows(folder, tmp_path, 
     assert sorted(pq.read_table(bad)["id"].to_pylist()) == refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["rows", "packed"])
 @pytest.mark.parametrize("pool", [1, 3, None])
 @pytest.mark.parametrize("index", [False, True])

@@ -54,6 +54,7 @@ def state_behind(loader, steps):
     return state, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
 def test_runs_that_are_killed_see_each_row_once_though_files_were_added(tmp_path, kind, seed):
@@ -194,6 +195,7 @@ def test_damaged_changes_are_named(tmp_path, changes):
         loader_of(data).load_state_dict({**state, "changes": changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["crossing", "crossing streams", "indexed", "indexed streams"])
 @pytest.mark.parametrize("pool", [1, 3])
 @pytest.mark.parametrize("before", range(1, 20, 3))
@@ -254,6 +256,7 @@ def test_totals_of_steps_behind_a_change_count_what_they_have(tmp_path, kind):
         assert {int(batch["step.rows"]) for batch in of_step} == {sum(len(batch["id"]) for batch in of_step)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "pool"),
     [("crossing", 0), ("crossing", 2), ("counted while read", 0), ("indexed", 0), ("indexed", 2)],

@@ -234,6 +234,7 @@ def test_a_python_net_that_returns_torch_tensors_says_how_to_make_arrays():
         next(iter(loader))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allowed", [0, 2])
 def test_a_loader_goes_on_without_the_threads_that_the_system_refuses(allowed):
     code = """

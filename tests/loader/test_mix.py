@@ -49,6 +49,7 @@ def test_batches_come_in_their_proportions(paths, plan):
     assert picked[:4].tolist() != other[:4].tolist() or picked[0] == other[0]
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("world_size", [1, 2, 3])
@@ -239,6 +240,7 @@ def test_each_source_has_a_quarantine_file(tmp_path):
         assert pa.ipc.open_file(tmp_path / f"bad.source{number}.arrow").read_all().num_rows == 1
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.parametrize("stop", ["first", "all"])
@@ -315,6 +317,7 @@ def test_tensors_have_the_names_of_their_sources(paths):
     assert [batch.sources for batch in mix.to("torch")][:20] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.parametrize("plan", ["rows", "tokens", "packed"])

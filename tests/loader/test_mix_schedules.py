@@ -50,6 +50,7 @@ def test_the_seed_decides_who_comes_first_among_equals(paths):
     assert len(firsts) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("weights", SCHEDULES)

@@ -89,6 +89,7 @@ def added(counted: list[dict[str, int]]) -> dict[str, int]:
     return {name: sum(one[name] for one in counted) for name in COUNTED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 700, 2500, 10**9])
 @pytest.mark.parametrize("name", PLANS)
 def test_parts_that_are_made_one_after_another_are_the_epoch(path: Path, name: str, size: int) -> None:
@@ -104,6 +105,7 @@ def test_parts_that_are_made_one_after_another_are_the_epoch(path: Path, name: s
     assert loader.epoch == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 700, 2500, 10**9])
 @pytest.mark.parametrize("name", PLANS)
 def test_parts_that_others_make_from_the_plan_alone_are_the_epoch(path: Path, name: str, size: int) -> None:
@@ -119,6 +121,7 @@ def test_parts_that_others_make_from_the_plan_alone_are_the_epoch(path: Path, na
     assert (found, added(counted)) == whole(path, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 700, 2500])
 @pytest.mark.parametrize("name", BALANCED)
 def test_steps_begin_anew_with_each_part_whoever_makes_it(path: Path, name: str, size: int) -> None:
@@ -134,6 +137,7 @@ def test_steps_begin_anew_with_each_part_whoever_makes_it(path: Path, name: str,
     assert found != [content(list(loader_of(path, name)))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_after_each_part_another_goes_on_there(path: Path, name: str) -> None:
     """The state at the end of a part, with its number, is all that is needed; counts are those of the parts."""
@@ -200,6 +204,7 @@ def test_rows_that_nobody_knows_cannot_be_counted(tmp_path: Path) -> None:
         list(plan_parts(Loader(str(lines), batch=2), Parts(10**9, 5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 5, 1000])
 @pytest.mark.parametrize("name", PLANS)
 def test_joined_parts_are_the_epoch(path: Path, name: str, number: int) -> None:

@@ -80,6 +80,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plan", "balance"), EVERY)
 def test_each_batch_knows_what_its_step_holds(plan, balance):
     batches = list(loader_of(plan, balance))
@@ -123,6 +124,7 @@ def test_a_list_names_tensors():
     }
 
 
+@pytest.mark.slow
 def test_gradients_of_any_number_of_ranks_are_those_of_one_batch():
     torch = pytest.importorskip("torch")
     model = torch.nn.Linear(1, 50).double()
@@ -232,6 +234,7 @@ def test_what_cannot_be_counted_is_an_error_before_reading(options, error, text)
         next(iter(sf.Loader(TABLE, **options)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("world_size", [2, 4])
 @pytest.mark.parametrize("first", range(1, 9, 2))
@@ -299,6 +302,7 @@ def test_each_batch_of_a_mix_knows_what_its_step_holds(plan, balance, world_size
                 assert batch[f"step.{name}"] == pytest.approx(expected[name]), (batch.step, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 5, 8, 13])
 @pytest.mark.parametrize("plan", ["rows", "rows of no lengths", "packed"])
 def test_a_mix_that_goes_on_inside_a_step_has_the_same_totals(plan, at):

@@ -51,6 +51,7 @@ def elements(batch):
             yield row, at, int(batch["tokens.values"][end - size + at])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("prepare", [None, "i = id * 2\nreturn i, tokens.values, tokens.lengths"])

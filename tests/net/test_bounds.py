@@ -100,6 +100,7 @@ NETS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", NETS)
 @given(
     lengths=st.lists(st.integers(0, 9), max_size=8),

@@ -105,6 +105,7 @@ def test_lists_and_calls_nested_too_deep_are_an_error_and_not_a_crash():
             parse(text)
 
 
+@pytest.mark.slow
 def test_arithmetic_may_be_nested_to_any_depth():
     (statement,) = parse("x = " + "sqrt(" * 5_000 + "a" + ")" * 5_000).statements
     assert statement.value.expression.inputs == ("a",)

@@ -86,6 +86,7 @@ def mixed(draw):
     return "\n".join(lines), right
 
 
+@pytest.mark.slow
 @given(mixed())
 @settings(max_examples=max(settings.default.max_examples, 100))
 def test_what_points_elsewhere_is_refused_and_nothing_else(drawn):

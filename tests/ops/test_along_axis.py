@@ -14,6 +14,7 @@ from seqflow.signature import Described
 # Against NumPy
 
 
+@pytest.mark.slow
 @given(SHAPING["concat"]())
 def test_concat_is_numpys(call):
     inputs, attributes = call

@@ -35,6 +35,7 @@ def test_patches_are_those_of_the_image_processor(case):
     assert lengths.tolist() == grids.prod(1).tolist()
 
 
+@pytest.mark.slow
 def test_patches_and_sizes_are_those_of_transformers():
     module = pytest.importorskip("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl")
     processor = module.Qwen2VLImageProcessorPil(do_rescale=False, do_normalize=False)

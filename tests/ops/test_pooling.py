@@ -145,6 +145,7 @@ for dtype, columns in (("float32", 64), ("float16", 128), ("uint8", 256)):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 @pytest.mark.skipif(not kernels.isas(), reason="NumPy copies what it reads")
 def test_a_mapped_table_of_2_gb_is_not_copied(tmp_path):

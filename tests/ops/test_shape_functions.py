@@ -14,6 +14,7 @@ from seqflow import Dimension, LodError, PartialShape, TensorSpec, registry
 NAMES = [name for name in registry.names() if name in SHAPING and registry.get(name).shape]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_rows_said_to_be_kept_move_with_the_input(name, data):

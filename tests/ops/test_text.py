@@ -22,6 +22,7 @@ def strings(data, lengths):
     return [piece.tobytes().decode() for piece in cut(data, lengths)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "attributes", "growth"),
     [

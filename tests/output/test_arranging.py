@@ -173,6 +173,7 @@ def test_any_text_comes_back_from_the_name_of_a_folder(tmp_path: Path) -> None:
     check_round_trip(tmp_path / "out", "k", pa.array([*TEXTS, None]))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(
@@ -248,6 +249,7 @@ def test_merged_runs_are_what_a_sort_of_all_rows_gives(
         path.unlink()
 
 
+@pytest.mark.slow
 def test_what_is_sorted_is_never_all_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty runs of 64 KiB, in batches of 4 KiB, become parts of one order."""
     for name, size in {

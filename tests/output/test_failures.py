@@ -48,6 +48,7 @@ def test_nothing_has_its_final_name_before_the_end(tmp_path: Path) -> None:
     assert names(tmp_path) == ["_manifest.json", "part-00000.parquet"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path: Path) -> None:
     program = """
 import resource, signal, sys

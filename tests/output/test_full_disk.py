@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 PROGRAM = r"""
 import json, os, resource, signal
@@ -42,6 +43,7 @@ print(json.dumps([found, sorted(os.listdir())]))
 """
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_named_and_leaves_nothing(tmp_path: Path) -> None:
     pq.write_table(pa.table({"t": [[row] * 3 for row in range(4000)]}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"n": [*range(2000), *[None] * 2000]}), tmp_path / "nulls.parquet")

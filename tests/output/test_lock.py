@@ -44,6 +44,7 @@ def busy(request: pytest.FixtureRequest, tmp_path: Path) -> object:
         process.kill()
 
 
+@pytest.mark.slow
 def test_a_second_run_is_refused_and_told_who_writes(busy: tuple[Path, subprocess.Popen[str]]) -> None:
     target, process = busy
     with pytest.raises(JobError, match=rf"process {process.pid} on .*, since .* is writing to '{target}'"):
@@ -51,6 +52,7 @@ def test_a_second_run_is_refused_and_told_who_writes(busy: tuple[Path, subproces
     assert process.poll() is None
 
 
+@pytest.mark.slow
 def test_the_next_run_removes_what_a_killed_one_left(busy: tuple[Path, subprocess.Popen[str]]) -> None:
     target, process = busy
     process.send_signal(signal.SIGKILL)
@@ -146,6 +148,7 @@ except sf.JobError as error:
 """
 
 
+@pytest.mark.slow
 def test_without_posix_all_is_imported_and_a_job_stops_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_POSIX]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -45,6 +45,7 @@ def test_a_folder_of_arrow_parts(tmp_path: Path) -> None:
     assert names(tmp_path / "out") == ["_manifest.json", "part-00000.arrow"]
 
 
+@pytest.mark.slow
 def test_with_threads_row_groups_go_to_parts_in_turn_and_the_manifest_tells_their_order(
     tmp_path: Path,
 ) -> None:

@@ -74,6 +74,7 @@ def test_the_pictures_of_the_ops_are_current():
     assert all(path.read_text("utf-8") == svg for path, svg in docs.page_pictures().items())
 
 
+@pytest.mark.slow
 def test_language_models_find_every_page():
     assert llms.INDEX.read_text(encoding="utf-8") == llms.index(), "run `python -m tools.docs`"
     everything = llms.full()

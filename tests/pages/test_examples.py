@@ -26,6 +26,7 @@ SCRIPTS = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_runs(path, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

@@ -40,6 +40,7 @@ assert scope["pooled"].sum(axis=1).tolist() == [2, 0]
 """
 
 
+@pytest.mark.slow
 def test_its_blocks_run_in_order_in_a_fresh_clone(tmp_path):
     """In one interpreter, after the first command; nothing is added to what the clone has."""
     if not (ROOT / ".git").exists() or shutil.which("git") is None:

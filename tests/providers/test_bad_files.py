@@ -331,6 +331,7 @@ def run(job: Any) -> Any:
     return run_job(job)
 
 
+@pytest.mark.slow
 def test_an_append_leaves_out_new_damaged_files_and_takes_mended_ones(folder: Path) -> None:
     from seqflow.job import run as run_job
 

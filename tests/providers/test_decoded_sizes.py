@@ -60,6 +60,7 @@ def in_a_compressed_file(table, folder):
     return folder / "x.arrow"
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("place", [in_memory, in_a_stream, in_a_file, in_a_compressed_file])
 @pytest.mark.parametrize("name", COMPACT)

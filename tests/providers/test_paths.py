@@ -204,6 +204,7 @@ def test_the_folder_of_the_repository_is_not_importable_under_its_own_name():
     assert "ImportError: import seqflow.providers" in result.stderr
 
 
+@pytest.mark.slow
 def test_opening_imports_no_more_of_arrow_than_it_needs():
     code = (
         "import sys, seqflow, seqflow.providers; "

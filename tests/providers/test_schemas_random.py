@@ -265,6 +265,7 @@ def test_fields_of_columns_are_those_of_each_file(found, suffix, size, data):
         ]
 
 
+@pytest.mark.slow
 @given(tables(), SUFFIX, st.integers(1, 5), st.data())
 def test_names_slices_and_filters_change_no_value(found, suffix, size, data):
     with tempfile.TemporaryDirectory() as folder:

@@ -88,6 +88,7 @@ def made(setup: object, plan: object, most: int, **options: bool) -> list[object
     return [row for block in reversed(blocks) for row in block.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("name", PLANS)
@@ -99,6 +100,7 @@ def test_tasks_make_the_rows_of_the_epoch(folder: Path, name: str, shuffle: bool
     assert made(setup, plan, most) == rows_of(loader_of(folder, name, shuffle=shuffle), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "rows beyond a window", "budget", "packed"])
 @pytest.mark.parametrize(
     "balance", [None, sf.Balance(group=2, linear=3, pool=2), sf.Balance(group=2, linear=3, pool="window")]

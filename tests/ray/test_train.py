@@ -66,6 +66,7 @@ def found():
     return run(IN_TRAINING, json.dumps([case[:2] for case in RANKS + ERRORS]))
 
 
+@pytest.mark.slow
 def test_outside_of_workers_the_environment_says_the_rank(found):
     assert found[0] == [2, 4]
 
@@ -79,6 +80,7 @@ def test_an_environment_that_contradicts_the_context_is_an_error(found):
         assert expected in message
 
 
+@pytest.mark.slow
 def test_ray_is_not_imported_to_ask():
     code = "import sys, pyarrow as pa, seqflow as sf; sf.Loader(pa.table({'x': [1]})); print(len({'ray'} & set(sys.modules)))"
     assert run(code) == 0

@@ -48,6 +48,7 @@ def test_an_op_of_a_user_cannot_take_a_name_before_its_family_is_imported():
     assert "it is one of seqflow's own: take another name" in found
 
 
+@pytest.mark.slow
 def test_an_op_that_is_unregistered_is_forgotten_before_its_family_is_imported():
     found = run(
         "from seqflow import registry\n"
@@ -61,6 +62,7 @@ def test_an_op_that_is_unregistered_is_forgotten_before_its_family_is_imported()
     assert found.startswith("False True\nno op is named 'pad'")
 
 
+@pytest.mark.slow
 def test_threads_look_up_ops_of_all_families_at_once():
     found = run(
         "import sys\n"

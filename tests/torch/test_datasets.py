@@ -39,6 +39,7 @@ def ids(batches):
     return [batch["id"].tolist() for batch in batches]
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker")
 @pytest.mark.parametrize("workers", [0, 2, 3])
@@ -88,6 +89,7 @@ def test_a_larger_batch_size_is_refused(path, collate_fn):
         next(iter(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [False, True])
 def test_epochs_that_are_set_reach_the_workers(path, persistent):
     loader = loader_of(path)
@@ -113,6 +115,7 @@ def test_a_second_pass_in_the_order_of_the_first_is_refused(persistent, options)
         list(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_second_pass_is_whole_where_epochs_do_not_differ(persistent):
     """Also behind a first one that went on from a state."""
@@ -126,6 +129,7 @@ def test_a_second_pass_is_whole_where_epochs_do_not_differ(persistent):
     assert [ids(data) for _ in range(3)] == [whole[5:], whole, whole]
 
 
+@pytest.mark.slow
 def test_an_epoch_that_would_forget_a_loaded_state_is_refused(path):
     loader = loader_of(path)
     loader.set_epoch(2)
@@ -172,6 +176,7 @@ def test_spawned_workers_give_it_too(path):
     assert ids(data) == ids(loader_of(path))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stateful_data_loader_resumes_to_the_batch(path, workers):

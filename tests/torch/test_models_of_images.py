@@ -133,6 +133,7 @@ def test_packed_documents_have_the_logits_of_each_alone(kind):
     assert largest_difference(kind, batch, images, position_ids=places) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_eager_attention_keeps_documents_apart_by_a_mask_of_floats(kind):
     batch, images = packed_batch()
@@ -142,6 +143,7 @@ def test_eager_attention_keeps_documents_apart_by_a_mask_of_floats(kind):
     assert largest_difference(kind, batch, images, attention_mask=mask == 0, **given) > 0.01
 
 
+@pytest.mark.slow
 def test_documents_see_each_other_without_an_error_where_the_page_says_so():
     batch, images = packed_batch()
     places, ones = st_torch.position_ids(batch, mrope="mrope"), torch.ones(batch["packed"].shape, dtype=int)
@@ -153,6 +155,7 @@ def test_documents_see_each_other_without_an_error_where_the_page_says_so():
         assert largest_difference("Qwen2VL", batch, images, **leaking) > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_gemma_3_takes_a_mask_that_looks_both_ways_inside_an_image(attention):
     model = gemma_3(attention)

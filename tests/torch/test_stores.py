@@ -88,6 +88,7 @@ def in_fork(do: Callable[[], object]) -> str:
 # A forked child
 
 
+@pytest.mark.slow
 def test_a_forked_child_raises_and_names_spawn(own: StoreServer, bucket: Bucket, tmp_path: Path) -> None:
     uri = bucket.put("a.bin", bytes(3_000_000))
     files, known = StoreFiles(bucket.options), StoreFiles(bucket.options, cache=Cache(str(tmp_path)))
@@ -108,6 +109,7 @@ def test_a_forked_child_raises_and_names_spawn(own: StoreServer, bucket: Bucket,
         assert 'multiprocessing_context="spawn"' in found
 
 
+@pytest.mark.slow
 def test_a_fork_amid_requests_of_other_threads_does_not_hang(own: StoreServer, bucket: Bucket) -> None:
     """Whoever holds a lock of the files does not exist in the child."""
     uri = bucket.put("a.bin", bytes(30_000_000))

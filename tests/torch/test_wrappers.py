@@ -36,6 +36,7 @@ def seen(batches):
     return [value for batch in batches for value in batch["x"].tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}])
 def test_accelerate_shards_once(workers, options):

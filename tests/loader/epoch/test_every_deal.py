@@ -76,6 +76,7 @@ def numbers(batches, name):
     return sorted(n for batch in batches for n in np.ravel(dict(batch)[name]).tolist() if n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "streams", "shuffle"), PRODUCT if THOROUGH else SAMPLE.sample(PRODUCT, 6))
 def test_ranks_and_resumes_share_one_sequence(folder, tmp_path, kind, streams, shuffle):
     def loader(**options):

@@ -1,5 +1,7 @@
 """What has changed since a state was taken is told from the files of both."""
 
+import pytest
+
 from seqflow.loader.order.identity import added_files
 
 
@@ -27,6 +29,7 @@ def test_nothing_is_told_where_files_are_gone_or_others():
     assert found(old, [file("a"), file("b", 11), file("c")]) == ([], "")
 
 
+@pytest.mark.slow
 def test_the_new_among_very_many_files_are_told_at_once():
     """Each may be in a folder of its own, with the name of all others: a comparison of all pairs would not end."""
     old = [file(f"d{i:06}/part-0.parquet") for i in range(100_000)]

@@ -121,6 +121,7 @@ def test_every_row_comes_once_an_epoch(source, name):
         assert [sorted(epoch) for epoch in epochs] == [ALL, ALL], window
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("kind", ["table of chunks", "one row group", "row groups", "arrow file"])
 @pytest.mark.parametrize("batch", [FILTERED, BUDGET], ids=["filtered", "budget"])
@@ -141,6 +142,7 @@ def can_be_dealt(source, window, streams):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("streams", [1, 2])
 def test_every_row_comes_once_on_several_ranks(source, streams):
@@ -177,6 +179,7 @@ def test_every_row_comes_once_when_resumed(source, steps):
         assert first + ids(resumed) == ALL, window
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_at_every_batch_of_slices(tmp_path):
     source = parquet(tmp_path, ROWS)
     size = next(iter(sf.open(source).blocks())).nbytes
@@ -206,6 +209,7 @@ def test_slices_are_the_block_and_no_window_of_slices_holds_it(rows):
             assert len([*cut_windows(parts, window)]) > 1 or window >= nbytes or rows == 1
 
 
+@pytest.mark.slow
 def test_every_row_is_written_once(source, tmp_path):
     if isinstance(source, pa.Table):
         pytest.skip("jobs read files")

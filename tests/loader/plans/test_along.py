@@ -222,6 +222,7 @@ def test_packed_rows_hold_at_most_so_many_pieces():
     )
 
 
+@pytest.mark.slow
 def test_resume_and_ranks_give_the_same_batches():
     plan = sf.Packed(32, columns=["tokens"], along=SPANS, rows=2)
     whole = [pieces_of(batch) for batch in load(plan)]

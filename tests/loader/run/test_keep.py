@@ -61,6 +61,7 @@ def test_the_rows_are_those_of_the_same_filter_of_the_source(folder, plan):
     assert stats.rows_read == stats.rows_done == stats.prepared == ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["rows", "tokens"])
 @pytest.mark.parametrize(("world_size", "streams"), [(1, 1), (2, 1), (3, 4), (4, 2)])
 @pytest.mark.parametrize("shuffle", [None, True])
@@ -76,6 +77,7 @@ def test_all_ranks_together_have_the_kept_rows(folder, tmp_path, plan, world_siz
     assert [ranks[k % world_size][k // world_size] for k in range(len(expected))] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", list(PLANS))
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_resumed_run_goes_on_with_the_same_rows(folder, tmp_path, plan, indexed):
@@ -90,6 +92,7 @@ def test_a_resumed_run_goes_on_with_the_same_rows(folder, tmp_path, plan, indexe
         assert seen + ids_of(again) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["rows", "tokens"])
 def test_a_batch_is_found_again_and_traced_to_its_rows(folder, plan):
     loader = loader_of(folder, plan, shuffle=True)

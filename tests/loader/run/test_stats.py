@@ -76,6 +76,7 @@ def total(stats):
     return stats.rows + stats.rows_left + stats.dropped + stats.skipped + stats.bad_rows
 
 
+@pytest.mark.slow
 @pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("net", NETS)

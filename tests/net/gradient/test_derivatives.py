@@ -176,6 +176,7 @@ def specs_of(op, inputs):
     }
 
 
+@pytest.mark.slow
 @named([op for op in SMOOTH if op.family != "elementwise" and op.name not in NOT_PROVED])
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)

@@ -26,6 +26,7 @@ def slopes(net, tensors, name, of="loss"):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_gradients_of_random_nets_are_like_differences(seed):
     net = random_net(seed)

@@ -118,6 +118,7 @@ def rows_of(source: Any, where: Any, **options: Any) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=tables(), where=FILTERS, rows=st.integers(1, 5), store=st.booleans())
 def test_parquet_keeps_what_arrow_keeps(

@@ -282,6 +282,7 @@ def check(rows: list[tuple[Row, bool]], condition: Condition, size: int, folder:
 CONDITIONS = st.recursive(leaves(), combined, max_leaves=4)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows_of(), condition=CONDITIONS, size=st.integers(1, 4))
 def test_a_condition_keeps_the_rows_for_which_it_is_true(

@@ -76,6 +76,7 @@ def test_statistics_tell_which_row_groups_are_empty_or_whole(text: str, path: Pa
         assert known(sf.open(ds.dataset(path), where=text)) == (empty, whole)
 
 
+@pytest.mark.slow
 def test_long_chains_of_conditions_are_compared_with_statistics(path: Path) -> None:
     chain = pc.field("id") == 0
     for number in range(1, 1500):

@@ -175,6 +175,7 @@ def test_the_filter_is_part_of_the_state_and_two_spellings_are_equal(path):
     assert "hash_string(name, 0), 2) == 0" in repr(sf.open(path, where="hash(name) % 2 == 0"))
 
 
+@pytest.mark.slow
 def test_another_process_keeps_the_same_rows(path):
     loader = sf.Loader(path, where="hash(name) % 3 == 0", threads=0)
     content = pickle.dumps(loader)

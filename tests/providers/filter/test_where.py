@@ -92,6 +92,7 @@ def read(provider: Provider) -> pa.Table:
     return pa.concat_tables([one.cast(provider.schema) for one in tables])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_source_has_the_rows_that_arrow_keeps(kind: str, tmp_path: Path) -> None:
     for text, expression in FILTERS.items():

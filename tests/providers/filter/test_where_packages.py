@@ -101,6 +101,7 @@ SOURCES: list[Callable[[Path], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", SOURCES)
 def test_a_source_has_the_rows_that_arrow_keeps(make: Callable[[Path], Any], tmp_path: Path) -> None:
     source = make(tmp_path)
@@ -139,6 +140,7 @@ for where in ("tokens.lengths == 3 and id >= 20", "id > 1000"):
 """
 
 
+@pytest.mark.slow
 def test_lance_in_a_process_of_its_own_since_it_forbids_forks(tmp_path: Path) -> None:
     if find_spec("lance") is None:
         pytest.skip("pylance is not installed")

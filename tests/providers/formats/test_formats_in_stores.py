@@ -231,6 +231,7 @@ def test_a_cache_keeps_copies_for_other_processes(
     assert np.array_equal(provider["array"], first)
 
 
+@pytest.mark.slow
 def test_copies_are_removed_with_their_process(folder: Path, own: Any, bucket: Any, tmp_path: Path) -> None:
     write_npy(folder)
     uri = bucket.put("a.npy", folder / "a.npy")

@@ -247,6 +247,7 @@ def test_a_bad_row_of_several_lines_is_named_by_its_line_and_kept_whole(path):
 VALUES = st.text('a,"\n\r\x01é ', max_size=8)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=12),
     st.sampled_from([1, 7, 40, 4096]),
@@ -270,6 +271,7 @@ def test_values_with_newlines_come_out_however_blocks_are_cut(
     )[::-1]
 
 
+@pytest.mark.slow
 @given(damaged(), st.sampled_from([5, 30, 4096]))
 def test_each_damaged_row_with_newlines_is_counted_once(tmp_path_factory, content, batch_bytes):
     path = tmp_path_factory.mktemp("lines") / "x.csv"

@@ -247,6 +247,7 @@ def test_a_shuffled_loader_resumes_and_leaves_bad_lines_out(tmp_path, policy):
         assert begun + [batch["id"].tolist() for batch in second] == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [

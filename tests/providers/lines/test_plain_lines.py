@@ -84,6 +84,7 @@ def test_json_is_parsed_as_by_arrow(data, first, second, extra):
     assert same(JsonLineFormat(schema, extra, frozenset({"c"})), data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LEAVES, ids=str)
 def test_each_value_of_json_is_parsed_as_by_arrow(kind):
     values = [*NUMBERS, *TEXTS, *LISTS]
@@ -168,6 +169,7 @@ def test_csv_is_parsed_as_by_arrow(data, first, second, delimiter, between, deci
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LEAVES, ids=str)
 def test_each_value_of_csv_is_parsed_as_by_arrow(kind):
     parser = CsvLines(pa.schema({"a": kind, "b": pa.list_(kind)}), ("a", "b"), ",", ";", True)

@@ -118,6 +118,7 @@ def blocks_of(content: bytes, quoted: bool = False):
     return found
 
 
+@pytest.mark.slow
 @each_kind
 def test_blocks_in_any_order_are_those_of_the_decompressed_bytes(tmp_path, stored, kind):
     suffix, _, content = KINDS[kind]
@@ -134,6 +135,7 @@ def test_blocks_in_any_order_are_those_of_the_decompressed_bytes(tmp_path, store
     assert bool(files.notes) == (kind in COPIED)
 
 
+@pytest.mark.slow
 @each_kind
 def test_what_is_kept_serves_later_runs_which_do_not_read_from_the_start(tmp_path, stored, kind):
     suffix, _, content = KINDS[kind]
@@ -164,6 +166,7 @@ def test_newlines_in_quotes_end_no_row_after_a_restart(tmp_path):
         assert found.lines_before == content.count(b"\n", 0, found.start)
 
 
+@pytest.mark.slow
 def test_a_row_may_be_longer_than_blocks_and_restarts(tmp_path):
     content = (
         SHORT[:1_000_000].rpartition(b"\n")[0]
@@ -212,6 +215,7 @@ def test_a_file_that_is_rewritten_after_its_blocks_were_listed_is_an_error(tmp_p
         files.block(str(path), last, BLOCK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
 def test_a_damaged_entry_of_the_cache_is_made_again(tmp_path, cache, place):
     path = str(write(tmp_path / "x.csv.gz", gzip.compress(SHORT)))
@@ -233,6 +237,7 @@ def block_in_child(path, at):
     return files.size(path), files.block(path, at, BLOCK).content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_other_processes_use_what_is_kept(tmp_path, method):
     path = write(tmp_path / "x.csv.gz", gzip.compress(SHORT))
@@ -256,6 +261,7 @@ def test_threads_share_a_file(tmp_path):
     assert found == [expected[at] for at in order]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_just_now_keeps_restart_points_for_this_process_alone(tmp_path):
     path = write(tmp_path / "x.csv.gz", gzip.compress(SHORT), age=0)
     os.utime(path)

@@ -69,6 +69,7 @@ each_compression = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each_compression
 @pytest.mark.parametrize("batch_bytes", [1, 10, 33, 1000])
 def test_a_compressed_file_has_the_blocks_of_its_decompressed_bytes(path, suffix, compress, batch_bytes):

@@ -65,6 +65,7 @@ def _table(rows):
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("nest", ["alone", "in lists", "in structs"])
 def test_a_value_is_itself_in_a_declared_column_or_an_error(kind, nest):

@@ -63,6 +63,7 @@ def test_each_epoch_is_a_new_stream_of_the_same_batches(name):
     assert [ids(loader) for _ in range(3)] == [list(range(ROWS))] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [None, True])
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_loader_goes_on_where_another_stopped(name, shuffle):
@@ -106,6 +107,7 @@ def test_functions_and_lazy_frames_pickle():
         assert ids(pickle.loads(pickle.dumps(sf.Loader(source, **OPTIONS)))) == list(range(ROWS))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 9), max_size=30), max_size=40), st.data())
 def test_blocks_end_where_their_rows_say_however_the_stream_is_cut(rows, data):
     table = pa.table({"c": pa.array(rows, pa.list_(pa.int64()))})

@@ -175,6 +175,7 @@ def read_again(source):
     return from_arrow(sf.to_arrow(batch), valid=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ARRAYS)
 @pytest.mark.parametrize("shape", ["rows", "axes", "lists", "masked", "masked axes", "masked lists", "file"])
 def test_arrays_of_every_dtype_keep_their_values_and_masks_or_are_refused(dtype, shape, tmp_path):

@@ -273,6 +273,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_lance_in_a_process_of_its_own_since_it_forbids_forks(tmp_path):
     if find_spec("lance") is None:
         pytest.skip("pylance is not installed")

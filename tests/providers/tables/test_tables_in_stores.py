@@ -67,6 +67,7 @@ def python(code: str, *arguments: Any) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "lance"])
 @pytest.mark.parametrize("spelling", ["delta", "fsspec"])
 def test_tables_are_read_by_their_packages(

@@ -84,6 +84,7 @@ def own_memory(tensor, sources):
     return all(tensor.untyped_storage().data_ptr() != one.untyped_storage().data_ptr() for one in sources)
 
 
+@pytest.mark.slow
 @each_implementation
 @pytest.mark.parametrize("device", DEVICES)
 @given(data=st.data())

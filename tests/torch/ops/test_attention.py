@@ -55,6 +55,7 @@ def test_padded_attention_with_a_mask_is_the_same():
     torch.testing.assert_close(found, ops.unpad(expected, lengths), atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_a_compiled_call_takes_other_lengths():
     def loss(q, lengths, k, v):
         return ops.attention_within(q, lengths, k, v, after=0).out.square().sum()

@@ -169,6 +169,7 @@ def test_an_array_that_torch_cannot_share_is_declined(array):
     assert tensor_of(array) is None
 
 
+@pytest.mark.slow
 @has_exchange
 def test_memory_lives_as_long_as_the_array_or_the_tensor_on_it():
     tensor = torch.arange(1000.0)

@@ -115,6 +115,7 @@ def test_gradients_are_those_of_the_net():
     np.testing.assert_allclose(model.w.grad.numpy(), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_module_compiles_whole():
     model = module(TEXT, parameters=weights())
     made, counter = compiled(model)
@@ -155,6 +156,7 @@ def test_a_batch_without_an_input_is_refused():
         module("y = fc(x, w)", parameters={"w": np.ones((1, 2))})({"z": torch.ones(1)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_gradients_of_random_nets_are_those_of_autograd(seed):
     net = random_net(seed)

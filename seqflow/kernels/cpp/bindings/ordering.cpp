@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "ordering/equals.h"
 #include "ordering/ordering.h"
 #include "shared/processor.h"
+#include "shared/room.h"
 #include "bindings/python.h"
 #include "shared/segments.h"
 
@@ -33,35 +35,39 @@ int64_t order_bits(Type type, bool descending) {
 void run_segments(Kernel kernel, const Ordering &job, int64_t begin, int64_t end) {
   int64_t longest = 0;
   for (int64_t k = begin; k < end; ++k) longest = std::max(longest, job.offsets[k + 1] - job.offsets[k]);
-  std::unique_ptr<int64_t[]> scratch;
-  if (longest > MAX_SHORT) scratch.reset(new int64_t[scratch_bytes(longest) / sizeof(int64_t)]);
-  kernel(job, begin, end, scratch.get());
+  Room<uint8_t> scratch(longest > MAX_SHORT ? scratch_bytes(longest) : 0);
+  kernel(job, begin, end, scratch.data());
 }
 
-// Sort a segment as one run for each thread, and merge these. How it is cut does not matter: equal elements keep their order.
-void sort_long(Kernel sort, void (*merge)(const Merging &, int64_t, int64_t), const Ordering &job, int64_t k, int64_t item) {
-  const int64_t first = job.offsets[k], size = job.offsets[k + 1] - first, threads = std::min(usable_threads(), 16);
-  int64_t runs = 1;
-  while (runs < threads) runs *= 2;
-  std::vector<int64_t> cuts;
-  for (int64_t i = 0; i <= runs; ++i) cuts.push_back(size / runs * i + std::min(i, size % runs));
-  const std::unique_ptr<uint8_t[]> memory(new uint8_t[static_cast<size_t>(product(size, item))]);
-  uint8_t *from = static_cast<uint8_t *>(job.values) + first * item, *to = memory.get();
-  for (int64_t width = 1; width < runs; width *= 2) std::swap(from, to);  // so that the last round ends in the result
-  Ordering own = job;
-  own.data = static_cast<const uint8_t *>(job.data) + first * item;
-  own.values = from, own.offsets = cuts.data(), own.num_segments = runs;
+// Sort a segment: divided into a bucket for each thread, which are sorted. How it is divided does not matter: equal elements
+// share a bucket, and keep their order.
+void sort_long(const OrderingKernels &kernels, Type type, const Ordering &job, int64_t k, int64_t item) {
+  constexpr int64_t SAMPLES = 1024;  // for each bucket, so that buckets differ by a few in a hundred
+  const int64_t first = job.offsets[k], size = job.offsets[k + 1] - first, count = std::min(usable_threads(), 16);
+  Room<uint8_t> memory(product(size, item));
+  Dividing parts = {static_cast<const uint8_t *>(job.data) + first * item, memory.data(), job.flipped, count, nullptr};
+  const int64_t taken = std::min(size, SAMPLES * count);
+  std::vector<uint64_t> keys(static_cast<size_t>(taken)), pivots;
+  kernels.keys[type](parts, size / taken, taken, keys.data());
+  std::sort(keys.begin(), keys.end());
+  for (int64_t i = 1; i < count; ++i) pivots.push_back(keys[static_cast<size_t>(taken * i / count)]);
+  parts.pivots = pivots.data();
+
   const int64_t work = product(size, item * ORDERING_WORK);
-  parallel_for(runs, work, [&](int64_t run) { run_segments(sort, own, run, run + 1); });
-  for (int64_t width = 1; width < runs; width *= 2, std::swap(from, to)) {
-    const int64_t pairs = runs / width / 2, parts = std::max<int64_t>(1, runs / pairs);
-    parallel_for(pairs * parts, work, [&](int64_t task) {
-      const int64_t i = task / parts * 2 * width, part = task % parts;
-      const int64_t left = cuts[i], right = cuts[i + width], end = cuts[i + 2 * width];
-      const Merging pair = {from + left * item, from + right * item, right - left, end - right, to + left * item, job.flipped};
-      merge(pair, (end - left) * part / parts, (end - left) * (part + 1) / parts);
-    });
+  const auto piece = [&](int64_t i) { return size / count * i + std::min(i, size % count); };
+  std::vector<int64_t> next(static_cast<size_t>(count * count)), cuts;  // of each piece in each bucket
+  parallel_for(count, work, [&](int64_t i) { kernels.count[type](parts, piece(i), piece(i + 1), &next[i * count]); });
+  int64_t at = 0;
+  for (int64_t bucket = 0; bucket < count; ++bucket) {
+    cuts.push_back(at);
+    for (int64_t i = 0; i < count; ++i) at += std::exchange(next[i * count + bucket], at);
   }
+  cuts.push_back(size);
+  parallel_for(count, work, [&](int64_t i) { kernels.fill[type](parts, piece(i), piece(i + 1), &next[i * count]); });
+  Ordering own = job;
+  own.data = memory.data(), own.values = static_cast<uint8_t *>(job.values) + first * item;
+  own.offsets = cuts.data(), own.num_segments = count;
+  parallel_for(count, work, [&](int64_t i) { run_segments(kernels.sort[type], own, i, i + 1); });
 }
 
 // The places of the largest in pieces of segments, and then of the largest of these.
@@ -129,7 +135,7 @@ nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handl
     others_of(begin, end, is_shared, [&](int64_t first, int64_t last) { run_segments(kernel, job, first, last); });
   });
   for (int64_t k = 0; any_long && k < job.num_segments; ++k)
-    if (is_shared(k)) sort_long(kernel, all.merge[type], job, k, rows.item_bytes());
+    if (is_shared(k)) sort_long(all, type, job, k, rows.item_bytes());
   return result;
 }
 

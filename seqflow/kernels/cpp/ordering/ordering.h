@@ -19,12 +19,13 @@ struct Ordering {
   bool *declines;      // set where `values` are not made: of several NaN reductions take another one
 };
 
-// Two sorted runs that become one.
-struct Merging {
-  const void *left, *right;
-  int64_t left_size, right_size;
+// A long run of elements that becomes `num_buckets`, each with the elements from one pivot up to the next.
+struct Dividing {
+  const void *data;
   void *out;
   int64_t flipped;  // as above
+  int64_t num_buckets;
+  const uint64_t *pivots;  // keys, ascending, one less than there are buckets
 };
 
 // Segments up to this many elements are sorted without scratch memory.
@@ -38,15 +39,17 @@ struct OrderingKernels {
   void (*argsort[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
   void (*topk[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
   void (*arg[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
-  void (*merge[NUM_TYPES])(const Merging &, int64_t begin, int64_t end);  // elements of the result
+  void (*keys[NUM_TYPES])(const Dividing &, int64_t step, int64_t count, uint64_t *keys);
+  void (*count[NUM_TYPES])(const Dividing &, int64_t begin, int64_t end, int64_t *counts);
+  void (*fill[NUM_TYPES])(const Dividing &, int64_t begin, int64_t end, int64_t *next);
 };
 SEQFLOW_TABLE(OrderingKernels, ordering_kernels)
 
 }  // namespace seqflow
 
 #if defined(SEQFLOW_ISA)
+#include "ordering/dividing.h"
 #include "ordering/extremes.h"
-#include "ordering/merging.h"
 #include "ordering/sorting.h"
 
 namespace seqflow {
@@ -62,7 +65,9 @@ extern const OrderingKernels ordering_kernels = {
     SEQFLOW_ORDERED(argsort_segments),
     SEQFLOW_ORDERED(topk_segments),
     SEQFLOW_ORDERED(arg_segments),
-    SEQFLOW_ORDERED(merge_runs),
+    SEQFLOW_ORDERED(order_keys_of),
+    SEQFLOW_ORDERED(count_buckets),
+    SEQFLOW_ORDERED(fill_buckets),
 };
 #undef SEQFLOW_ORDERED
 

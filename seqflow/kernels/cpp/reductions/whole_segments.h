@@ -58,7 +58,7 @@ void prod_segments(const WholeSegments &job, int64_t begin, int64_t end) {
       A *to = static_cast<A *>(job.out) + k * columns + column;
       F products[COLUMNS];
       for (int64_t c = 0; c < block.count; ++c) products[c] = 1;
-      for (int64_t i = 0; i < size; ++i, row += columns)
+      for (int64_t i = 0; i < size; ++i, row += block.all)
         for (int64_t c = 0; c < block.count; ++c) products[c] *= static_cast<F>(row[c]);
       for (int64_t c = 0; c < block.count; ++c) to[c] = size == 0 ? empty : static_cast<A>(products[c]);
     });
