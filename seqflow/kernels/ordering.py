@@ -80,7 +80,7 @@ def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
 
 @kernel(data=NUMBERS, lengths=COUNTS)
 def segment_extreme(kind: str, data: Array, lengths: Array, empty: Any = 0) -> tuple[Array, Array]:
-    """Return the "max" or "min" of each segment, as from `segment_reduce`, and its position, as from `segment_arg`."""
+    """Return the "max" or "min" of each segment, as by `segment_reduce`, and its position, as by `segment_arg`."""
     return segment_reduce(kind, data, lengths, empty), segment_arg(kind, data, lengths)
 
 

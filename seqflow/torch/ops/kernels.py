@@ -1,6 +1,7 @@
 """The kernels of ops on the CPU, which work on the memory of the tensors."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,7 @@ def _arguments(op: OpDef) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
 
 def memory_kernel(op: OpDef) -> Callable[..., Any]:
     """Return the op on the memory of a tuple of tensors; NotImplemented if they are not plain ones of the CPU."""
-    call, convert, has_results = op.call, _arguments(op), bool(op.output_names)
-
-    def convert_result(found: Any, arrays: Sequence[Any]) -> Any:
-        return _result(found, arrays, False) if has_results else None
+    call, convert, convert_result = op.call, _arguments(op), partial(_result, narrow=False)
 
     def kernel(tensors: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
         if not attributes:
