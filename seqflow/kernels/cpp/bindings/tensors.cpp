@@ -180,11 +180,6 @@ bool arrays_of(nb::tuple tensors, std::vector<nb::object> &arrays) {
   return true;
 }
 
-nb::object arrays_of_tensors(nb::tuple tensors) {
-  std::vector<nb::object> arrays;
-  return arrays_of(tensors, arrays) ? nb::object(tuple_of(arrays)) : nb::none();
-}
-
 // A function of arrays on the memory of tensors, and tensors on that of its results, which `otherwise` makes where they
 // cannot share it. NotImplemented where a tensor is not a plain one of the CPU.
 nb::object call_on_tensors(nb::handle function, nb::handle otherwise, nb::tuple tensors, nb::handle attributes) {
@@ -212,7 +207,6 @@ nb::object call_on_tensors(nb::handle function, nb::handle otherwise, nb::tuple 
 
 void bind_tensors(nb::module_ &module) {
   module.def("set_up_tensors", tensors::set_up);
-  module.def("arrays_of_tensors", tensors::arrays_of_tensors);
   module.def("call_on_tensors", tensors::call_on_tensors, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   module.def("tensor_of_array", tensors::tensor_of_array);
 }
