@@ -206,17 +206,15 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
     array([0., 5., 0.])
     """
     _check_put(rows.shape, positions.shape, like.shape)
+    if positions.ndim == like.ndim:
+        return kernels.put_elements(rows.astype(like.dtype, copy=False), positions, lengths)
     places = _places(positions, lengths)
     out = np.zeros(like.shape, like.dtype)
     used = places >= 0
     if positions.ndim == 1:  # one row for each sequence: no two have the same place, so none must be added
         out[places[used]] = rows[used]
-    elif like.ndim == 1:
-        add_at(out, places[used], rows[used])
     else:
-        cells, kept = _cells(places, like), used.reshape(-1)
-        whole = kept.all()
-        out.reshape(-1)[cells if whole else cells[kept]] = rows.reshape(-1)[... if whole else kept]
+        add_at(out, places[used], rows[used])
     return out
 
 

@@ -2,8 +2,9 @@
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
-from seqflow.signature import Positive
+from seqflow.signature import Positive, Scalar
 
 
 @op(
@@ -39,6 +40,40 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
     array([ 0, -1,  0])
     """
     return kernels.segment_arg("min", data, lengths)
+
+
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d], position(lengths) positions[B, *d]",
+    known_as="torch_scatter.segment_max_csr; tf.nn.max_pool_with_argmax; torch.max with indices",
+    grad={"data": "put_at_positions(d.largest, out.positions, data, lengths)"},
+)
+def lengths_max_with_argmax(data: Array, lengths: Array, *, empty: Scalar = 0) -> tuple[Array, Array]:
+    """Return the largest row of each segment, element by element, and its position: `lengths_max` and
+    `lengths_argmax`.
+
+    An empty segment gives `empty`, by default 0, and -1.
+
+    >>> lengths_max_with_argmax(np.array([1, 3, 2]), np.array([2, 0, 1]))
+    LengthsMaxWithArgmaxResult(largest=array([3, 0, 2]), positions=array([ 1, -1,  0]))
+    """
+    return kernels.segment_extreme("max", data, lengths, cast_scalar("empty", empty, data.dtype))
+
+
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d], position(lengths) positions[B, *d]",
+    known_as="torch_scatter.segment_min_csr with positions; torch.min with indices",
+    grad={"data": "put_at_positions(d.smallest, out.positions, data, lengths)"},
+)
+def lengths_min_with_argmin(data: Array, lengths: Array, *, empty: Scalar = 0) -> tuple[Array, Array]:
+    """Return the smallest row of each segment, element by element, and its position: `lengths_min` and
+    `lengths_argmin`.
+
+    An empty segment gives `empty`, by default 0, and -1.
+
+    >>> lengths_min_with_argmin(np.array([1, 3, 2]), np.array([2, 0, 1]))
+    LengthsMinWithArgminResult(smallest=array([1, 0, 2]), positions=array([ 0, -1,  0]))
+    """
+    return kernels.segment_extreme("min", data, lengths, cast_scalar("empty", empty, data.dtype))
 
 
 @op(

@@ -68,6 +68,7 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     known_as="tf.reduce_max ragged; ak.max; np.maximum.reduceat; torch_scatter.segment_max_csr; "
     "max pooling per row",
     grad={"data": "put_at_positions(d.largest, lengths_argmax(data, lengths), data, lengths)"},
+    trained_as="lengths_max_with_argmax",
 )
 def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Return the largest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
@@ -84,6 +85,7 @@ def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     "ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d]",
     known_as="tf.reduce_min ragged; ak.min; np.minimum.reduceat; torch_scatter.segment_min_csr",
     grad={"data": "put_at_positions(d.smallest, lengths_argmin(data, lengths), data, lengths)"},
+    trained_as="lengths_min_with_argmin",
 )
 def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Return the smallest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).

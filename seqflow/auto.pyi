@@ -498,11 +498,23 @@ def lengths_logsumexp(data: Rows, *, lengths: Lengths | None = None, empty: Scal
 
 def lengths_max(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
 
+class LengthsMaxWithArgmaxResult(NamedTuple):
+    largest: Carried
+    positions: Carried
+
+def lengths_max_with_argmax(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> LengthsMaxWithArgmaxResult: ...
+
 def lengths_mean(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
 
 def lengths_median(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
 
 def lengths_min(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
+
+class LengthsMinWithArgminResult(NamedTuple):
+    smallest: Carried
+    positions: Carried
+
+def lengths_min_with_argmin(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> LengthsMinWithArgminResult: ...
 
 def lengths_outer_sum(a: Rows, b: Rows, *, lengths: Lengths | None = None) -> Carried: ...
 

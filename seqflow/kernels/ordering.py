@@ -4,6 +4,8 @@ All use the same order: numbers by size, NaN and NaT above everything else, ties
 ascending order, as in NumPy, and first in descending order, as in torch.)
 """
 
+from typing import Any
+
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts, rows
@@ -13,7 +15,7 @@ from seqflow.kernels.forms import COUNTS, NUMBERS, ORDERED
 from seqflow.kernels.memory import check_memory
 from seqflow.kernels.reductions import segment_reduce
 
-__all__ = ["argsort_within", "segment_arg", "segment_topk", "sort_within"]
+__all__ = ["argsort_within", "segment_arg", "segment_extreme", "segment_topk", "sort_within"]
 
 
 @kernel(data=ORDERED, lengths=COUNTS)
@@ -74,6 +76,12 @@ def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
     found = (data == best) | (data != data)
     inside = np.arange(len(data)).reshape(-1, *[1] * (data.ndim - 1)) - _starts(data, lengths)
     return segment_reduce("min", np.where(found, inside, len(data)), lengths, -1)
+
+
+@kernel(data=NUMBERS, lengths=COUNTS)
+def segment_extreme(kind: str, data: Array, lengths: Array, empty: Any = 0) -> tuple[Array, Array]:
+    """Return the "max" or "min" of each segment, as by `segment_reduce`, and its position, as by `segment_arg`."""
+    return segment_reduce(kind, data, lengths, empty), segment_arg(kind, data, lengths)
 
 
 def _starts(data: Array, lengths: Array) -> Array:

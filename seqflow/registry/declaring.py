@@ -36,6 +36,7 @@ def op(
     grad: Gradients | None = None,
     takes_total: bool = False,
     sparse_factor: Literal["one", "shares", "weights", "weights by position"] | None = None,
+    trained_as: str | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
@@ -57,6 +58,8 @@ def op(
         grad: Derivative of each input (see `seqflow.registry.gradients`).
         takes_total: Whether calls in torch may give the sum of the lengths.
         sparse_factor: Factor of each row in a pooled look-up that may have a sparse gradient in torch.
+        trained_as: Op with the same inputs and attributes, and more outputs after those of this op, that torch runs
+            if a gradient is required: its derivative reads them instead of computing them again.
         claims: `depends`, `rows`, `steps`, `masks`, `describes`, `inverse`, `moves`, `several`, `pure` (see
             `seqflow.signature.op_properties`).
 
@@ -90,6 +93,7 @@ def op(
             grad=grad,
             takes_total=takes_total,
             sparse_factor=sparse_factor,
+            trained_as=trained_as,
         )
         if definition.family is None:  # a user's op: raise the errors of its claims at the declaration
             _ = definition.claims

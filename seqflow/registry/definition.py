@@ -67,6 +67,8 @@ class OpDef:
     """Whether calls in torch may give the sum of the lengths, if no input has that size."""
     sparse_factor: str | None = None
     """Factor of each row of the first input in a pooled look-up; None if the input has no sparse gradient."""
+    trained_as: str | None = None
+    """Op that torch runs in its place if a gradient is required: with more outputs, which the derivative reads."""
     claimed: Mapping[str, Any] | Claims = NONE
     """Claims as written in the declaration."""
     grad: Gradients | None = None

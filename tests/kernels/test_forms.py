@@ -110,6 +110,8 @@ ROWS = {
     "split_lines": ("data", ["u1"], lambda rows: (rows, A([32]).astype(np.uint8), A([9]).astype(np.uint8))),
     "unpack_by_time": ("packed", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(1, 2), TWO, None)),
     "unpad": ("padded", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(2, 1), TWO, "right", None)),
+    "put_elements": ("data", NUMBERS, lambda rows: (rows, A([1, -1]), A([2, 0]))),
+    "segment_extreme": ("data", NUMBERS, lambda rows: ("max", rows.reshape(1, 2), A([1]), 0)),
     "windows": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, 1, rows[0])),
 }  # fmt: skip
 

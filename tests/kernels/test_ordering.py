@@ -189,6 +189,22 @@ def test_the_first_of_several_nan_and_of_nothing_but_infinity_is_found(any_kerne
     assert kernels.segment_arg("min", data, A([100, 7, 93])).tolist() == [40, 5, 92]
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i8", "u8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("columns", [1, 2, 7, 33, 70])
+def test_an_extreme_and_its_position_have_the_bits_of_two_calls(any_kernels, dtype, columns):
+    rng, lengths = np.random.default_rng(columns), A([3, 0, 90, 1, 400])
+    data = rng.integers(-2, 3, (lengths.sum(), columns)).astype(dtype)
+    if data.dtype.kind == "f":
+        data[data == 0] *= rng.choice([-1, 1], (data == 0).sum()).astype(dtype)
+    for _ in range(2):
+        for kind in ("max", "min"):
+            values, positions = kernels.segment_extreme(kind, data, lengths, 3)
+            assert values.tobytes() == kernels.segment_reduce(kind, data, lengths, 3).tobytes()
+            np.testing.assert_array_equal(positions, kernels.segment_arg(kind, data, lengths), strict=True)
+        if data.dtype.kind == "f":
+            data[[5, 9, 200], -1] = A([np.nan, -np.nan, np.nan], dtype)
+
+
 def test_numpy_sorts_a_copy_that_no_other_thread_can_change(monkeypatch):
     data, sorted_arrays = np.array([3, 1, 2], np.int16), []
     lexsort = np.lexsort

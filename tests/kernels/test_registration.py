@@ -14,7 +14,7 @@ from seqflow.kernels.dispatch import KERNELS, Kernel, extension
 NOT_KERNELS = {
     "compiled_isas", "enter_single_thread", "hold_rows", "isa", "isas", "leave_single_thread", "num_threads", "quick_check_lengths", "set_isa", "kept_bytes",
     "empty_bytes", "set_kept_limit",
-    "set_num_threads", "arrays_of_tensors", "set_up_tensors", "tensor_of_array",
+    "set_num_threads", "call_on_tensors", "set_up_tensors", "tensor_of_array",
 }  # fmt: skip
 MODULES = [
     importlib.import_module(f"seqflow.kernels.{found.name}")

@@ -70,6 +70,30 @@ def test_windows_hold_the_rows_around_each_row(any_kernels, sequences, before, a
     assert_same(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "f2", "i4", "f8"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2), (0,)])
+def test_elements_are_put_at_their_positions(any_kernels, dtype, shape):
+    rng, lengths = np.random.default_rng(0), np.array([3, 0, 1, 40])
+    data = rng.integers(1, 9, (4, *shape)).astype(dtype)
+    positions = rng.integers(-1, np.expand_dims(lengths, [*range(1, data.ndim)]), data.shape).astype(np.int32)
+    expected = np.zeros((44, *shape), dtype)
+    for at in np.ndindex(data.shape):
+        if positions[at] >= 0:
+            expected[(lengths[: at[0]].sum() + positions[at], *at[1:])] = data[at]
+    assert_same(kernels.put_elements(data, positions, lengths), expected)
+
+
+def test_a_position_outside_its_segment_is_named(any_kernels):
+    data = np.ones((2, 2))
+    for wrong in (2, -2):
+        with pytest.raises(KernelError, match=rf"positions\[3\] = {wrong} is outside \[-1, 2\)"):
+            kernels.put_elements(data, np.array([[0, 2], [-1, wrong]]), np.array([3, 2]))
+    with pytest.raises(ValueError, match="data has 2, lengths has 1 entries, expected equally many"):
+        kernels.put_elements(data, np.zeros((2, 2), int), np.array([3]))
+    with pytest.raises(ValueError, match="data has 4, positions has 2 entries, expected equally many"):
+        kernels.put_elements(data, np.zeros(2, int), np.array([3, 2]))
+
+
 @pytest.mark.parametrize("width", [0, 1, 5])
 def test_large_results_are_the_same_on_any_number_of_threads(native, two_threads, width):
     lengths = np.random.default_rng(1).integers(0, 60, 20_000)

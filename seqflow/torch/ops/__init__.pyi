@@ -487,11 +487,23 @@ def lengths_logsumexp(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> Te
 
 def lengths_max(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> Tensor: ...
 
+class LengthsMaxWithArgmaxResult(NamedTuple):
+    largest: Tensor
+    positions: Tensor
+
+def lengths_max_with_argmax(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> LengthsMaxWithArgmaxResult: ...
+
 def lengths_mean(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> Tensor: ...
 
 def lengths_median(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> Tensor: ...
 
 def lengths_min(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> Tensor: ...
+
+class LengthsMinWithArgminResult(NamedTuple):
+    smallest: Tensor
+    positions: Tensor
+
+def lengths_min_with_argmin(data: Tensor, lengths: Tensor, *, empty: Scalar = 0) -> LengthsMinWithArgminResult: ...
 
 def lengths_outer_sum(a: Tensor, b: Tensor, lengths: Tensor) -> Tensor: ...
 

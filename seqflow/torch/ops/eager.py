@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
 from torch._C import (
     _get_tracing_state,
     _len_torch_dispatch_stack,
@@ -19,11 +19,12 @@ from torch._C._functorch import (  # type: ignore[import-not-found, unused-ignor
     is_legacy_batchedtensor,
     peek_interpreter_stack,
 )
+from torch.compiler import is_dynamo_compiling
 from torch.nn import Parameter
 
-from seqflow.torch.ops.exchange import arrays_of
-from seqflow.torch.ops.gradients import Backward, Gradients, gradients_of, keep, keep_for
-from seqflow.torch.ops.kernels import array_kernel
+from seqflow.errors import SeqflowError
+from seqflow.torch.ops.gradients import Backward, Gradients, gradients_of
+from seqflow.torch.ops.kernels import memory_kernel
 
 _PLAIN = (Tensor, Parameter)
 Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -31,9 +32,9 @@ Run = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 def is_eager() -> bool:
     """Return whether nothing compiles, traces or transforms the current call."""
-    # is_compiling first: compilers cannot trace the other calls
+    # is_dynamo_compiling first: compilers cannot trace the other calls
     return not (
-        torch.compiler.is_compiling()
+        is_dynamo_compiling()
         or _len_torch_dispatch_stack()
         or _len_torch_function_stack()
         or peek_interpreter_stack() is not None
@@ -52,53 +53,75 @@ def _are_plain(inputs: Sequence[Any]) -> bool:
 def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
     """Return the op on plain tensors; for others it returns NotImplemented."""
     floats = [i for i, may in enumerate(gradients.floats) if may]
-    on_arrays = array_kernel(gradients.op)
-    has_optional = any(one.optional for one in gradients.op.signature.input_arguments)
-    known: dict[tuple[bool, ...], Backward] = {}
-    """Derivatives of calls with all inputs and no attributes, by the inputs that need a gradient."""
-
-    class Eager(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, call: tuple[Any, dict[str, Any]], *inputs: Any) -> Any:
-            arrays, attributes = call
-            given = dict(attributes) if attributes else attributes
-            output = kernel(*inputs, **given) if arrays is None else on_arrays(arrays, given)
-            needs = ctx.needs_input_grad
-            made = None if attributes or has_optional else known.get(needs)
-            if made is not None:
-                keep_for(ctx, made, inputs, output)
-                return output
-            keep(ctx, gradients, inputs, attributes, output, needs[1:])
-            if ctx.seqflow is not None and not attributes and not has_optional:
-                known[needs] = ctx.seqflow
-            return output
-
-        @staticmethod
-        def backward(ctx: Any, *arriving: Any) -> Any:
-            # the gradient of a sum is one number for all elements: kernels would copy it themselves, but slower
-            dense = [None if one is None else one.contiguous() for one in arriving]
-            return None, *gradients_of(ctx, dense, not torch.is_grad_enabled() and is_eager())
-
-    # not its own: that unwraps tensors of torch.func, which are not plain
-    apply: Callable[..., Any] = super(torch.autograd.Function, Eager).apply
+    on_memory, has_several = memory_kernel(gradients.op), gradients.op.result is not None
 
     def run(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        arrays = arrays_of(inputs)
-        if arrays is None and not _are_plain(inputs):
-            return NotImplemented
-        if torch.is_grad_enabled():
+        found = on_memory(inputs, attributes)
+        if found is NotImplemented:
+            if not _are_plain(inputs):
+                return NotImplemented
+            found = kernel(*inputs, **attributes)
+        if is_grad_enabled():
+            wanted: tuple[int, ...] = ()
+            trained = []
             for i in floats:
                 one = inputs[i]
                 if one is not None and one.requires_grad:
-                    return apply((arrays, attributes), *inputs)
-        return kernel(*inputs, **attributes) if arrays is None else on_arrays(arrays, attributes)
+                    wanted += (i,)
+                    trained.append(one)
+            if wanted:
+                made = gradients.backward(inputs, attributes, wanted)
+                saved = made.saved((*found, *inputs) if has_several else (found, *inputs))
+                return _attach((made, saved, found), *trained)
+        return found
 
     return run
 
 
+def trained_call(plain: Run, trained: Run) -> Run:
+    """Return an op of one output that runs as another one, whose first output it is, if a gradient is required."""
+
+    def run(inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        if is_grad_enabled() and getattr(inputs[0], "requires_grad", False):
+            try:
+                found = trained(inputs, attributes)
+            except SeqflowError:  # `plain` raises it with its own name
+                found = NotImplemented
+            if found is not NotImplemented:
+                return found[0]
+        return plain(inputs, attributes)
+
+    return run
+
+
+class _Attached(torch.autograd.Function):
+    """Results of a call that has run, attached to the graph of the inputs that need a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, call: tuple[Backward, Sequence[Tensor], Any], *wanted: Tensor) -> Any:
+        ctx.seqflow, ctx.to_save, found = call
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *arriving: Any) -> Any:
+        made: Backward = ctx.seqflow
+        # the gradient of a sum is one number for all elements: kernels would copy it themselves, but slower
+        dense = [None if one is None else one.contiguous() for one in arriving]
+        arguments = made.takes((*ctx.saved_tensors, *dense))
+        if not is_grad_enabled() and is_eager():
+            found = made.on_memory(arguments)
+            if found is not NotImplemented:
+                return None, found
+        return None, *made.run(*arguments)
+
+
+# not its own: that unwraps tensors of torch.func, which are not plain
+_attach: Callable[..., Any] = super(torch.autograd.Function, _Attached).apply
+
+
 def is_transformed() -> bool:
     """Return whether torch.func differentiates or maps the current call."""
-    if torch.compiler.is_compiling():
+    if is_dynamo_compiling():
         return False
     innermost = peek_interpreter_stack()
     return innermost is not None and innermost.key() in (TransformType.Grad, TransformType.Vmap)
@@ -117,7 +140,7 @@ def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             attributes, *given = inputs
-            keep(ctx, gradients, given, attributes, output, ctx.needs_input_grad[1:])
+            gradients.save(ctx, given, attributes, output, ctx.needs_input_grad[1:])
 
         @staticmethod
         def backward(ctx: Any, *arriving: Any) -> Any:

@@ -6,7 +6,6 @@ device, layout or dtype, the negative bit, tensors without memory.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from torch import Tensor
@@ -15,15 +14,17 @@ from torch.nn import Parameter
 from seqflow.kernels.dispatch import extension
 
 
-def _exchange() -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _exchange() -> tuple[Callable[..., Any], ...]:
     functions, native = getattr(Tensor, "__dlpack_c_exchange_api__", None), extension()
-    if functions is None or native is None:
-        return (lambda tensors: None), (lambda array: None)
-    table = import_module("numpy._core._multiarray_umath")._ARRAY_API
-    if not native.set_up_tensors(functions, table, Tensor, Parameter):
-        return (lambda tensors: None), (lambda array: None)
-    return native.arrays_of_tensors, native.tensor_of_array
+    if functions is not None and native is not None and native.set_up_tensors(functions, Tensor, Parameter):
+        return native.tensor_of_array, native.call_on_tensors
+    return (lambda array: None), (lambda *call: NotImplemented)
 
 
-arrays_of, tensor_of = _exchange()
-"""`arrays_of`: arrays on the memory of a tuple of tensors; `tensor_of`: a tensor on that of an array. Or None."""
+tensor_of, call_on_tensors = _exchange()
+"""`tensor_of`: a tensor on the memory of an array, or None.
+
+`call_on_tensors`: a function of arrays on tensors; NotImplemented if they are not plain ones of the CPU. It takes the
+function, another one of a result and the arrays, which converts a result that a tensor cannot share, the tensors, and
+the attributes (None: none).
+"""

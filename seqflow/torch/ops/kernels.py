@@ -1,6 +1,7 @@
 """The kernels of ops on the CPU, which work on the memory of the tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,47 +13,61 @@ from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.torch.compiler import never_traced
 from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
-from seqflow.torch.ops.exchange import tensor_of
+from seqflow.torch.ops.exchange import call_on_tensors, tensor_of
 from seqflow.torch.ops.schemas import attributes_of
 
 
-def array_kernel(op: OpDef) -> Callable[..., Any]:
-    """Return the op on arrays of tensors: it takes them, the attributes, and whether float32 becomes bfloat16."""
+def _arguments(op: OpDef) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that converts the attributes of a call of torch for the op on arrays, without `total`."""
     defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
     dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
-    wide = op.signature.wide
-    call, is_group, has_results = op.call, op.result is not None, bool(op.output_names)
-    sized = op.takes_total
+    sized = {"total"} if op.takes_total else set()
 
-    def kernel(arrays: Sequence[Any], attributes: dict[str, Any], narrow: bool = False) -> Any:
+    def convert(attributes: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: defaults[name]
+            if value is None and name in defaults
+            else numpy_dtype(value)
+            if name in dtypes
+            else value
+            for name, value in attributes.items()
+            if name not in sized
+        }
+
+    return convert
+
+
+def memory_kernel(op: OpDef) -> Callable[..., Any]:
+    """Return the op on the memory of a tuple of tensors; NotImplemented if they are not plain ones of the CPU."""
+    call, convert, convert_result = op.call, _arguments(op), partial(_result, narrow=False)
+
+    def kernel(tensors: tuple[Any, ...], attributes: Mapping[str, Any]) -> Any:
         if not attributes:
-            found = call(*arrays)
-        else:
-            total = attributes.pop("total", None) if sized else None
-            for name, value in attributes.items():
-                if value is None and name in defaults:
-                    attributes[name] = defaults[name]
-                elif name in dtypes:
-                    attributes[name] = numpy_dtype(value)
-            found = call(*arrays, **attributes)
-            check_total(op, total, found)
-        if is_group:
-            return tuple([_result(one, arrays, narrow and i not in wide) for i, one in enumerate(found)])
-        return _result(found, arrays, narrow) if has_results else None
+            return call_on_tensors(call, convert_result, tensors, None)
+        found = call_on_tensors(call, convert_result, tensors, convert(attributes))
+        if found is not NotImplemented:
+            check_total(op, attributes.get("total"), found)
+        return found
 
     return kernel
 
 
 def cpu_kernel(op: OpDef) -> Callable[..., Any]:
     """Return the op on tensors of the CPU; its results are new tensors."""
-    on_arrays = array_kernel(op)
+    call, convert, wide = op.call, _arguments(op), op.signature.wide
+    is_group, has_results = op.result is not None, bool(op.output_names)
 
     def kernel(*tensors: Any, **attributes: Any) -> Any:
         try:
             arrays = [_array(one) for one in tensors]
         except OpTypeError as error:
             raise error.in_op(op.name) from None
-        return on_arrays(arrays, attributes, any(map(_is_bfloat16, tensors)))
+        narrow = any(map(_is_bfloat16, tensors))
+        found = call(*arrays, **convert(attributes))
+        check_total(op, attributes.get("total"), found)
+        if is_group:
+            return tuple([_result(one, arrays, narrow and i not in wide) for i, one in enumerate(found)])
+        return _result(found, arrays, narrow) if has_results else None
 
     return never_traced(kernel)
 

@@ -21,7 +21,7 @@ from seqflow.signature.order import advice_on_numbers
 from seqflow.torch.compiler import never_left_out
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
-from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, transformed_call
+from seqflow.torch.ops.eager import Run, eager_call, is_eager, is_transformed, trained_call, transformed_call
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
@@ -47,7 +47,11 @@ def call_of(name: str) -> Callable[..., Any]:
     if has_lists or not op.output_names:
         return _make_call(op, None, None)
     overload = getattr(torch.ops.seqflow, name).default
-    return _make_call(op, eager_call(gradients, kernel), transformed_call(gradients, overload))
+    eager = eager_call(gradients, kernel)
+    if op.trained_as is not None:
+        other = registry.get(op.trained_as)
+        eager = trained_call(eager, eager_call(Gradients(other, call_of), cpu_kernel(other)))
+    return _make_call(op, eager, transformed_call(gradients, overload))
 
 
 def register_all() -> None:
@@ -80,8 +84,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
             if (type(value) is int and value >= 0) or torch.compiler.is_compiling()
             else op.check_total(value)
         )
-    with_sparse_gradient = sparse_call(op, call_of)
-    if with_sparse_gradient is not None:
+    if op.sparse_factor is not None:
         known["sparse"] = None
     result, count = op.result, len(names)
 
@@ -91,9 +94,9 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
         if named:
             if not named.keys() <= known.keys():
                 named = _in_new_names(op, known, named)
-            if named.pop("sparse", False) and with_sparse_gradient is not None:
+            if named.pop("sparse", False):
                 _device_of(op, names, inputs)
-                return with_sparse_gradient(call, inputs, named)
+                return with_sparse_gradient(*inputs, **named)
             for name in named.keys() & convert.keys():
                 named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:
@@ -119,6 +122,7 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.call.__doc__
     call.__signature__ = python_signature(op.signature, op.attributes, op.result)  # type: ignore[attr-defined]
+    with_sparse_gradient: Any = sparse_call(op, call, _LIBRARY, call_of)
     return call
 
 

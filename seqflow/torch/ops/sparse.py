@@ -1,7 +1,8 @@
 """Sparse gradients of tables: with `sparse=True` the gradient of a pooled look-up has only the rows that were read.
 
 As with `torch.nn.EmbeddingBag(sparse=True)`, the gradient of the table is a sparse tensor, which SparseAdam and SGD
-take. It has no derivative of its own, and compilers break the graph at it, since they cannot make sparse tensors.
+take. It has no derivative of its own. Each look-up is a second op of torch, `torch.ops.seqflow.NAME.sparse`:
+compilers trace the derivative of a registered op below Python, where they know sparse tensors.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,62 +12,63 @@ import torch
 from torch import Tensor
 
 from seqflow.registry import OpDef
+from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.net_functions import Caller
+from seqflow.torch.ops.schemas import schema_of
 
 Calls = Mapping[str, Callable[..., Any]]
 """Ops that the gradients use, by name."""
-_USED = ("expand", "gather", "lengths_sum", "lengths_to_positions")
+_USED = ("boolean_mask", "expand", "gather", "lengths_sum", "lengths_to_positions", "unique")
 
 
-def sparse_call(op: OpDef, op_of: Caller) -> Callable[..., Tensor] | None:
-    """Return a pooled look-up with a sparse gradient; None for an op without one.
-
-    The function takes the look-up itself, its inputs and its attributes.
-    """
+def sparse_call(
+    op: OpDef, pool: Callable[..., Tensor], library: torch.library.Library, op_of: Caller
+) -> Callable[..., Tensor] | None:
+    """Register a pooled look-up with a sparse gradient, and return it; None for an op without one."""
     factor = op.sparse_factor
     if factor is None:
         return None
+    name = f"{op.name}.sparse"
     calls = {used: op_of(used) for used in _USED}
-    apply: Callable[..., Tensor] = _SparsePooled.apply
-    return lambda pool, inputs, named: apply(pool, calls, factor, dict(named), *inputs)
 
-
-class _SparsePooled(torch.autograd.Function):
-    """Pooled look-up; its inputs are the table, optional weights, indices and lengths."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        pool: Callable[..., Tensor],
-        calls: Calls,
-        factor: str,
-        named: dict[str, Any],
-        *inputs: Tensor,
-    ) -> Tensor:
-        ctx.calls, ctx.factor, ctx.ignored = calls, factor, named.get("ignore_index")
+    def setup_context(
+        ctx: Any, inputs: Sequence[Tensor], output: Any, keyword_only_inputs: Mapping[str, Any]
+    ) -> None:
+        ctx.ignored = keyword_only_inputs.get("ignore_index")
         ctx.shape, ctx.dtype = inputs[0].shape, inputs[0].dtype
-        ctx.needs_weights = len(inputs) == 4 and ctx.needs_input_grad[5]
+        ctx.needs_weights = len(inputs) == 4 and ctx.needs_input_grad[1]
+        # not the table, unless weights need it: an optimizer may step before the backward pass
         ctx.save_for_backward(*inputs[1:], *inputs[: int(ctx.needs_weights)])
-        return pool(*[one.detach() for one in inputs], **named)
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, arriving: Tensor) -> Any:
-        count = len(ctx.needs_input_grad) - 5
-        *weights, indices, lengths = ctx.saved_tensors[:count]
-        rows = ctx.calls["expand"](arriving.contiguous(), lengths, total=indices.shape[0])
-        found: list[Tensor | None] = [None] * (count + 1)
-        if ctx.needs_input_grad[4]:
-            factors = _FACTORS[ctx.factor](ctx.calls, weights, indices, lengths, ctx.ignored)
-            found[0] = _of_table(rows, factors, indices, ctx.shape, ctx.dtype, ctx.ignored)
+        count = len(ctx.needs_input_grad)
+        *weights, indices, lengths = ctx.saved_tensors[: count - 1]
+        rows = calls["expand"](arriving.contiguous(), lengths, total=indices.shape[0])
+        found: list[Tensor | None] = [None] * count
+        if ctx.needs_input_grad[0]:
+            factors = _FACTORS[factor](calls, weights, indices, lengths, ctx.ignored)
+            found[0] = _of_table(calls, rows, factors, indices, ctx.shape, ctx.dtype, ctx.ignored)
         if ctx.needs_weights:
-            taken = ctx.calls["gather"](ctx.saved_tensors[-1].detach(), indices, ignore_index=ctx.ignored)
+            taken = calls["gather"](ctx.saved_tensors[-1].detach(), indices, ignore_index=ctx.ignored)
             each = (rows * taken).flatten(1).sum(1) if rows.ndim > 1 else rows * taken
-            found[1] = _of_weights(ctx.calls, ctx.factor, each, weights[0], lengths)
-        return None, None, None, None, *found
+            found[1] = _of_weights(calls, factor, each, weights[0], lengths)
+        return tuple(found)
+
+    library.define(schema_of(op).replace(op.name, name, 1), tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl(name, pool, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"seqflow::{name}", fake_kernel(op), lib=library)
+    torch.library.register_autograd(
+        f"seqflow::{name}",
+        torch.autograd.function.once_differentiable(backward),
+        setup_context=setup_context,
+        lib=library,
+    )
+    overload: Callable[..., Tensor] = getattr(torch.ops.seqflow, op.name).sparse
+    return overload
 
 
 def _of_table(
+    calls: Calls,
     rows: Tensor,
     factors: Tensor | None,
     indices: Tensor,
@@ -76,12 +78,16 @@ def _of_table(
 ) -> Tensor:
     values = rows if factors is None else rows * factors.to(rows.dtype).reshape(-1, *[1] * (rows.ndim - 1))
     if ignored is not None:
-        kept = indices != ignored
-        indices, values = indices[kept], values[kept]
-    wide = values.to(torch.promote_types(dtype, torch.float32))
-    found = torch.sparse_coo_tensor(indices.to(torch.int64)[None], wide, shape, check_invariants=False)
-    # coalesced before the cast, so that rows of one index are summed in float32
-    return found if wide.dtype is dtype else found.coalesce().to(dtype)
+        indices, kept = calls["boolean_mask"](indices, indices != ignored)
+        values = values.index_select(0, kept)
+    if dtype not in (torch.float32, torch.float64):
+        # rows of one index are summed in float32, and cast once
+        indices, places, _ = calls["unique"](indices)
+        sums = values.new_zeros((indices.shape[0], *shape[1:]), dtype=torch.float32)
+        values = sums.index_add(0, places, values.float())
+    return torch.sparse_coo_tensor(
+        indices.to(torch.int64)[None], values.to(dtype), shape, check_invariants=False
+    )
 
 
 def _of_weights(calls: Calls, factor: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:

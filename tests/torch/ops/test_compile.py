@@ -154,16 +154,24 @@ def test_batches_of_a_loader_are_marked_when_asked(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_graph_breaks_at_a_sparse_gradient_and_it_is_right():
-    table, n, indices = torch.randn(9, 2, requires_grad=True), torch.tensor([2, 1]), torch.tensor([1, 2, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_a_sparse_gradient_does_not_break_the_graph_and_is_right(dtype):
+    table = torch.randn(9, 2).to(dtype).requires_grad_()
 
-    def function(table):
-        return 2 * torch.tanh(ops.sparse_lengths_mean(table, indices, n, sparse=True))
+    def function(table, indices, n):
+        pooled = ops.sparse_lengths_mean(table, indices, n, ignore_index=2, sparse=True)
+        return 2 * torch.tanh(pooled)
 
-    (found,) = torch.autograd.grad(torch.compile(function, backend="aot_eager")(table).sum(), table)
-    (expected,) = torch.autograd.grad(function(table).sum(), table)
-    assert found.is_sparse
-    torch.testing.assert_close(found.to_dense(), expected.to_dense())
+    made, counter = compiled(function, "aot_eager")
+    for k in (2, 3, 4):
+        indices, n = torch.arange(k + 1) % 3, torch.tensor([k, 1])
+        mark_ragged([indices, n])
+        found, expected = (
+            torch.autograd.grad(one(table, indices, n).sum(), table)[0] for one in (made, function)
+        )
+        assert found.is_sparse
+        torch.testing.assert_close(found.to_dense(), expected.to_dense())
+    assert counter.frame_count == 1
 
 
 SIZES_OF_DATA = {

@@ -15,7 +15,14 @@ torch = pytest.importorskip("torch")
 from torch_calls import zero_tensor  # noqa: E402
 
 from seqflow.torch import ops  # noqa: E402
-from seqflow.torch.ops.exchange import arrays_of, tensor_of  # noqa: E402
+from seqflow.torch.ops.exchange import call_on_tensors, tensor_of  # noqa: E402
+
+
+def arrays_of(tensors):
+    """Arrays on the memory of tensors; None where one is declined."""
+    found = call_on_tensors(lambda *arrays: [arrays], lambda result, arrays: result[0], tensors, None)
+    return None if found is NotImplemented else found
+
 
 has_exchange = pytest.mark.skipif(
     arrays_of((torch.ones(1),)) is None,

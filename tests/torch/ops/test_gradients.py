@@ -295,6 +295,23 @@ def test_the_first_nan_has_the_gradient_of_a_maximum():
         assert torch.autograd.grad(function().sum(), x)[0].tolist() == [0, 1, 0, 0]
 
 
+@pytest.mark.parametrize("name", ["lengths_max", "lengths_min"])
+def test_an_extreme_that_is_trained_has_the_same_values_gradients_and_errors(name):
+    function, n = getattr(ops, name), torch.tensor([3, 0, 2])
+    x = torch.tensor([[1.0, -0.0], [3.0, 0.0], [3.0, np.nan], [-2.0, 5.0], [0.5, 5.0]], requires_grad=True)
+    y = function(x, n, empty=7)
+    assert y.detach().numpy().tobytes() == function(x.detach(), n, empty=7).numpy().tobytes()
+    (found,) = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)
+    registered = getattr(torch.ops.seqflow, name)(x, n)  # finds the positions in its derivative
+    assert torch.equal(found, torch.autograd.grad(registered, x, torch.ones_like(y))[0])
+    messages = []
+    for one in (x, x.detach()):
+        with pytest.raises(SeqflowError, match=f"{name}: ") as raised:
+            function(one, torch.tensor([3]))
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+
+
 @pytest.mark.parametrize("total", [-1, 2.5, "x", True, 4])
 def test_a_total_that_is_wrong_is_refused(total):
     with pytest.raises(OpError, match="expand: total is"):

@@ -7,8 +7,8 @@
 namespace seqflow {
 namespace {
 
-nb::object shape_of_picked(nb::handle data, nb::handle indices) {
-  return indices.attr("shape") + data.attr("shape")[nb::slice(nb::int_(1), nb::none(), nb::none())];
+nb::tuple shape_of_picked(nb::handle data, nb::handle indices) {
+  return nb::tuple(indices.attr("shape") + data.attr("shape")[nb::slice(nb::int_(1), nb::none(), nb::none())]);
 }
 
 nb::object gather(nb::object data, nb::handle indices, bool wrap, nb::handle ignore_index, nb::handle out) {

@@ -127,6 +127,7 @@ nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handl
   for (int64_t k = 0; k < job.num_segments; ++k) any_long |= is_shared(k);
   const int64_t work = product(rows.bytes(), ORDERING_WORK);
   if (finds && any_long) {
+    if (job.values) decline();
     find_in_pieces(kernel, job, rows.item_bytes(), work);
     return result;
   }
@@ -232,6 +233,34 @@ nb::object segment_arg(const char *kind, nb::handle data, nb::handle lengths) {
              });
 }
 
+// Of several columns: those of one are reduced in lanes, where another one of equal zeros may win.
+nb::object segment_extreme(const char *kind, nb::handle data, nb::handle lengths, nb::handle empty) {
+  const bool descending = std::strcmp(kind, "min") == 0;
+  if (!descending && std::strcmp(kind, "max") != 0) decline();
+  const Buffer rows(data);
+  if (rows.is_half()) {
+    const nb::object found = segment_extreme(kind, cast(data, dtype_named(FLOAT32)), lengths, empty);
+    return nb::make_tuple(cast(found[0], dtype_of(data)), found[1]);
+  }
+  if (rows.row_elements() < 2) decline();
+  const nb::object dtype = dtype_of(data);
+  const Fill fill(empty, dtype);
+  bool declines = false;
+  Ordering job = {};
+  job.empty = fill.data();
+  job.declines = &declines;
+  const nb::object found = run(SEQFLOW_SELECTED(ordering_kernels).arg, rows, lengths, descending, job,
+                               [&](int64_t num_segments, Ordering &job) -> nb::object {
+                                 nb::object values = empty_array({num_segments}, rows, 1, dtype);
+                                 nb::object positions = empty_array({num_segments}, rows, 1, dtype_named(INT64));
+                                 job.values = Buffer(values, NUMERIC, true).data();
+                                 job.positions = reinterpret_cast<int64_t *>(Buffer(positions, NUMERIC, true).data());
+                                 return nb::make_tuple(values, positions);
+                               });
+  if (declines) decline();
+  return found;
+}
+
 }  // namespace
 
 void bind_ordering(nb::module_ &module) {
@@ -239,6 +268,7 @@ void bind_ordering(nb::module_ &module) {
   bind_kernel(module, "argsort_within", argsort_within);
   bind_kernel(module, "segment_topk", segment_topk);
   bind_kernel(module, "segment_arg", segment_arg);
+  bind_kernel(module, "segment_extreme", segment_extreme);
 }
 
 }  // namespace seqflow

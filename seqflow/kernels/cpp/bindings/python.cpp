@@ -1,27 +1,19 @@
 // Arrays by the buffer protocol, and results as NumPy arrays.
 #include "bindings/python.h"
 
+#include "bindings/numpy.h"
+
 #include "shared/result_memory.h"
 
 #include <nanobind/stl/string.h>
 
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 namespace seqflow {
 namespace {
-
-// Python objects that live as long as the process.
-PyObject *numpy_empty() {
-  static PyObject *const empty = nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr();
-  return empty;
-}
-
-PyTypeObject *numpy_array() {
-  static PyObject *const type = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  return reinterpret_cast<PyTypeObject *>(type);
-}
 
 PyObject *make_dtype(const char *name) {
   return nb::object(nb::module_::import_("numpy").attr("dtype")(name)).release().ptr();
@@ -34,27 +26,49 @@ void check_memory(nb::handle shape, nb::handle dtype) {
   nb::module_::import_("seqflow.kernels.memory").attr("check_memory")(shape, dtype);
 }
 
-// The elements of an array; the most there can be where they are more.
-int64_t elements_of(nb::handle shape) {
-  int64_t elements = 1;
-  if (!PyTuple_Check(shape.ptr())) return PyLong_AsLongLong(shape.ptr());
-  for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape.ptr()); ++axis) {
-    const int64_t extent = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
-    if (__builtin_mul_overflow(elements, extent, &elements)) return INT64_MAX;
+// Sizes of an array.
+struct Shape {
+  Py_ssize_t sizes[numpy::MOST_AXES];
+  int rank = 0;
+
+  void add(int64_t size) {
+    if (rank == numpy::MOST_AXES) decline();
+    sizes[rank++] = size;
   }
-  return elements;
+  // The most there can be where they are more.
+  int64_t elements() const {
+    int64_t elements = 1;
+    for (int axis = 0; axis < rank; ++axis)
+      if (__builtin_mul_overflow(elements, int64_t{sizes[axis]}, &elements)) return INT64_MAX;
+    return elements;
+  }
+  nb::object tuple() const {
+    nb::list found;
+    for (int axis = 0; axis < rank; ++axis) found.append(sizes[axis]);
+    return nb::tuple(found);
+  }
+};
+
+Shape shape_of(std::initializer_list<int64_t> extents) {
+  Shape shape;
+  for (const int64_t extent : extents) shape.add(extent);
+  return shape;
 }
 
-nb::object call_empty(nb::object shape, nb::handle dtype) {
-  const int64_t elements = elements_of(shape);
-  if (PyTuple_Check(shape.ptr()) && elements > FEW) check_memory(shape, dtype);
+nb::object new_array(const Shape &shape, nb::handle dtype) {
+  if (!PyObject_TypeCheck(dtype.ptr(), numpy::dtype_type())) decline();
+  const int64_t elements = shape.elements();
   constexpr int64_t SMALL = 1 << 16, MOST = int64_t{1} << 48;  // elements: no large array, and no array at all
   const int64_t bytes = elements < SMALL || elements > MOST ? 0 : elements * nb::cast<int64_t>(dtype.attr("itemsize"));
   const ResultMemory memory(bytes);
-  PyObject *arguments[2] = {shape.ptr(), dtype.ptr()};
-  PyObject *array = PyObject_Vectorcall(numpy_empty(), arguments, 2, nullptr);
+  PyObject *array = numpy::new_array(dtype.inc_ref().ptr(), shape.rank, shape.sizes, nullptr, nullptr, 0);
   if (!array) throw nb::python_error();
   return nb::steal(array);
+}
+
+nb::object checked_new_array(const Shape &shape, nb::handle dtype) {
+  if (shape.elements() > FEW) check_memory(shape.tuple(), dtype);
+  return new_array(shape, dtype);
 }
 
 // Whether an array of a native dtype can be written to as it lies: contiguous and aligned.
@@ -86,7 +100,27 @@ nb::object bytes_of(nb::handle array) {
 
 void decline() { throw nb::next_overload(); }
 
+// As the buffer protocol does, but without a description that NumPy allocates.
+bool Buffer::acquire_fields(nb::handle array, bool writable) {
+  if (!is_plain_array(array)) return false;
+  const numpy::Array &fields = numpy::fields_of(array);
+  const numpy::Item item = numpy::item_of(fields);
+  if (fields.rank > static_cast<int>(std::size(sizes)) || !item.bytes) return false;
+  if (!fields.has(numpy::CONTIGUOUS | (writable ? numpy::WRITEABLE : 0))) return false;
+  view = {};
+  view.buf = fields.data;
+  view.len = item.bytes;
+  view.itemsize = item.bytes;
+  view.format = const_cast<char *>(item.format);
+  view.ndim = fields.rank;
+  view.shape = sizes;
+  for (int axis = 0; axis < view.ndim; ++axis) view.len *= sizes[axis] = fields.shape[axis];
+  owner = nb::borrow(array);
+  return true;
+}
+
 bool Buffer::acquire(nb::handle array, bool writable) {
+  if (acquire_fields(array, writable)) return true;
   const int flags = PyBUF_ND | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(array.ptr(), &view, flags) == 0) return true;
   PyErr_Clear();
@@ -169,22 +203,26 @@ bool Buffer::shares_memory(const Buffer &other) const {
 
 namespace {
 
-nb::object shape_of(std::initializer_list<int64_t> front, const Buffer &like, int from) {
-  const int rest = like.rank() > from ? like.rank() - from : 0;
-  nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(front.size()) + rest));
-  Py_ssize_t at = 0;
-  for (const int64_t extent : front) PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(extent));
-  for (int axis = from; axis < like.rank(); ++axis)
-    PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(like.extent(axis)));
+Shape shape_of(std::initializer_list<int64_t> front, const Buffer &like, int from) {
+  Shape shape = shape_of(front);
+  for (int axis = from; axis < like.rank(); ++axis) shape.add(like.extent(axis));
   return shape;
+}
+
+nb::object output(nb::handle out, const Shape &shape, nb::handle dtype, const char *argument) {
+  if (out.is_none()) return checked_new_array(shape, dtype);
+  const nb::object sizes = shape.tuple();
+  if (is_plain_array(out) && out.attr("dtype").is(dtype) && out.attr("shape").equal(sizes) && is_writable(out))
+    return nb::borrow(out);
+  return nb::module_::import_("seqflow.kernels.arrays").attr("check_out")(out, sizes, dtype, argument);
 }
 
 }  // namespace
 
-nb::object empty_bytes(int64_t count) { return call_empty(nb::int_(count), dtype_named(UINT8)); }
+nb::object empty_bytes(int64_t count) { return new_array(shape_of({count}), dtype_named(UINT8)); }
 
 nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like, int from, nb::handle dtype) {
-  return call_empty(shape_of(front, like, from), dtype);
+  return checked_new_array(shape_of(front, like, from), dtype);
 }
 
 nb::object output(nb::handle out, std::initializer_list<int64_t> front, const Buffer &like, int from,
@@ -192,17 +230,16 @@ nb::object output(nb::handle out, std::initializer_list<int64_t> front, const Bu
   return output(out, shape_of(front, like, from), dtype, argument);
 }
 
-nb::object output(nb::handle out, nb::object shape, nb::handle dtype, const char *argument) {
-  if (out.is_none()) return call_empty(shape, dtype);
-  if (is_plain_array(out) && out.attr("dtype").is(dtype) && out.attr("shape").equal(shape) && is_writable(out))
-    return nb::borrow(out);
-  return nb::module_::import_("seqflow.kernels.arrays").attr("check_out")(out, shape, dtype, argument);
+nb::object output(nb::handle out, nb::tuple shape, nb::handle dtype, const char *argument) {
+  Shape sizes;
+  for (nb::handle size : shape) sizes.add(nb::cast<int64_t>(size));
+  return output(out, sizes, dtype, argument);
 }
 
-bool is_plain_array(nb::handle array) { return Py_TYPE(array.ptr()) == numpy_array(); }
+bool is_plain_array(nb::handle array) { return Py_TYPE(array.ptr()) == numpy::array_type(); }
 
 nb::object dtype_of(nb::handle array) {
-  if (!PyObject_TypeCheck(array.ptr(), numpy_array())) decline();
+  if (!PyObject_TypeCheck(array.ptr(), numpy::array_type())) decline();
   return array.attr("dtype");
 }
 
@@ -215,10 +252,8 @@ nb::object dtype_named(Type type) {
 }
 
 void check_memory(std::initializer_list<int64_t> extents, Type type) {
-  nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(extents.size())));
-  Py_ssize_t at = 0;
-  for (const int64_t extent : extents) PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(extent));
-  if (elements_of(shape) > FEW) check_memory(shape, dtype_named(type));
+  const Shape shape = shape_of(extents);
+  if (shape.elements() > FEW) check_memory(shape.tuple(), dtype_named(type));
 }
 
 Type sum_type(Type type) {
@@ -243,7 +278,7 @@ void Unlocked::lock_again(PyThreadState *state) noexcept {
 }
 
 nb::object int64_array(const int64_t *values, int64_t size) {
-  nb::object array = call_empty(nb::int_(size), dtype_named(INT64));
+  nb::object array = new_array(shape_of({size}), dtype_named(INT64));
   Buffer buffer(array, NUMERIC, true);
   if (size > 0) std::memcpy(buffer.data(), values, size * sizeof(int64_t));
   return array;

@@ -21,7 +21,7 @@ enum Elements {
 class Buffer {
  public:
   explicit Buffer(nb::handle array, Elements elements = NUMERIC, bool writable = false);
-  ~Buffer() { PyBuffer_Release(&view); }
+  ~Buffer() { PyBuffer_Release(&view); }  // nothing where it is described by `fields`
   Buffer(const Buffer &) = delete;
   Buffer &operator=(const Buffer &) = delete;
 
@@ -44,8 +44,11 @@ class Buffer {
 
  private:
   bool acquire(nb::handle array, bool writable);
+  bool acquire_fields(nb::handle array, bool writable);
   bool is_movable() const;
   Py_buffer view;
+  nb::object owner;          // of a view without the buffer protocol
+  Py_ssize_t sizes[8] = {};  // its shape, which another thread may change
   int hidden_axes = 0;  // 1 where the last axis of the view holds the bytes of an element
 };
 
@@ -57,7 +60,7 @@ nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like,
 // The same, or `out` where it is given; KernelError unless it has that shape and dtype.
 nb::object output(nb::handle out, std::initializer_list<int64_t> front, const Buffer &like, int from,
                   nb::handle dtype, const char *argument = "out");
-nb::object output(nb::handle out, nb::object shape, nb::handle dtype, const char *argument = "out");
+nb::object output(nb::handle out, nb::tuple shape, nb::handle dtype, const char *argument = "out");
 
 bool is_plain_array(nb::handle array);  // numpy.ndarray itself
 nb::object dtype_of(nb::handle array);

@@ -109,6 +109,60 @@ inline void copy_short(uint8_t *to, const uint8_t *from, int64_t size) {
   }
 }
 
+struct Elements {
+  const void *data;
+  void *out;
+  Integers positions;
+  const int64_t *offsets;
+  int64_t columns;
+  bool fault = false;
+};
+
+// Of segments [begin, end). Each has one writer, which also zeroes its rows: they are in the caches then.
+template <class T>
+void put_in_segments(Elements &job, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) {
+    const int64_t size = job.offsets[k + 1] - job.offsets[k];
+    T *const to = static_cast<T *>(job.out) + job.offsets[k] * job.columns;
+    memset(to, 0, size * job.columns * sizeof(T));
+    for (int64_t c = 0; c < job.columns; ++c) {
+      const int64_t position = job.positions[k * job.columns + c];
+      if (position < -1 || position >= size)
+        __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+      else if (position >= 0)
+        to[position * job.columns + c] = static_cast<const T *>(job.data)[k * job.columns + c];
+    }
+  }
+}
+
+nb::object put_elements(nb::handle data, nb::handle positions, nb::handle lengths) {
+  const Buffer rows(data), places(positions), counts(lengths);
+  if (!rows.is_half()) rows.type();  // declines what is no number
+  const int64_t num_segments = counts.counts().size;
+  Elements job = {rows.data(), nullptr, places.integers(), nullptr, rows.row_elements()};
+  if (job.columns == 0 || rows.extent(0) != num_segments || job.positions.size != rows.size()) decline();
+  const auto put = [&]() -> void (*)(Elements &, int64_t, int64_t) {
+    switch (rows.item_bytes()) {
+      case 1: return put_in_segments<uint8_t>;
+      case 2: return put_in_segments<uint16_t>;
+      case 4: return put_in_segments<uint32_t>;
+      case 8: return put_in_segments<uint64_t>;
+      default: decline();
+    }
+  }();
+  const Numbers offsets = checked_offsets(counts.counts(), "lengths");
+  const int64_t total = offsets[num_segments], bytes = product(total, rows.row_bytes());
+  nb::object out = empty_array({total}, rows, 1, dtype_of(data));
+  Buffer result(out, NUMERIC, true);
+  job.out = result.data(), job.offsets = offsets.data();
+  {
+    const Unlocked unlocked(bytes);
+    parallel_ranges(num_segments, bytes, [&](int64_t begin, int64_t end) { put(job, begin, end); });
+  }
+  if (job.fault) decline();  // the reference says which position it is
+  return out;
+}
+
 nb::object windows(nb::handle data, nb::handle lengths, Index before, Index after, nb::handle value) {
   const Buffer rows(data, ANY), counts(lengths);
   Windows job = {};
@@ -141,6 +195,7 @@ nb::object windows(nb::handle data, nb::handle lengths, Index before, Index afte
 
 void bind_spreading(nb::module_ &module) {
   bind_kernel(module, "expand", expand);
+  bind_kernel(module, "put_elements", put_elements);
   bind_kernel(module, "windows", windows);
 }
 

@@ -1,10 +1,9 @@
 // Tensors of torch as NumPy arrays on the same memory, and arrays as tensors, through DLPack's exchange functions. Nothing
-// of torch or NumPy is needed to compile this: torch hands over a table of functions (torch.Tensor.__dlpack_c_exchange_api__),
-// and so does NumPy (_ARRAY_API).
+// of torch is needed to compile this: it hands over a table of functions (torch.Tensor.__dlpack_c_exchange_api__).
 #include <cstring>
-#include <memory>
 #include <vector>
 
+#include "bindings/numpy.h"
 #include "bindings/python.h"
 
 namespace seqflow {
@@ -40,21 +39,14 @@ struct Exchange {
 };
 constexpr int32_t CPU = 1;
 
-// Numbers of functions in NumPy's table; they are part of its binary interface.
-constexpr int ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_ARRAY = 94, SET_BASE = 282;
-constexpr int WRITEABLE = 0x400;
-constexpr int MOST_AXES = 64;  // of an array of NumPy
-
 const Exchange *exchange;
-void **numpy;
 PyTypeObject *tensor_type, *parameter_type;
 PyObject *is_negated;  // the name of a method
 
 // Whether torch's tables are of a version that is known here; then the other functions may be called.
-bool set_up(nb::handle exchange_table, nb::handle numpy_table, nb::handle tensor, nb::handle parameter) {
+bool set_up(nb::handle exchange_table, nb::handle tensor, nb::handle parameter) {
   exchange = static_cast<const Exchange *>(PyCapsule_GetPointer(exchange_table.ptr(), "dlpack_exchange_api"));
-  numpy = static_cast<void **>(PyCapsule_GetPointer(numpy_table.ptr(), nullptr));
-  if (!exchange || !numpy) throw nb::python_error();
+  if (!exchange) throw nb::python_error();
   tensor_type = reinterpret_cast<PyTypeObject *>(tensor.inc_ref().ptr());
   parameter_type = reinterpret_cast<PyTypeObject *>(parameter.inc_ref().ptr());
   is_negated = PyUnicode_InternFromString("is_neg");
@@ -77,6 +69,14 @@ int number_of(const Described &x) {
   }
 }
 
+nb::tuple tuple_of(const std::vector<nb::object> &objects) {
+  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
+  if (!made.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < objects.size(); ++i)
+    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), nb::object(objects[i]).release().ptr());
+  return nb::borrow<nb::tuple>(made);
+}
+
 // An array on the memory of a tensor, which it keeps; nothing where the tensor is not a plain one of the CPU.
 nb::object array_of(PyObject *tensor) {
   if (Py_TYPE(tensor) != tensor_type && Py_TYPE(tensor) != parameter_type) return {};
@@ -86,8 +86,8 @@ nb::object array_of(PyObject *tensor) {
     return {};
   }
   const int number = number_of(x);
-  if (x.device != CPU || number < 0 || x.rank > MOST_AXES) return {};
-  Py_intptr_t shape[MOST_AXES], strides[MOST_AXES];
+  if (x.device != CPU || number < 0 || x.rank > numpy::MOST_AXES) return {};
+  Py_intptr_t shape[numpy::MOST_AXES], strides[numpy::MOST_AXES];
   bool is_empty = false;
   for (int i = 0; i < x.rank; ++i) {
     shape[i] = x.shape[i];
@@ -95,44 +95,36 @@ nb::object array_of(PyObject *tensor) {
     if (x.strides) strides[i] = x.strides[i] * (x.bits / 8);
   }
   if (!x.data && !is_empty) return {};  // torch's zero tensors have no memory
-  // DLPack does not tell that the memory holds the negative of the tensor's values
-  PyObject *negated = PyObject_CallMethodNoArgs(tensor, is_negated);
-  if (!negated) throw nb::python_error();
-  Py_DECREF(negated);
-  if (negated != Py_False) return {};
-  auto dtype_of = reinterpret_cast<PyObject *(*)(int)>(numpy[DTYPE_OF_NUMBER]);
-  auto new_array = reinterpret_cast<PyObject *(*)(void *, PyObject *, int, const Py_intptr_t *, const Py_intptr_t *, void *,
-                                                  int, PyObject *)>(numpy[NEW_ARRAY]);
-  auto set_base = reinterpret_cast<int (*)(PyObject *, PyObject *)>(numpy[SET_BASE]);
-  PyObject *dtype = dtype_of(number);  // which new_array takes over, as set_base does the tensor
+  // DLPack does not tell that the memory holds the negative of the tensor's values: so does the imaginary part of a
+  // conjugate, which is floats
+  if (x.code == FLOAT) {
+    const nb::object negated = nb::steal(PyObject_CallMethodNoArgs(tensor, is_negated));
+    if (!negated.is_valid()) throw nb::python_error();
+    if (!negated.is(Py_False)) return {};
+  }
+  PyObject *dtype = numpy::dtype_of_number(number);  // which new_array takes over, as set_base does the tensor
   if (!dtype) throw nb::python_error();
   char *data = x.data ? static_cast<char *>(x.data) + x.byte_offset : nullptr;
   nb::object array = nb::steal(
-      new_array(numpy[ARRAY_TYPE], dtype, x.rank, shape, data && x.strides ? strides : nullptr, data, data ? WRITEABLE : 0, nullptr));
+      numpy::new_array(dtype, x.rank, shape, data && x.strides ? strides : nullptr, data, data ? numpy::WRITEABLE : 0));
   Py_INCREF(tensor);
-  if (!array.is_valid() || set_base(array.ptr(), tensor)) throw nb::python_error();
+  if (!array.is_valid() || numpy::set_base(array.ptr(), tensor)) throw nb::python_error();
   return array;
 }
 
-// Arrays on the memory of tensors, None for None; None for all where one is not a plain tensor of the CPU.
-nb::object arrays_of_tensors(nb::tuple tensors) {
-  const Py_ssize_t size = PyTuple_GET_SIZE(tensors.ptr());
-  nb::object found = nb::steal(PyTuple_New(size));
-  if (!found.is_valid()) throw nb::python_error();
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    PyObject *tensor = PyTuple_GET_ITEM(tensors.ptr(), i);
-    nb::object array = tensor == Py_None ? nb::none() : array_of(tensor);
-    if (!array.is_valid()) return nb::none();
-    PyTuple_SET_ITEM(found.ptr(), i, array.release().ptr());
-  }
-  return found;
+// The type of a dtype, which the buffer protocol names by this letter; false where torch has none.
+bool describe(char letter, Described *x) {
+  if (!letter || !std::strchr("?bBhHiIlLqQefd", letter)) return false;
+  x->code = letter == '?' ? BOOL : std::strchr("efd", letter) ? FLOAT : std::strchr("bhilq", letter) ? INT : UINT;
+  x->lanes = 1;
+  return true;
 }
 
 // An array that a tensor keeps.
 struct Kept {
   Managed managed;
-  Py_buffer view;
-  std::vector<int64_t> shape, strides;
+  PyObject *array;
+  std::vector<int64_t> sizes;  // shape and strides
 };
 
 void free_kept(Managed *managed) {
@@ -140,51 +132,74 @@ void free_kept(Managed *managed) {
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   auto kept = static_cast<Kept *>(managed->owner);
-  PyBuffer_Release(&kept->view);
+  Py_DECREF(kept->array);
   delete kept;
   PyGILState_Release(state);
 }
 
-// A tensor on the memory of an array; None where the array is read-only, not contiguous, empty, or of another dtype.
-nb::object tensor_of_array(nb::handle array) {
-  auto kept = std::make_unique<Kept>();
-  Py_buffer &view = kept->view;
-  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE)) {
-    PyErr_Clear();
-    return nb::none();
+// A tensor on the memory of an array; none where it is read-only, not contiguous, empty, or of another dtype.
+nb::object tensor_of(nb::handle array) {
+  if (!is_plain_array(array)) return {};
+  const numpy::Array &fields = numpy::fields_of(array);
+  const numpy::Item item = numpy::item_of(fields);
+  Described x = {};
+  if (!fields.has(numpy::CONTIGUOUS | numpy::ALIGNED | numpy::WRITEABLE) || !describe(item.format[0], &x)) return {};
+  x.bits = static_cast<uint8_t>(item.bytes * 8);
+  std::vector<int64_t> sizes(2 * static_cast<size_t>(fields.rank));
+  int64_t size = 1;
+  for (int i = fields.rank - 1; i >= 0; --i) {
+    sizes[i] = fields.shape[i];
+    sizes[fields.rank + i] = size;
+    size *= fields.shape[i];
   }
-  const char *format = view.format;
-  Described &x = kept->managed.tensor;
-  const char letter = format && !format[1] ? format[0] : 0;
-  const bool is_known = letter && std::strchr("?bBhHiIlLqQefd", letter);
-  if (!is_known || view.len == 0) {
-    PyBuffer_Release(&view);
-    return nb::none();
-  }
-  x.code = letter == '?' ? BOOL : std::strchr("efd", letter) ? FLOAT : std::strchr("bhilq", letter) ? INT : UINT;
-  x.bits = static_cast<uint8_t>(view.itemsize * 8);
-  x.lanes = 1;
-  x.data = view.buf;
+  if (size == 0) return {};
+  x.data = fields.data;
   x.device = CPU;
-  x.device_number = 0;
-  x.byte_offset = 0;
-  x.rank = view.ndim;
-  kept->shape.assign(view.shape, view.shape + view.ndim);
-  kept->strides.resize(view.ndim);
-  int64_t step = 1;
-  for (int i = view.ndim - 1; i >= 0; --i) {
-    kept->strides[i] = step;
-    step *= view.shape[i];
-  }
-  x.shape = kept->shape.data();
-  x.strides = kept->strides.data();
-  kept->managed.version = {1, 0};
-  kept->managed.flags = 0;
-  kept->managed.owner = kept.get();
-  kept->managed.free = free_kept;
+  x.rank = fields.rank;
+  x.shape = sizes.data();
+  x.strides = x.shape + x.rank;
+  auto kept = new Kept{{{1, 0}, nullptr, free_kept, 0, x}, array.inc_ref().ptr(), std::move(sizes)};
+  kept->managed.owner = kept;
   void *tensor = nullptr;
-  if (exchange->tensor_of(&kept.release()->managed, &tensor)) throw nb::python_error();
+  if (exchange->tensor_of(&kept->managed, &tensor)) throw nb::python_error();
   return nb::steal(static_cast<PyObject *>(tensor));
+}
+
+nb::object tensor_of_array(nb::handle array) {
+  nb::object tensor = tensor_of(array);
+  return tensor.is_valid() ? tensor : nb::none();
+}
+
+// Arrays on the memory of tensors, None for None; false where one is not a plain tensor of the CPU.
+bool arrays_of(nb::tuple tensors, std::vector<nb::object> &arrays) {
+  arrays.reserve(tensors.size());
+  for (nb::handle tensor : tensors) {
+    arrays.push_back(tensor.is_none() ? nb::none() : array_of(tensor.ptr()));
+    if (!arrays.back().is_valid()) return false;
+  }
+  return true;
+}
+
+// A function of arrays on the memory of tensors, and tensors on that of its results, which `otherwise` makes where they
+// cannot share it. NotImplemented where a tensor is not a plain one of the CPU.
+nb::object call_on_tensors(nb::handle function, nb::handle otherwise, nb::tuple tensors, nb::handle attributes) {
+  std::vector<nb::object> arrays;
+  if (!arrays_of(tensors, arrays)) return nb::borrow(Py_NotImplemented);
+  PyObject *const keywords = attributes.is_none() ? nullptr : attributes.ptr();
+  static_assert(sizeof(nb::object) == sizeof(PyObject *));
+  nb::object found = nb::steal(
+      PyObject_VectorcallDict(function.ptr(), reinterpret_cast<PyObject **>(arrays.data()), arrays.size(), keywords));
+  if (!found.is_valid()) throw nb::python_error();
+  const auto convert = [&](nb::handle result) {
+    // a view may be one of an input
+    const bool is_own = is_plain_array(result) && !numpy::fields_of(result).base;
+    nb::object tensor = is_own ? tensor_of(result) : nb::object();
+    return tensor.is_valid() ? tensor : otherwise(result, tuple_of(arrays));
+  };
+  if (!PyTuple_Check(found.ptr())) return convert(found);
+  std::vector<nb::object> results;
+  for (nb::handle one : nb::borrow<nb::tuple>(found)) results.push_back(convert(one));
+  return tuple_of(results);
 }
 
 }  // namespace tensors
@@ -192,7 +207,7 @@ nb::object tensor_of_array(nb::handle array) {
 
 void bind_tensors(nb::module_ &module) {
   module.def("set_up_tensors", tensors::set_up);
-  module.def("arrays_of_tensors", tensors::arrays_of_tensors);
+  module.def("call_on_tensors", tensors::call_on_tensors, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
   module.def("tensor_of_array", tensors::tensor_of_array);
 }
 

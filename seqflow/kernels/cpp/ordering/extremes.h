@@ -23,6 +23,7 @@ struct FindLargest {
 
   const T *end;  // of all data
   int64_t flipped;  // order_keys.h
+  bool *declines;
 
   static constexpr K lowest() { return floats ? -Keys<T>::largest() : static_cast<K>(~Keys<T>::MOST); }
 
@@ -119,24 +120,59 @@ struct FindLargest {
     return place;
   }
 
-  // The same for each of up to LANES columns.
-  void find_in_columns(const T *from, int64_t size, int64_t columns, int64_t count, int64_t *to) const {
-    K most[LANES];
+  V load_column(const T *from, int64_t count, bool whole) const {
+    if (whole) return Keys<T>::template comparable<LANES>(load<K, T, LANES>(from), flipped);
+    return load_lanes(from, count);
+  }
+
+  // The elements of comparable lanes.
+  void put(T *values, V best, int64_t count) const {
+    if constexpr (floats)
+      if (lane_bits<Lane, LANES>(best != best)) __atomic_store_n(declines, true, __ATOMIC_RELAXED);
+    const auto found = __builtin_convertvector(Keys<T>::template comparable<LANES>(best, flipped), Vector<T, LANES>);
+    store_some<T, LANES>(values, found, count);
+  }
+
+  // The same for each of COUNT * LANES columns, or where there is one vector of fewer; and their values, unless `values`
+  // is null. Several vectors, since each comparison waits for the one before it.
+  template <int COUNT>
+  void find_in_columns(const T *from, int64_t size, int64_t columns, int64_t count, int64_t *to, T *values) const {
+    constexpr bool WHOLE = COUNT > 1;
+    K most[COUNT * LANES];
     for (int64_t part = 0; part < size; part += PART) {
       const int64_t rows = size - part < PART ? size - part : PART;
       const T *row = from + part * columns;
-      V best = load_lanes(row, count);
-      Places place = {};
+      V best[COUNT];
+      Places place[COUNT];
+#pragma GCC unroll 8
+      for (int k = 0; k < COUNT; ++k) {
+        best[k] = load_column(row + k * LANES, count, WHOLE);
+        place[k] = Places{};
+      }
       for (int64_t i = 1; i < rows; ++i) {
-        const V x = load_lanes(row + i * columns, count);
-        const Places wins = floats ? (x > best) | ((x != x) & (best == best)) : x > best;
-        best = wins ? x : best;
-        place = wins ? Places{} + static_cast<Lane>(i) : place;
+        row += columns;
+#pragma GCC unroll 8
+        for (int k = 0; k < COUNT; ++k) {
+          const V x = load_column(row + k * LANES, count, WHOLE);
+          // larger, or NaN, but nothing after NaN
+          const Places wins = floats ? ~(x <= best[k]) & (best[k] == best[k]) : x > best[k];
+          best[k] = wins ? x : best[k];
+          place[k] = wins ? Places{} + static_cast<Lane>(i) : place[k];
+        }
+      }
+      if (values)  // of one part
+#pragma GCC unroll 8
+        for (int k = 0; k < COUNT; ++k) put(values + k * LANES, best[k], WHOLE ? LANES : count);
+      if (WHOLE && size <= PART) {
+#pragma GCC unroll 8
+        for (int k = 0; k < COUNT; ++k) store<int64_t, LANES>(to + k * LANES, __builtin_convertvector(place[k], Vector<int64_t, LANES>));
+        return;
       }
       for (int64_t i = 0; i < count; ++i) {
-        if (part > 0 && !better(best[i], most[i])) continue;
-        most[i] = best[i];
-        to[i] = part + place[i];
+        const K found = best[i / LANES][i % LANES];
+        if (part > 0 && !better(found, most[i])) continue;
+        most[i] = found;
+        to[i] = part + place[i / LANES][i % LANES];
       }
     }
   }
@@ -147,18 +183,26 @@ void arg_segments(const Ordering &job, int64_t begin, int64_t end, void *) {
   const int64_t *offsets = job.offsets, columns = job.columns;
   const T *data = static_cast<const T *>(job.data);
   constexpr int LANES = FindLargest<T>::LANES;
-  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.flipped};
+  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.flipped, job.declines};
+  const T empty = job.empty ? *static_cast<const T *>(job.empty) : T{};
   for (int64_t k = begin; k < end; ++k) {
     const int64_t size = offsets[k + 1] - offsets[k];
     const T *from = data + offsets[k] * columns;
     int64_t *to = job.positions + k * columns;
+    T *values = job.values ? static_cast<T *>(job.values) + k * columns : nullptr;
+    if (values && size > finder.PART) __atomic_store_n(job.declines, true, __ATOMIC_RELAXED);
     if (size == 0) {
       for (int64_t i = 0; i < columns; ++i) to[i] = -1;
+      for (int64_t i = 0; values && i < columns; ++i) values[i] = empty;
     } else if (columns == 1) {
       *to = finder.find(from, size);
     } else {
-      for (int64_t i = 0; i < columns; i += LANES)
-        finder.find_in_columns(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i);
+      constexpr int64_t WIDE = 4 * LANES;
+      int64_t i = 0;
+      for (; columns - i >= WIDE; i += WIDE) finder.template find_in_columns<4>(from + i, size, columns, WIDE, to + i, values ? values + i : nullptr);
+      for (; i < columns; i += LANES)
+        finder.template find_in_columns<1>(from + i, size, columns, columns - i < LANES ? columns - i : LANES, to + i,
+                                           values ? values + i : nullptr);
     }
   }
 }

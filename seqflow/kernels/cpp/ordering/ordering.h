@@ -13,8 +13,10 @@ struct Ordering {
   int64_t num_segments;
   int64_t flipped;     // bits of each element that are flipped where elements are compared (order_keys.h)
   int64_t k;           // how many of each segment
-  void *values;        // sorted rows, or the largest k of each segment
+  void *values;        // sorted rows, or the largest k of each segment; of `arg` the largest, unless it is null
   int64_t *positions;  // inside the segment
+  const void *empty;   // one element for `values` of a segment without rows, or null for 0
+  bool *declines;      // set where `values` are not made: of several NaN reductions take another one
 };
 
 // A long run of elements that becomes `num_buckets`, each with the elements from one pivot up to the next.
