@@ -1,4 +1,5 @@
 // The extension: settings, and the bindings of each family of kernels.
+#include "bindings/numpy.h"
 #include "shared/processor.h"
 #include "bindings/python.h"
 #include "shared/result_memory.h"
@@ -26,6 +27,7 @@ nb::list names(bool (*is_in)(int)) {
 
 NB_MODULE(_native, module) {
   using namespace seqflow;
+  numpy::check_version();
   translate_faults();
   module.def("isa", selected_instruction_set);
   module.def("isas", [] { return names(is_available); });

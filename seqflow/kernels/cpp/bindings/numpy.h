@@ -60,6 +60,12 @@ inline void **table() {
   return functions;
 }
 
+// Raise ImportError where arrays may have other fields; NumPy's functions are used instead of the kernels then.
+inline void check_version() {
+  const unsigned version = reinterpret_cast<unsigned (*)()>(table()[0])() >> 24;
+  if (version != 2) throw nb::import_error("the kernels were made for the arrays of NumPy 2");
+}
+
 inline PyTypeObject *array_type() { return static_cast<PyTypeObject *>(table()[2]); }
 inline PyTypeObject *dtype_type() { return static_cast<PyTypeObject *>(table()[3]); }
 
