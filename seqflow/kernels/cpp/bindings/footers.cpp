@@ -353,9 +353,10 @@ Footer footer_of(const char *path) {
 }
 
 nb::object read_footers(nb::handle paths) {
-  std::vector<const char *> names;  // in memory of Python objects that `paths` holds
   if (!PyList_Check(paths.ptr())) decline();
-  for (nb::handle path : paths) {
+  const nb::tuple held(nb::borrow(paths));  // another thread may change the list meanwhile
+  std::vector<const char *> names;
+  for (nb::handle path : held) {
     if (!PyBytes_Check(path.ptr()) || std::strlen(PyBytes_AS_STRING(path.ptr())) != nb::len(path)) decline();
     names.push_back(PyBytes_AS_STRING(path.ptr()));
   }
