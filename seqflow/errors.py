@@ -34,6 +34,11 @@ _SPELLINGS = {
 }
 
 
+def spelled(advice: str, asker: Asker) -> str:
+    """Return advice with its options, %(name)s, as this asker writes them."""
+    return advice % _SPELLINGS[asker] if "%(" in advice else advice
+
+
 class SeqflowError(Exception):
     """Base class of all errors of seqflow."""
 
@@ -71,7 +76,7 @@ class SeqflowError(Exception):
     @property
     def text(self) -> str:
         """Description and advice, without the names of ops."""
-        advice = self.advice % _SPELLINGS[self.asker or "python"] if "%(" in self.advice else self.advice
+        advice = spelled(self.advice, self.asker or "python")
         return f"{self.message}\n  {advice}" if advice else self.message
 
     def in_op(self, name: str, inputs: str = "") -> Self:

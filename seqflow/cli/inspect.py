@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqflow.cli import printing
 from seqflow.cli.exit_codes import BAD_DATA
 from seqflow.cli.job_options import (
     AsJson,
@@ -20,6 +21,7 @@ from seqflow.cli.job_options import (
 )
 from seqflow.cli.printing import print_json, print_table, say
 from seqflow.cli.progress_line import progress_line
+from seqflow.errors import spelled
 
 if TYPE_CHECKING:
     from seqflow.report.source import SurveyedSource
@@ -72,8 +74,11 @@ def inspect(
         print_faults(found)
     if not found.is_accepted(bad_rows, bad_files):
         if not json:
-            say("--bad-files skip and --bad-rows skip leave these out")
+            say(spelled(LEAVE_BOTH, printing.asked))
         raise typer.Exit(BAD_DATA)
+
+
+LEAVE_BOTH = "%(bad_files)s and %(bad_rows)s leave these out"
 
 
 def print_faults(found: SurveyedSource) -> None:

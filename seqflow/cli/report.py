@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from seqflow.cli import printing
 from seqflow.cli.exit_codes import BAD_DATA
-from seqflow.cli.inspect import print_faults
+from seqflow.cli.inspect import LEAVE_BOTH, print_faults
 from seqflow.cli.job_options import (
     BadFilesPolicy,
     BadRowsPolicy,
@@ -26,6 +27,7 @@ from seqflow.cli.job_options import (
 )
 from seqflow.cli.printing import say
 from seqflow.cli.progress_line import progress_line
+from seqflow.errors import spelled
 
 EXAMPLES = (
     ("seqflow report docs/ -o docs.html", "A page about files."),
@@ -86,10 +88,5 @@ def report(
     say(f"{output}: {len(made.page):,} characters; open it in a browser")
     print_faults(made.found)
     if not made.is_accepted:
-        advice = (
-            "--set bad_files.policy=skip and --set bad_rows.policy=skip"
-            if of_job
-            else "--bad-files skip and --bad-rows skip"
-        )
-        say(f"{advice} leave these out")
+        say(spelled(LEAVE_BOTH, printing.asked))
         raise typer.Exit(BAD_DATA)

@@ -302,7 +302,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval, a struct without fields", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
         Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
         Kind("bad_rows: … of … are bad, expected at most …", "more rows are bad than `max` or `max_share` of `BadRows` allow", "mend the rows, or a higher bound", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows=sf.BadRows("skip", max=0))),
-        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first for: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows="skip")),
+        Kind("bad_rows: 'skip' leaves out all … rows of a source, the first: …", "no row of a source can be used: another `schema=`, a format that is not that of the file", "look at the first; `bad_rows=\"raise\"` stops at it", lambda: batches("bad.jsonl", format=sf.JsonLines(schema=pa.schema([("m", pa.int64())])), bad_rows="skip")),
     ],
     StoreError: [
         Kind("…: no answer in … s, after … attempts; the last: …", "a store, or the network, that is away for longer than requests are repeated", "`storage_options={\"retry_seconds\": …}` waits longer ([stores](stores.md))", lambda: sf.open("s3://bucket/a.parquet", storage_options=NO_STORE)),

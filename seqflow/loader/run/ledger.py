@@ -30,7 +30,6 @@ RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 
 _SHOWN = 4
-_NO_ROW = "the net is wrong, not a row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,8 +455,8 @@ class BadRowHandler:
         """Counts of earlier runs, which bounds do not concern."""
         self.first = ""
         """Description of the first bad row."""
-        self.is_net = True
-        """Whether a net has refused all bad rows."""
+        self.is_net: bool | None = None
+        """Whether a net has refused all bad rows; None if they came to other processes."""
         self.file: Quarantine | NoQuarantine = NoQuarantine()
         self.write = write
         """Receives the bad rows: the file, or another given function; None if they are only counted."""
@@ -477,7 +476,8 @@ class BadRowHandler:
 
     def add(self, rejected: Rejected) -> None:
         self.first = self.first or str(rejected.error()).partition("\n")[0]
-        self.is_net = self.is_net and all(isinstance(one, RefusedRow) for one in rejected.bad)
+        is_net = all(isinstance(one, RefusedRow) for one in rejected.bad)
+        self.is_net = is_net and self.is_net is not False
         if self.write is not None:
             self.write(rejected)
 
@@ -494,12 +494,9 @@ class BadRowHandler:
             reasons = stats.reasons - since.reasons
             by_reason = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common(_SHOWN))
             name, bound = ("max", f"{most:,}") if is_above else ("max_share", f"{share} of them")
-            if self.is_net and len(reasons) == 1 and 1 < bad_rows == rows:
-                first = f"; {_NO_ROW}"
-            else:
-                first = f"; the first: {self.first}" if self.first else ""
             raise ProviderError(
-                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}{first}",
+                f"bad_rows: {bad_rows:,} of {rows:,} are bad, expected at most {bound} ({name}): {by_reason}"
+                f"{'; ' * bool(self.first)}{self._cause(reasons, is_all=1 < bad_rows == rows)}",
                 advice=f"mend them, or give a higher bound: %({name})s",
             )
 
@@ -518,16 +515,20 @@ class BadRowHandler:
                     Rejected(entry, (None,), Block(one.path, one.block or 0, None, None), lambda: nulls)
                 )
 
+    def _cause(self, reasons: Counter[str], *, is_all: bool) -> str:
+        """Return the first bad row, if any; or the net and its fault, if that has refused all rows for one reason."""
+        if is_all and self.is_net and len(reasons) == 1:
+            return f"the net is wrong, not a row: {next(iter(reasons))}"
+        return f"the first: {self.first}" if self.first else ""
+
     def check(self, stats: Stats) -> None:
         """Raise ProviderError when all rows of a source, two or more, were omitted and the count would be the
         only sign.
         """
         # one row may be all that a source has; if all of many are bad, a setting is wrong
         if stats.bad_rows > 1 and not (stats.batches or stats.prepared or self.write):
-            reasons = [*stats.reasons]
-            is_net = self.is_net and len(reasons) == 1
-            why = f"each for: {reasons[0]}; {_NO_ROW}" if is_net else f"the first for: {self.first}"
             raise ProviderError(
-                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, {why}",
+                f"bad_rows: 'skip' leaves out all {stats.bad_rows:,} rows of a source, "
+                f"{self._cause(stats.reasons, is_all=True)}",
                 advice="check %(schema)s, %(columns)s and nets; without %(bad_rows)s the first row stops it",
             )

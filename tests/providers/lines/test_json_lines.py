@@ -326,7 +326,9 @@ def test_types_come_from_the_first_lines_of_several_files(path):
     path.write_text("\n")
     for number in range(3):
         path.with_name(f"y{number}.jsonl").write_text("")
-    with pytest.raises(ProviderError, match="no line to infer a schema from\n  declare the types with schema="):
+    with pytest.raises(
+        ProviderError, match="no line to infer a schema from\n  declare the types with schema="
+    ):
         sf.open(path.parent)
 
 
