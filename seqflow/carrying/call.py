@@ -314,8 +314,8 @@ class Lifted:
             shape: tuple[int, ...] = np.shape(value) if slot not in lods else ()
             if 0 < len(shape) < len(rows) and shape[0] != 1 and rows[-len(shape)] == 1:
                 raise LodError(
-                    f"{self.op.name}: {label(slot)} has shape {tuple(shape)}, but {label(source)} {tuple(rows)}: "
-                    "rows do not broadcast",
+                    f"{self.op.name}: {label(slot)} has shape {tuple(shape)}, but {label(source)} {tuple(rows)} "
+                    "has a size of 1 there: rows do not broadcast",
                     advice=f"expand_dims({label(slot)}, axis=1) has a value for each row, axis=0 one for each column",
                 )
 

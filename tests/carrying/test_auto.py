@@ -277,7 +277,7 @@ def test_an_array_does_not_repeat_the_rows_of_a_sequence(convert):
         lambda: auto.sub(labels, y),
         lambda: auto.expression(y, labels, expr="x * y"),
     ):
-        with pytest.raises(LodError, match=r"has shape \(3,\), but .* \(3, 1\): rows do not broadcast"):
+        with pytest.raises(LodError, match=r"has shape \(3,\), but .* \(3, 1\) has a size of 1 there"):
             call()
     assert (y - labels[:, None]).values.tolist() == [[0], [0], [0]]
     assert (y - labels[None]).values.shape == (3, 3)

@@ -2,8 +2,9 @@
 
 import numpy as np
 from claimed import name_axes, size_name
+from hypothesis import reject
 
-from seqflow import LoD, Sequence, TensorSpec, auto
+from seqflow import LoD, LodError, Sequence, TensorSpec, auto
 from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.signature import Described, OwnRows, Repeated
 from seqflow.signature.language import Arithmetic, AtLeast, Max, Name, Rest, Sum, parts
@@ -143,11 +144,17 @@ def with_lods(op, space, inputs, outer):
 
 def call(op, inputs, attributes):
     function = getattr(auto, op.name)
-    result = (
-        function(*next(iter(inputs.values())), **attributes)
-        if op.variadic
-        else function(**inputs, **attributes)
-    )
+    try:
+        result = (
+            function(*next(iter(inputs.values())), **attributes)
+            if op.variadic
+            else function(**inputs, **attributes)
+        )
+    except LodError as error:
+        # arrays that would repeat the rows of a Sequence are refused; the ops themselves take them
+        if "has a size of 1 there: rows do not broadcast" in str(error):
+            reject()
+        raise
     if gives_sequence(op):
         outer = result.lod[:-1]
         return [result, Sequence(result.lengths, LoD(*outer)) if outer else result.lengths]
